@@ -32,15 +32,16 @@ impl Owner {
     pub(crate) fn of<B: AnyBinding>(binding: &B, object: &ObjectReference) -> Self {
         let (owners, resource) = (binding.owner_references(), &binding.spec().resource);
         let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
-            let there = (&resource.namespace, group_kind_name(&resource.api_version, &resource.kind, &resource.name));
+            let existing =
+                (&resource.namespace, group_kind_name(&resource.api_version, &resource.kind, &resource.name));
             let wanted = (&object.namespace, group_kind_name(&object.api_version, &object.kind, &object.name));
-            return if there == wanted { Self::Same } else { Self::Other(described(resource)) };
+            return if existing == wanted { Self::Same } else { Self::Other(described(resource)) };
         };
         if owner.uid == object.uid || mutation::on(Mutation::NamesakeTakenOver) {
             return Self::Same;
         }
-        let there = group_kind_name(&owner.api_version, &owner.kind, &owner.name);
-        if there == group_kind_name(&object.api_version, &object.kind, &object.name) {
+        let existing = group_kind_name(&owner.api_version, &owner.kind, &owner.name);
+        if existing == group_kind_name(&object.api_version, &object.kind, &object.name) {
             return Self::Earlier;
         }
         Self::Other(described(&ObjectReference {

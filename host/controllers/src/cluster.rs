@@ -69,8 +69,8 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
 async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Result<(), Error> {
     let name = names::execution_namespace(&cluster.name_any());
     let api: Api<Namespace> = Api::all(context.hub.clone());
-    let there = api.get_opt(&name).await.map_err(Error::api(format!("reading namespace {name}")))?;
-    if there.is_some() {
+    let existing = api.get_opt(&name).await.map_err(Error::api(format!("reading namespace {name}")))?;
+    if existing.is_some() {
         return Ok(());
     }
     let namespace = json!({"metadata": {"name": name, "labels": {keys::SYSTEM: "true"}}});
@@ -113,16 +113,16 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
         }
         _ => {}
     }
-    let there = api.get_opt(&namespace).await.map_err(Error::api(format!("reading namespace {namespace}")))?;
+    let existing = api.get_opt(&namespace).await.map_err(Error::api(format!("reading namespace {namespace}")))?;
     let bound = !context.stores.bindings.by_index(&name).is_empty()
         || !context.stores.cluster_bindings.by_index(&name).is_empty();
-    if there.is_some() || bound {
+    if existing.is_some() || bound {
         return Ok(Action::After(CLEANUP_RECHECK));
     }
     let message = format!("Removed execution space for cluster({name}).");
     context.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
-    let left: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
-    let patch = json!({"metadata": {"finalizers": left}});
+    let remaining: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
+    let patch = json!({"metadata": {"finalizers": remaining}});
     match context.cluster_writer().patch_despite_status(cluster, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
         _ => Ok(Action::Wait),
@@ -130,8 +130,8 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
 }
 
 async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
-    let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
-    let patch = json!({"metadata": {"finalizers": left}});
+    let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+    let patch = json!({"metadata": {"finalizers": remaining}});
     match context.work_writer(&work.namespace().unwrap_or_default()).patch_despite_status(work, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {}", Key::of(work)))(error)),
         _ => Ok(()),
@@ -157,8 +157,8 @@ async fn monitor(context: Context) {
     loop {
         ticks.tick().await;
         // Another cluster of the same name starts anew.
-        let there = |name: &String| context.stores.cluster(name).is_some();
-        heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| there(name));
+        let exists = |name: &String| context.stores.cluster(name).is_some();
+        heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
         for cluster in context.stores.clusters.list() {
             let pull = cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none();
             if pull && let Err(error) = watch_heartbeat(&context, &heartbeats, &cluster).await {

@@ -184,12 +184,12 @@ async fn claim_template(
     claim: &Claim,
 ) -> Result<Option<KeptObject>, Error> {
     let (labels, annotations) = claim_metadata(claim);
-    let has = |wanted: &Value, there: &BTreeMap<String, String>| {
+    let has = |wanted: &Value, existing: &BTreeMap<String, String>| {
         wanted
             .as_object()
             .into_iter()
             .flatten()
-            .all(|(key, value)| there.get(key).map(String::as_str) == value.as_str())
+            .all(|(key, value)| existing.get(key).map(String::as_str) == value.as_str())
     };
     if has(&labels, &template.labels()) && has(&annotations, &template.annotations()) {
         return Ok(None);

@@ -55,20 +55,20 @@ fn status(context: &Context, drain: &ClusterDrain) -> ClusterDrainStatus {
         let message = format!("cluster {cluster} does not exist");
         return ClusterDrainStatus { phase: Some(DrainPhase::Pending), message, ..ClusterDrainStatus::default() };
     }
-    let left = stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len();
+    let remaining = stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len();
     let copies = leaving(&stores.bindings, cluster) + leaving(&stores.cluster_bindings, cluster);
     let now = context.clock.now().truncated();
-    let is_done = left == 0 && copies == 0;
+    let is_done = remaining == 0 && copies == 0;
     let message = if is_done {
         "no binding is placed on the cluster".to_owned()
     } else if drain.spec.evictions_per_second == Some(0.0) {
-        format!("{left} bindings left; the drain is paused because evictionsPerSecond is 0")
+        format!("{remaining} bindings left; the drain is paused because evictionsPerSecond is 0")
     } else {
-        format!("{left} bindings left, {copies} old copies wait for their replacement")
+        format!("{remaining} bindings left, {copies} old copies wait for their replacement")
     };
     ClusterDrainStatus {
         phase: Some(if is_done { DrainPhase::Drained } else { DrainPhase::Draining }),
-        bindings_left: left as u64,
+        bindings_left: remaining as u64,
         copies_left: copies as u64,
         started_at: drain.status.started_at.or(Some(now)),
         finished_at: is_done.then(|| drain.status.finished_at.unwrap_or(now)),

@@ -157,8 +157,8 @@ impl Execution {
             return Err(Error::NotYet(format!("cluster({}) not ready", cluster.name)));
         }
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
-        let patch = json!({"metadata": {"finalizers": left}});
+        let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+        let patch = json!({"metadata": {"finalizers": remaining}});
         match self.context.work_writer(&key.namespace).patch_despite_status(work, patch).await {
             Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {key}"))(error)),
             _ => Ok(Action::Wait),
@@ -396,14 +396,14 @@ impl Execution {
 
     /// Sets conditions, with an event for each whose status or message changed.
     async fn note(&self, work: &Work, conditions: &[Condition]) -> Result<(), Error> {
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         let changed = |work: &mut Work| {
             let set = |condition: &&Condition| set_condition(&mut work.status.conditions, Condition::clone(condition));
-            news = conditions.iter().filter(set).collect();
-            !news.is_empty()
+            changes = conditions.iter().filter(set).collect();
+            !changes.is_empty()
         };
         self.context.work_writer(&work.namespace().unwrap_or_default()).update_status(work, changed).await?;
-        for condition in news {
+        for condition in changes {
             let (type_, reason) = match (condition.type_.as_str(), condition.status) {
                 (DISPATCHING, _) => (EventType::Normal, "WorkDispatching"),
                 (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),

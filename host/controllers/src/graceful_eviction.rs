@@ -199,7 +199,7 @@ impl GracefulEviction {
             self.context.record_decided(record, decision_record.as_ref(), None)
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut news = false;
+        let mut changed = false;
         for (task, attribution) in &plan.held {
             let hold = Hold { attribution: attribution.clone(), dead: dead.clone() };
             let known = held.insert((key.clone(), task.from_cluster.clone()), hold);
@@ -210,11 +210,11 @@ impl GracefulEviction {
                 known.reason.code == reason.code && known.policy == attribution.policy && hold.dead == *dead
             };
             if !known.as_ref().is_some_and(same) {
-                news = true;
+                changed = true;
                 record(&task.from_cluster, Decision::Held, attribution, "the old copy stays");
             }
         }
-        if news {
+        if changed {
             self.context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         }
         let released = plan.released.iter().map(|ended| (ended, Decision::Released, "the old copy may go"));

@@ -320,7 +320,7 @@ mod tests {
             r#"cluster_ready_state{member_cluster="member1"} 1"#,
             "cluster_fault_num 2",
         ] {
-            assert!(text.lines().any(|there| there == line), "no {line:?} in:\n{text}");
+            assert!(text.lines().any(|existing| existing == line), "no {line:?} in:\n{text}");
         }
         metrics.forget_cluster("member1");
         let text = metrics.text();

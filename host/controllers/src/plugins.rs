@@ -13,7 +13,7 @@ use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{BreakerState, LoadStage, Objects, PluginStatus as Fate, Plugins, Refresh, Refused};
+use bulkhead_plugin::{BreakerState, LoadStage, Objects, PluginStatus as LoadStatus, Plugins, Refresh, Refused};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::sync::SetOnce;
@@ -58,7 +58,7 @@ impl PluginObjects {
     }
 
     /// Returns the status of every listed plugin.
-    pub fn status(&self) -> Vec<Fate> {
+    pub fn status(&self) -> Vec<LoadStatus> {
         self.plugins.status()
     }
 
@@ -179,18 +179,23 @@ async fn reconcile(
         entries().remove(&key);
         return Ok(Action::Wait);
     };
-    let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
-    let is_decided = |fate: &Fate| !fate.is_loading && fate.generation == plugin.metadata.generation;
-    let Some(fate) = fate.filter(is_decided) else {
+    let load_status = objects
+        .plugins
+        .status()
+        .into_iter()
+        .find(|load_status| load_status.name == key.name && load_status.generation.is_some());
+    let is_decided =
+        |load_status: &LoadStatus| !load_status.is_loading && load_status.generation == plugin.metadata.generation;
+    let Some(load_status) = load_status.filter(is_decided) else {
         // Still loading.
         return Ok(Action::After(LOADING));
     };
-    let seen = (plugin.uid(), status(&Plugin::default(), fate.clone(), Time::from_millis(0)));
+    let seen = (plugin.uid(), status(&Plugin::default(), load_status.clone(), Time::from_millis(0)));
     if entries().get(&key) == Some(&seen) {
         return Ok(Action::After(REFRESH));
     }
-    let status = status(&plugin, fate, context.clock.now().truncated());
-    let news = news(&plugin.status.conditions, &status.conditions);
+    let status = status(&plugin, load_status, context.clock.now().truncated());
+    let changes = changed_conditions(&plugin.status.conditions, &status.conditions);
     let changed = |plugin: &mut Plugin| {
         let changed = plugin.status != status;
         plugin.status = status.clone();
@@ -199,7 +204,7 @@ async fn reconcile(
     let writer = Writer { store: &context.stores.plugins, api: Api::all(context.hub.clone()) };
     writer.update_status(&plugin, changed).await?;
     entries().insert(key, seen);
-    for condition in news {
+    for condition in changes {
         let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
         context.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
     }
@@ -207,13 +212,13 @@ async fn reconcile(
 }
 
 /// Returns the conditions that are worth an event. A plugin that answers from the start is not.
-fn news(before: &[Condition], after: &[Condition]) -> Vec<Condition> {
-    let said = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
-    let is_news = |condition: &&Condition| match Condition::find(before, &condition.type_) {
-        Some(before) => said(before) != said(condition),
+fn changed_conditions(before: &[Condition], after: &[Condition]) -> Vec<Condition> {
+    let text = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
+    let is_changed = |condition: &&Condition| match Condition::find(before, &condition.type_) {
+        Some(before) => text(before) != text(condition),
         None => condition.type_ == LOADED,
     };
-    after.iter().filter(is_news).cloned().collect()
+    after.iter().filter(is_changed).cloned().collect()
 }
 
 /// Returns the reason of the event for a condition.
@@ -226,8 +231,8 @@ fn reason(condition: &Condition) -> &'static str {
     }
 }
 
-fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
-    let Fate { generation, refused, active, digest, mode, breaker, remarks, held, .. } = fate;
+fn status(plugin: &Plugin, load_status: LoadStatus, now: Time) -> PluginStatus {
+    let LoadStatus { generation, refused, active, digest, mode, breaker, remarks, held, .. } = load_status;
     let mut status = PluginStatus {
         observed_generation: generation.unwrap_or_default(),
         conditions: plugin.status.conditions.clone(),
@@ -287,13 +292,13 @@ mod tests {
 
     use super::*;
 
-    fn fate(mode: Option<Mode>, breaker: BreakerState, refused: Option<LoadStage>) -> Fate {
+    fn load_status(mode: Option<Mode>, breaker: BreakerState, refused: Option<LoadStage>) -> LoadStatus {
         let refused = refused.map(|stage| Refused {
             stage,
             origin: "Plugin p spec.lua".to_owned(),
             message: "no end".to_owned(),
         });
-        Fate {
+        LoadStatus {
             name: "p".to_owned(),
             generation: Some(2),
             stage: refused.as_ref().map_or(LoadStage::Active, |refused| refused.stage),
@@ -317,35 +322,36 @@ mod tests {
 
     #[test]
     fn conditions_tell_what_became_of_a_plugin() {
-        let check = |fate: Fate, expected: [&str; 2]| {
-            let status = status(&Plugin::default(), fate, Time::from_millis(0));
+        let check = |load_status: LoadStatus, expected: [&str; 2]| {
+            let status = status(&Plugin::default(), load_status, Time::from_millis(0));
             assert_eq!(
                 (status.observed_generation, condition_texts(&status)),
                 (2, expected.map(str::to_owned).to_vec())
             );
         };
         let (on, closed) = (Some(Mode::Enforce), BreakerState::Closed);
-        check(fate(on, closed, None), ["Loaded=True Active", "Answering=True Enforced"]);
-        check(fate(Some(Mode::Shadow), closed, None), ["Loaded=True Active", "Answering=True Shadow"]);
-        check(fate(Some(Mode::Off), closed, None), ["Loaded=True Active", "Answering=False SwitchedOff"]);
-        check(fate(on, BreakerState::Open, None), ["Loaded=True Active", "Answering=False Quarantined"]);
-        check(fate(on, BreakerState::HalfOpen, None), ["Loaded=True Active", "Answering=False Probed"]);
+        check(load_status(on, closed, None), ["Loaded=True Active", "Answering=True Enforced"]);
+        check(load_status(Some(Mode::Shadow), closed, None), ["Loaded=True Active", "Answering=True Shadow"]);
+        check(load_status(Some(Mode::Off), closed, None), ["Loaded=True Active", "Answering=False SwitchedOff"]);
+        check(load_status(on, BreakerState::Open, None), ["Loaded=True Active", "Answering=False Quarantined"]);
+        check(load_status(on, BreakerState::HalfOpen, None), ["Loaded=True Active", "Answering=False Probed"]);
         let bad = Some(LoadStage::Compiled);
-        check(fate(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
-        check(fate(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
-        let quarantined = fate(None, closed, Some(LoadStage::Quarantined));
+        check(load_status(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
+        check(load_status(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
+        let quarantined = load_status(None, closed, Some(LoadStage::Quarantined));
         check(quarantined, ["Loaded=False Quarantined", "Answering=False NoVersion"]);
-        let holding = Fate { held: vec![CallKind::EvictionCheck], ..fate(None, closed, bad) };
+        let holding = LoadStatus { held: vec![CallKind::EvictionCheck], ..load_status(None, closed, bad) };
         check(holding, ["Loaded=False NotCompiled", "Answering=False NotLoaded"]);
     }
 
     #[test]
     fn events_are_for_what_changed() {
-        let status =
-            |mode, breaker, refused| status(&Plugin::default(), fate(mode, breaker, refused), Time::from_millis(0));
+        let status = |mode, breaker, refused| {
+            status(&Plugin::default(), load_status(mode, breaker, refused), Time::from_millis(0))
+        };
         let check = |before: &[Condition], after: PluginStatus, expected: &[&str]| {
-            let news = news(before, &after.conditions);
-            assert_eq!(news.iter().map(reason).collect::<Vec<_>>(), expected);
+            let changes = changed_conditions(before, &after.conditions);
+            assert_eq!(changes.iter().map(reason).collect::<Vec<_>>(), expected);
         };
         let on = Some(Mode::Enforce);
         let sound = || status(on, BreakerState::Closed, None);

@@ -99,7 +99,7 @@ impl Profile {
         let mut flags = members(&self.flags());
         for (flag, value) in given.as_object().into_iter().flatten() {
             match (flags.get_mut(flag), value) {
-                (Some(Value::Object(there)), Value::Object(given)) => there.extend(given.clone()),
+                (Some(Value::Object(existing)), Value::Object(given)) => existing.extend(given.clone()),
                 _ => drop(flags.insert(flag.clone(), value.clone())),
             }
         }

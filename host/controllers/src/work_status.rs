@@ -46,7 +46,7 @@ struct Memory {
 
 impl Memory {
     /// Removes the faults that the last call about a Work had too.
-    fn news(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
+    fn health_change(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let found = std::mem::take(&mut diagnostics.faults);
         let known = if found.is_empty() { faults.remove(work) } else { faults.insert(work.clone(), found.clone()) };
@@ -139,9 +139,9 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     let (kind, object) = identify(&manifest.value());
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
-    let Looked { status, news, diagnostics } = look(&context, &work, &kind, &object, &observed).await;
+    let Looked { status, health_change, diagnostics } = look(&context, &work, &kind, &object, &observed).await;
     let failed = !diagnostics.faults.is_empty();
-    let diagnostics = memory.news(&key, recordable(diagnostics, &observed));
+    let diagnostics = memory.health_change(&key, recordable(diagnostics, &observed));
     context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
@@ -154,7 +154,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
         }
         return Ok(Action::After(wait));
     }
-    if let Some((record, decision_record)) = news {
+    if let Some((record, decision_record)) = health_change {
         context.record_decided(record, decision_record.as_ref(), None);
     }
     let changed = |work: &mut Work| {
@@ -176,7 +176,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
 struct Looked {
     status: ManifestStatus,
     /// Record of a health change, to be stored before the change is written.
-    news: Option<(Record, Option<Arc<DecisionRecord>>)>,
+    health_change: Option<(Record, Option<Arc<DecisionRecord>>)>,
     /// Diagnostics of the interpreters.
     diagnostics: Diagnostics,
 }
@@ -199,7 +199,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
     let changed = before.and_then(|before| before.health) != Some(outcome.health);
-    let news = changed.then(|| {
+    let health_change = changed.then(|| {
         let record = Record {
             controller: NAME,
             subject: binding_subject(work),
@@ -223,7 +223,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         // A script that fails must not make the status look empty.
         Err(()) => before.and_then(|before| before.status.clone()),
     };
-    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, diagnostics }
+    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, health_change, diagnostics }
 }
 
 #[cfg(test)]
@@ -241,9 +241,9 @@ mod tests {
                 PolicyFault { policy: PolicyId::builtin("script"), fault }
             };
             let diagnostics = Diagnostics { faults: messages.iter().map(fault).collect(), ..Diagnostics::default() };
-            let news = memory.news(&Key::new("karmada-es-m1", work), diagnostics).faults;
-            let news: Vec<_> = news.iter().map(|fault| fault.fault.message.as_str()).collect();
-            assert_eq!(news, expected, "{work} {messages:?}");
+            let health_change = memory.health_change(&Key::new("karmada-es-m1", work), diagnostics).faults;
+            let health_change: Vec<_> = health_change.iter().map(|fault| fault.fault.message.as_str()).collect();
+            assert_eq!(health_change, expected, "{work} {messages:?}");
         };
         check("web", &["no status"], &["no status"]);
         check("web", &["no status"], &[]);

@@ -104,7 +104,7 @@ async fn waiting_ends_when_the_cluster_is_empty_and_says_what_changes() {
     let message =
         "member1 is being drained (no rate of its own): 2 bindings left, 1 old copies wait for their replacement";
     assert_eq!(said.last().map(String::as_str), Some(message));
-    assert!(said.len() <= 2, "only news is said: {said:?}");
+    assert!(said.len() <= 2, "only changes are reported: {said:?}");
 }
 
 #[tokio::test(start_paused = true)]

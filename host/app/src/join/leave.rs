@@ -42,11 +42,11 @@ impl Leaving<'_> {
     /// Removes the member. Returns lines that list the removed objects, and how to remove the remaining ones.
     pub(super) async fn leave(&self) -> anyhow::Result<String> {
         let name = self.name;
-        let left = self.remove_cluster().await?;
+        let removed = self.remove_cluster().await?;
         let mut hub = Removed::of(&self.hub, self.dry_run);
         self.clear_hub(&mut hub).await?;
         let mut lines = Vec::new();
-        if left.is_some() {
+        if removed.is_some() {
             lines.push(format!("{name} {}", if self.dry_run { "would leave (dry run)" } else { "has left" }));
         } else if !hub.names.is_empty() {
             lines.push(format!("{name} is not a member any more"));
@@ -65,7 +65,7 @@ impl Leaving<'_> {
                 }
             }
             // A Pull member contains no account of the control plane.
-            None if left.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
+            None if removed.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
             None => lines.push(format!(
                 "not cleaned up: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and \
                  the ClusterRoleBinding {BINDING} gives it full access there; to remove it: bulkhead unjoin {name} \
@@ -344,13 +344,13 @@ mod tests {
         let account = json!({"metadata": {"name": agent::account_name("m1"), "namespace": NAMESPACE}});
         apply::<ServiceAccount>(&Api::namespaced(hub.clone(), NAMESPACE), account).await.unwrap();
         leaving(&hub, None).leave().await.unwrap();
-        let left = [
+        let remaining = [
             names::<ServiceAccount>(&hub).await,
             names::<Role>(&hub).await,
             names::<RoleBinding>(&hub).await,
             names::<ClusterRole>(&hub).await,
             names::<ClusterRoleBinding>(&hub).await,
         ];
-        assert_eq!(left.concat(), [""; 0]);
+        assert_eq!(remaining.concat(), [""; 0]);
     }
 }

@@ -165,13 +165,13 @@ impl Candidate {
         loop {
             tokio::time::sleep(self.election.retry_period).await;
             let started = clock.now();
-            let left = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
+            let remaining = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
             let waiting = self.permit.journal_barrier().waiting();
             let lost = if journal.stands_for(waiting, Instant::now()) > self.election.renew_deadline {
                 // Every write waits for the journal; another process may have a writable one.
                 "decisions wait to be recorded, and the disk of the journal does not answer".to_owned()
             } else {
-                match tokio::time::timeout(left, self.attempt()).await {
+                match tokio::time::timeout(remaining, self.attempt()).await {
                     Ok(Ok(None)) => {
                         last = started;
                         continue;

@@ -133,13 +133,13 @@ fn kinds(federation: &Federation, fault: &FaultSpec) -> Vec<KindId> {
 /// Injects `how` into a matching write, after `fault.after` others have passed, and calls `then` at that moment.
 fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn() + Send + Sync + 'static) {
     let resource = fault.resource.clone();
-    let left = AtomicU64::new(fault.after.unwrap_or(0));
+    let remaining = AtomicU64::new(fault.after.unwrap_or(0));
     federation.hub().inject(how, move |request: &ResourceRequest| {
         if !is_write_of(request, resource.as_deref()) {
             return false;
         }
-        let passes = left.load(Ordering::Relaxed);
-        left.store(passes.saturating_sub(1), Ordering::Relaxed);
+        let passes = remaining.load(Ordering::Relaxed);
+        remaining.store(passes.saturating_sub(1), Ordering::Relaxed);
         if passes == 0 {
             then();
         }
@@ -154,11 +154,11 @@ fn before_a_write(
     fault: &FaultSpec,
     act: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static,
 ) {
-    let (resource, left) = (fault.resource.clone(), AtomicU64::new(fault.after.unwrap_or(0)));
+    let (resource, remaining) = (fault.resource.clone(), AtomicU64::new(fault.after.unwrap_or(0)));
     federation.hub().inject(Fault::Pass, move |request: &ResourceRequest| {
-        let passes = left.load(Ordering::Relaxed);
+        let passes = remaining.load(Ordering::Relaxed);
         is_write_of(request, resource.as_deref()) && {
-            left.store(passes.saturating_sub(1), Ordering::Relaxed);
+            remaining.store(passes.saturating_sub(1), Ordering::Relaxed);
             passes == 0 && act(request)
         }
     });

@@ -68,7 +68,7 @@ impl Observer {
             if followed.ready.last().is_none_or(|(_, last)| *last != total) {
                 followed.ready.push((at_ms, total));
             }
-            self.entries.extend(news(at_ms, cluster, &before, &followed.workloads));
+            self.entries.extend(workload_changes(at_ms, cluster, &before, &followed.workloads));
         }
     }
 
@@ -96,7 +96,7 @@ fn is_full(replicas: Option<&(i64, i64)>) -> bool {
 }
 
 /// Builds a timeline entry for each workload that becomes fully ready, stops being so, or disappears.
-fn news(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
+fn workload_changes(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
     let full = is_full;
     let mut entries = Vec::new();
     for (workload, replicas) in after {

@@ -130,15 +130,17 @@ fn replicas(bindings: &[Binding]) -> BTreeMap<String, i64> {
 
 /// Adds a workload to the assumed ones. Workloads of one namespace with the same pod requirements are merged, so
 /// that the cost of a decision does not grow with the number of earlier moves.
-fn add(there: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
+fn add(existing: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
     for component in workload.components {
         let alike = |other: &&mut AssumedWorkload| {
             let needs = |one: &AssumedWorkload| one.components.first().map(|one| one.replica_requirements.clone());
             other.namespace == workload.namespace && needs(other) == Some(component.replica_requirements.clone())
         };
-        match there.iter_mut().find(alike).and_then(|other| other.components.first_mut()) {
+        match existing.iter_mut().find(alike).and_then(|other| other.components.first_mut()) {
             Some(known) => known.replicas = known.replicas.saturating_add(component.replicas),
-            None => there.push(AssumedWorkload { namespace: workload.namespace.clone(), components: vec![component] }),
+            None => {
+                existing.push(AssumedWorkload { namespace: workload.namespace.clone(), components: vec![component] });
+            }
         }
     }
 }
@@ -339,7 +341,8 @@ impl Play<'_> {
         // No summary in the export reflects the simulated moves, so assumed workloads never expire.
         let assumed = &self.assumed;
         let Some(binding) = self.bindings.get_mut(index) else { return };
-        let leaving = binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |left| left.replicas);
+        let leaving =
+            binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |target| target.replicas);
         binding.spec = spec;
         binding.generation += 1;
         let before: BTreeMap<_, _> =
@@ -373,9 +376,9 @@ impl Play<'_> {
         let mut assumptions = Assumptions::default();
         assumptions.assume(binding, &moved, self.start);
         for (cluster, workloads) in assumptions.by_cluster(self.start) {
-            let there = self.assumed.entry(cluster).or_default();
+            let existing = self.assumed.entry(cluster).or_default();
             for workload in workloads {
-                add(there, workload);
+                add(existing, workload);
             }
         }
         self.changed = now;

@@ -59,7 +59,7 @@ pub(super) async fn conclude<B: Binding>(
         scheduler.known.note_written(written, targets, &context.flags, now);
     }
     let written = written.unwrap_or(binding);
-    let news = is_news(binding, &conclusion) || !records.is_empty();
+    let is_new = is_new_result(binding, &conclusion) || !records.is_empty();
     let mut status = written.status().clone();
     if conclusion.apply(&mut status, model.generation, now) {
         if let Some(fields) = SchedulerFields::between(written.status(), &status) {
@@ -72,7 +72,7 @@ pub(super) async fn conclude<B: Binding>(
             B::write_status(context, written, changed).await?;
         }
     }
-    if news {
+    if is_new {
         let events = context.events_of(records);
         conclusion.events.iter().for_each(|event| emit(&events, binding, event));
     }
@@ -97,7 +97,7 @@ pub(super) fn record<B: Binding>(
         Outcome::Place(targets) => {
             (Decision::Scheduled, Attribution::rule("Success", reasons(binding, plan, trigger)), describe(targets))
         }
-        Outcome::Clear(_) | Outcome::Keep(_) if !is_news(binding, conclusion) => return Vec::new(),
+        Outcome::Clear(_) | Outcome::Keep(_) if !is_new_result(binding, conclusion) => return Vec::new(),
         Outcome::Clear(_) | Outcome::Keep(_) => {
             let attribution = Attribution::rule(conclusion.verdict.reason, &conclusion.verdict.message);
             (Decision::NotScheduled, attribution, String::new())
@@ -145,10 +145,10 @@ fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> St
 }
 
 /// True if the reason or the message of the condition will change.
-fn is_news<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
+fn is_new_result<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
     let verdict = &conclusion.verdict;
     Condition::find(&binding.status().conditions, "Scheduled")
-        .is_none_or(|there| (there.reason.as_str(), &there.message) != (verdict.reason, &verdict.message))
+        .is_none_or(|existing| (existing.reason.as_str(), &existing.message) != (verdict.reason, &verdict.message))
 }
 
 /// Emits an event about the binding and one about its resource, as Karmada does.

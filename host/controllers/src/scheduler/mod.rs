@@ -126,9 +126,9 @@ impl Reconcile for Scheduler {
         if let Some(binding) = B::store(&self.context.stores).get(&key) {
             let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
             let delay = if is_evicted { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY };
-            let left = delay.saturating_sub(age).min(BOOKKEEPING_DELAY);
-            if !left.is_zero() {
-                return Ok(Action::After(left));
+            let remaining = delay.saturating_sub(age).min(BOOKKEEPING_DELAY);
+            if !remaining.is_zero() {
+                return Ok(Action::After(remaining));
             }
             self.budget.take().await;
         }

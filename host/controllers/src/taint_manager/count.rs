@@ -102,7 +102,7 @@ mod tests {
         counts.attempted(&metrics, "member1", None, at(6));
         let holds = |line: &str| {
             let text = metrics.text();
-            assert!(text.lines().any(|there| there == line), "no {line:?} in:\n{text}");
+            assert!(text.lines().any(|existing| existing == line), "no {line:?} in:\n{text}");
         };
         holds(r#"eviction_kind_total{member_cluster="member1",resource_kind="ResourceBinding"} 2"#);
         holds(r#"evict_kind_total{cluster_name="member1",resource_kind="apps/v1/Deployment"} 2"#);

@@ -36,11 +36,12 @@ impl Ordering {
         let (source, binding_model, now) = (Arc::new(source.to_model()), binding.to_model(), context.clock.now());
         let scores = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::Score);
         let decide = move |policies: &PolicySet| combine::eviction_order(policies, &binding_model, &source, now);
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = self.until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return 0;
         }
-        let (score, diagnostics) = context.ask_within(left, NAME, Arc::clone(&self.policies), scores, decide).await;
+        let (score, diagnostics) =
+            context.ask_within(remaining, NAME, Arc::clone(&self.policies), scores, decide).await;
         context.record_diagnostics(NAME, &subject(binding), Some(cluster), &diagnostics);
         score
     }

@@ -204,8 +204,8 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
         persistence,
         ..Options::new("control plane", seed(), clock.clone())
     });
-    for left in hub.restore(contents.unwrap_or_default()) {
-        say(&format!("left out: {} {}, which is not served", left["kind"], left["metadata"]["name"]));
+    for object in hub.restore(contents.unwrap_or_default()) {
+        say(&format!("left out: {} {}, which is not served", object["kind"], object["metadata"]["name"]));
     }
     let put = |api_version: &str, kind: &str, object: Value| -> Result<(), StatusError> {
         let id = hub.kind_id(api_version, kind).ok_or_else(|| StatusError::unknown_path(kind))?;

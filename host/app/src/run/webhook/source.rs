@@ -60,8 +60,8 @@ impl Source {
 async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     let about = || format!("the Secret {NAME} with the certificate of the webhook");
     let today = crate::run::now().to_zoned(TimeZone::UTC).date();
-    let there = secrets.get_opt(NAME).await.with_context(|| format!("reading {}", about()))?;
-    let kept = there.as_ref().and_then(read);
+    let existing = secrets.get_opt(NAME).await.with_context(|| format!("reading {}", about()))?;
+    let kept = existing.as_ref().and_then(read);
     if let Some((certificate, _, _)) =
         kept.as_ref().filter(|(_, for_host, last)| for_host == host && is_good(*last, today))
     {
@@ -74,12 +74,12 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
         "metadata": {
             "name": NAME,
             "annotations": {HOST: host, LAST_DAY: last_day.to_string()},
-            "resourceVersion": there.as_ref().and_then(|there| there.metadata.resource_version.clone()),
+            "resourceVersion": existing.as_ref().and_then(|existing| existing.metadata.resource_version.clone()),
         },
         "type": "kubernetes.io/tls",
         "stringData": {"tls.crt": made.chain_pem, "tls.key": made.key_pem, "ca.crt": made.ca_pem},
     }))?;
-    let written = match there {
+    let written = match existing {
         None => secrets.create(&PostParams::default(), &secret).await,
         Some(_) => secrets.replace(NAME, &PostParams::default(), &secret).await,
     };

@@ -19,10 +19,13 @@ impl Observed {
             let condition = |key: &str| key == keys::NOT_READY_TAINT || key == keys::UNREACHABLE_TAINT;
             let owned =
                 |taint: &&bulkhead_core::model::Taint| cluster.taint_owner(taint).is_some() || condition(&taint.key);
-            let left: Vec<_> = cluster.spec.taints.iter().filter(owned).map(ToString::to_string).collect();
-            if !cluster.is_ready() || !left.is_empty() {
+            let remaining: Vec<_> = cluster.spec.taints.iter().filter(owned).map(ToString::to_string).collect();
+            if !cluster.is_ready() || !remaining.is_empty() {
                 let ready = cluster.is_ready();
-                found("L2", format!("{} is back and cannot be used: ready {ready}, {}", cluster.name, left.join(", ")));
+                found(
+                    "L2",
+                    format!("{} is back and cannot be used: ready {ready}, {}", cluster.name, remaining.join(", ")),
+                );
             }
         }
         for binding in self.hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
@@ -68,9 +71,9 @@ impl Observed {
         }
         let ready = federation.ready_replicas(&resource.kind, &resource.namespace, &resource.name, false);
         for target in &spec.clusters {
-            let there = ready.get(&target.name).copied().unwrap_or(0);
-            if there != i64::from(target.replicas) {
-                found(format!("{there} of {} replicas of {key} are ready on {}", target.replicas, target.name));
+            let existing = ready.get(&target.name).copied().unwrap_or(0);
+            if existing != i64::from(target.replicas) {
+                found(format!("{existing} of {} replicas of {key} are ready on {}", target.replicas, target.name));
             }
         }
     }

@@ -87,8 +87,8 @@ impl Hub {
             return None;
         };
         let step = |change: Arc<bulkhead_controlplane::Change>| {
-            let there = change.change_type != ChangeType::Deleted;
-            self.apply(change.key.kind, &change.object, there)
+            let exists = change.change_type != ChangeType::Deleted;
+            self.apply(change.key.kind, &change.object, exists)
         };
         Some(changes.into_iter().filter_map(step).collect())
     }
@@ -105,15 +105,15 @@ impl Hub {
         }
     }
 
-    fn apply(&mut self, kind: KindId, object: &Object, there: bool) -> Option<Step> {
+    fn apply(&mut self, kind: KindId, object: &Object, exists: bool) -> Option<Step> {
         let value: &Value = object.value();
         if kind == self.kinds.work {
-            return self.apply_work(value, there);
+            return self.apply_work(value, exists);
         }
         if kind == self.kinds.cluster {
             let cluster = Arc::new(Cluster::deserialize(value).ok()?.to_model());
             let name = cluster.name.clone();
-            let after = there.then_some(cluster);
+            let after = exists.then_some(cluster);
             let before = match &after {
                 Some(after) => self.clusters.insert(name, Arc::clone(after)),
                 None => self.clusters.remove(&name),
@@ -129,7 +129,7 @@ impl Hub {
         if model.spec.placement.is_some() && model.deletion_timestamp.is_none() {
             self.placed.insert(work_name(&model), model.spec.resource.clone());
         }
-        let after = there.then(|| Arc::new(model));
+        let after = exists.then(|| Arc::new(model));
         let before = match &after {
             Some(after) => self.bindings.insert(key, Arc::clone(after)),
             None => self.bindings.remove(&key),
@@ -166,13 +166,13 @@ impl Hub {
         })
     }
 
-    fn apply_work(&mut self, value: &Value, there: bool) -> Option<Step> {
+    fn apply_work(&mut self, value: &Value, exists: bool) -> Option<Step> {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
         let (name, namespace) = (text("/metadata/name")?, text("/metadata/namespace")?);
         let cluster = names::cluster_of_execution_namespace(namespace)?;
-        let going = !there || text("/metadata/deletionTimestamp").is_some();
+        let going = !exists || text("/metadata/deletionTimestamp").is_some();
         let clusters = self.works.entry(name.to_owned()).or_default();
-        let went = if there { clusters.insert(cluster.to_owned(), going) } else { clusters.remove(cluster) };
+        let went = if exists { clusters.insert(cluster.to_owned(), going) } else { clusters.remove(cluster) };
         (going && went == Some(false)).then(|| Step::WorkGoes { name: name.to_owned(), cluster: cluster.to_owned() })
     }
 }

@@ -301,17 +301,17 @@ impl Observed {
         if before.is_none() {
             self.joined.insert(after.name.clone());
         }
-        let there = foreign_taints(after);
+        let existing = foreign_taints(after);
         if self.retainted.contains(&after.name) {
             self.foreign.retain(|(cluster, _)| *cluster != after.name);
         }
         let lost: Vec<_> =
-            self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(*known)).cloned().collect();
+            self.foreign.iter().filter(|known| known.0 == after.name && !existing.contains(*known)).cloned().collect();
         for (cluster, taint) in lost {
             self.found("S6", at, format!("{cluster} lost the taint {taint}, which is not ours"));
             self.foreign.remove(&(cluster, taint));
         }
-        self.foreign.extend(there);
+        self.foreign.extend(existing);
     }
 
     /// Checks that each window contains at most the permitted number of evictions, plus one. The window is the

@@ -135,7 +135,7 @@ fn undoes_one_of(event: &Value, others: &[Value]) -> bool {
 /// Returns true if a value contains the text as a string.
 fn mentions(value: &Value, text: &str) -> bool {
     match value {
-        Value::String(there) => there == text,
+        Value::String(value) => value == text,
         Value::Array(items) => items.iter().any(|item| mentions(item, text)),
         Value::Object(members) => members.values().any(|item| mentions(item, text)),
         _ => false,
@@ -160,8 +160,8 @@ fn fields(scenario: &Value) -> Vec<String> {
     let objects = (0..).zip(objects.into_iter().flatten());
     let of_objects =
         objects.flat_map(|(index, _)| OF_POLICIES.map(|field| format!("/manifests/0/objects/{index}/spec/{field}")));
-    let there = of_clusters.chain(of_objects).chain(["/witness".to_owned()]);
-    there.filter(|pointer| scenario.pointer(pointer).is_some()).collect()
+    let pointers = of_clusters.chain(of_objects).chain(["/witness".to_owned()]);
+    pointers.filter(|pointer| scenario.pointer(pointer).is_some()).collect()
 }
 
 /// Returns the number of removable parts.
@@ -185,8 +185,8 @@ impl Search<'_> {
         while size > 0 {
             let mut from = 0;
             while from < group.count(&self.least) && self.attempts < ATTEMPTS_MAX {
-                let left = group.left_out(&self.least, from, size);
-                if !left.is_some_and(|left| self.shows(left)) {
+                let smaller = group.left_out(&self.least, from, size);
+                if !smaller.is_some_and(|smaller| self.shows(smaller)) {
                     from += size;
                 }
             }
