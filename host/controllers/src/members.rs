@@ -29,7 +29,7 @@ const SECRET_RETRY: Duration = Duration::from_secs(5);
 pub struct MemberClients {
     hub: Client,
     clusters: Arc<Store<Cluster>>,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, CachedClient>>,
     permit: WritePermit,
     responses: Arc<ResponseCounts>,
     replaced: Handlers<ReplacedHandler>,
@@ -61,7 +61,7 @@ impl Members for OneMember {
 }
 
 /// Client, or the reason why there is none, with its source.
-struct Known {
+struct CachedClient {
     made_of: Source,
     client: Result<Client, String>,
 }
@@ -126,7 +126,7 @@ impl MemberClients {
         let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
         if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
             let client = source.connect(&self.permit, &self.responses);
-            let known = Known { made_of: source, client: client.clone() };
+            let known = CachedClient { made_of: source, client: client.clone() };
             let before = self.lock().insert(key.name.clone(), known);
             if let (Some(_), Ok(client)) = (before, client) {
                 self.replaced.call(|handler| handler(&key.name, &client));
@@ -135,7 +135,7 @@ impl MemberClients {
         Ok(Action::After(again))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, CachedClient>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

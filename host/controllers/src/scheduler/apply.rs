@@ -56,7 +56,7 @@ pub(super) async fn conclude<B: Binding>(
     let conclusion = plan.conclude(&model, written.map(|_| ()));
     let now = context.clock.now();
     if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, written) {
-        scheduler.known.note_written(written, targets, &context.flags, now);
+        scheduler.cache.note_written(written, targets, &context.flags, now);
     }
     let written = written.unwrap_or(binding);
     let is_new = is_new_result(binding, &conclusion) || !records.is_empty();

@@ -61,9 +61,9 @@ impl Scheduler {
     /// Prepares a decision about a binding. Returns `None` if there is no reason for one.
     pub(super) fn attempt(&self, binding: Arc<model::Binding>) -> Option<Attempt> {
         let context = &self.context;
-        let (now, clusters, options) = (context.clock.now(), self.known.clusters(), inputs::options(&context.flags));
+        let (now, clusters, options) = (context.clock.now(), self.cache.clusters(), inputs::options(&context.flags));
         let trigger = schedule::trigger(&binding, binding.spec.placement.as_ref()?, &clusters, &options)?;
-        let assumed = self.known.assumed(&options, now);
+        let assumed = self.cache.assumed(&options, now);
         Some(Attempt { binding, trigger, clusters, assumed, options, now })
     }
 }
@@ -107,7 +107,7 @@ impl Attempt {
         accurate: Option<AccurateEstimates>,
     ) -> (Arc<Inputs>, Arc<PolicySet>, impl Fn(&PolicySet) -> SchedulePlan + Send + Sync + use<>) {
         let context = &scheduler.context;
-        let peers = scheduler.known.peers(context, &self.binding);
+        let peers = scheduler.cache.peers(context, &self.binding);
         let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
         let inputs = Arc::new(Inputs { attempt: self, peers, accurate });
         let deciding = Arc::clone(&inputs);

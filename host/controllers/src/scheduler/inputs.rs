@@ -44,7 +44,7 @@ pub(super) fn policies(context: &Context) -> PolicySet {
 
 /// State that the scheduler keeps between decisions.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct SchedulerCache {
     clusters: Mutex<Clusters>,
     /// Written results that the watch may not have delivered yet, with their version.
     assigning: Mutex<BTreeMap<Key, (u64, Vec<String>)>>,
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Known {
+impl SchedulerCache {
     /// Follows clusters and bindings until the subscriptions are dropped.
     pub(super) fn subscribe(
         self: &Arc<Self>,

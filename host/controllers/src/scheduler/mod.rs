@@ -38,7 +38,7 @@ use crate::store::{Change, Key, Subscription};
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
 pub use inline_placement::RunningScheduler;
-use inputs::Known;
+use inputs::SchedulerCache;
 use metrics::Incoming;
 pub(crate) use metrics::SchedulerMetrics;
 use queue::{Requeue, SchedulingQueue};
@@ -65,7 +65,7 @@ const BOOKKEEPING_WORKERS: usize = 2;
 
 struct Scheduler {
     context: Context,
-    known: Arc<Known>,
+    cache: Arc<SchedulerCache>,
     budget: Arc<WriteBudget>,
     /// Bindings whose bookkeeping may need a write of its own.
     unwritten: Arc<WorkQueue<Key>>,
@@ -74,8 +74,8 @@ struct Scheduler {
 /// Runs the scheduler until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Queue = Arc::new(SchedulingQueue::new());
-    let known = Arc::new(Known::default());
-    let _known = known.subscribe(&context);
+    let cache = Arc::new(SchedulerCache::default());
+    let _subscriptions = cache.subscribe(&context);
     let _bindings = subscribe::<ResourceBinding>(&context, &queue);
     let _cluster_bindings = subscribe::<ClusterResourceBinding>(&context, &queue);
     let (affected, bindings) = (Arc::clone(&queue), context.clone());
@@ -87,7 +87,7 @@ pub(crate) async fn run(context: Context) {
     });
     let budget = Arc::clone(&context.scheduler_budget);
     let unwritten = Arc::default();
-    let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget, unwritten });
+    let scheduler = Arc::new(Scheduler { context: context.clone(), cache, budget, unwritten });
     context.scheduler.started(&scheduler);
     let bookkeeping = flush_bookkeeping(Arc::clone(&scheduler));
     futures::join!(estimators::run(context), work(scheduler, queue), bookkeeping);

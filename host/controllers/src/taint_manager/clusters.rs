@@ -15,10 +15,10 @@ use crate::store::Change;
 pub(super) struct Clusters {
     settings: BrakeSettings,
     rate_per_cluster: Option<f64>,
-    known: RwLock<Known>,
+    cache: RwLock<ClusterCache>,
 }
 
-struct Known {
+struct ClusterCache {
     clusters: BTreeMap<String, Arc<model::Cluster>>,
     brake: Brake,
     /// Rates of drains by name of the drain: cluster and evictions per second.
@@ -28,73 +28,73 @@ struct Known {
 impl Clusters {
     pub(super) fn new(settings: BrakeSettings, rate_per_cluster: Option<f64>) -> Self {
         let (clusters, drains) = (BTreeMap::new(), BTreeMap::new());
-        let known = Known { clusters, brake: Brake::assess([], settings), drains };
-        Self { settings, rate_per_cluster, known: RwLock::new(known) }
+        let cache = ClusterCache { clusters, brake: Brake::assess([], settings), drains };
+        Self { settings, rate_per_cluster, cache: RwLock::new(cache) }
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Known) -> T) -> T {
-        read(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, read: impl FnOnce(&ClusterCache) -> T) -> T {
+        read(&self.cache.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn apply(&self, change: &Change<'_, Cluster>) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let name = change.object().name_any();
         if matches!(change, Change::Deleted(_)) {
-            known.clusters.remove(&name);
+            cache.clusters.remove(&name);
         } else {
-            known.clusters.insert(name, Arc::new(change.object().to_model()));
+            cache.clusters.insert(name, Arc::new(change.object().to_model()));
         }
-        known.brake = Brake::assess(known.clusters.values().map(AsRef::as_ref), self.settings);
+        cache.brake = Brake::assess(cache.clusters.values().map(AsRef::as_ref), self.settings);
     }
 
     pub(super) fn apply_drain(&self, change: &Change<'_, ClusterDrain>) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let (name, spec) = (change.object().name_any(), &change.object().spec);
-        known.drains.remove(&name);
+        cache.drains.remove(&name);
         if !matches!(change, Change::Deleted(_)) {
-            known.drains.insert(name, (spec.cluster_name.clone(), spec.evictions_per_second));
+            cache.drains.insert(name, (spec.cluster_name.clone(), spec.evictions_per_second));
         }
     }
 
     /// Returns true if a `ClusterDrain` names the cluster. The taint of a deleted drain stays for a moment, and must not
     /// evict: a drain that was suspended evicts nothing at its end.
     pub(super) fn has_drain(&self, cluster: &str) -> bool {
-        self.read(|known| known.drains.values().any(|(drained, _)| drained == cluster))
+        self.read(|cache| cache.drains.values().any(|(drained, _)| drained == cluster))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<model::Cluster>> {
-        self.read(|known| known.clusters.get(name).cloned())
+        self.read(|cache| cache.clusters.get(name).cloned())
     }
 
     pub(super) fn all(&self) -> Vec<Arc<model::Cluster>> {
-        self.read(|known| known.clusters.values().cloned().collect())
+        self.read(|cache| cache.clusters.values().cloned().collect())
     }
 
     pub(super) fn failed(&self) -> usize {
-        self.read(|known| known.brake.failed())
+        self.read(|cache| cache.brake.failed())
     }
 
     pub(super) fn failed_share(&self) -> f64 {
-        self.read(|known| known.brake.failed_share())
+        self.read(|cache| cache.brake.failed_share())
     }
 
     /// Returns the effect of the brake on evictions from a cluster, and the reason; `None` if the cluster is gone.
     pub(super) fn brake(&self, name: &str) -> Option<(BrakeState, String)> {
-        self.read(|known| {
-            let group = known.brake.group_of(known.clusters.get(name)?);
-            Some((known.brake.state(&group), known.brake.describe(&group)))
+        self.read(|cache| {
+            let group = cache.brake.group_of(cache.clusters.get(name)?);
+            Some((cache.brake.state(&group), cache.brake.describe(&group)))
         })
     }
 
     /// Returns the rates that an eviction from a cluster must respect. A deleted cluster has nothing to evict from.
     pub(super) fn limit(&self, name: &str) -> Limit {
-        self.read(|known| {
-            let group = known.clusters.get(name).map(|cluster| known.brake.group_of(cluster)).unwrap_or_default();
-            let braked = known.brake.state(&group) != BrakeState::Open;
-            let drains = known.drains.values().filter(|(cluster, _)| cluster == name).filter_map(|(_, rate)| *rate);
+        self.read(|cache| {
+            let group = cache.clusters.get(name).map(|cluster| cache.brake.group_of(cluster)).unwrap_or_default();
+            let braked = cache.brake.state(&group) != BrakeState::Open;
+            let drains = cache.drains.values().filter(|(cluster, _)| cluster == name).filter_map(|(_, rate)| *rate);
             let cluster = drains.chain(self.rate_per_cluster).map(Rate::per_second);
             let slowest = cluster.reduce(|slowest, rate| if rate < slowest { rate } else { slowest });
-            let rate = known.brake.rate(&group);
+            let rate = cache.brake.rate(&group);
             Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
         })
     }
