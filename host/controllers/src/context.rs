@@ -33,13 +33,13 @@ use crate::events::Events;
 use crate::flags::Flags;
 use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
+use crate::lease_runtime::LeaseRuntime;
 use crate::members::ReplacedHandler;
 use crate::metrics::Metrics;
 use crate::pending_status::PendingStatus;
 use crate::plugins::PluginObjects;
 use crate::scheduler::{RunningScheduler, WriteBudget};
 use crate::store::{InformerState, Key, Store};
-use crate::vital::Vital;
 use crate::webhook::Webhooks;
 use crate::write::Writer;
 
@@ -88,7 +88,7 @@ pub struct Context {
     /// Member clusters that these controllers talk to.
     pub scope: Scope,
     /// Runtime of leases and probes; none if they run on the runtime of all controllers.
-    pub vital: Option<Vital>,
+    pub lease_runtime: Option<LeaseRuntime>,
     /// Clock for decisions and timestamps.
     pub clock: Clock,
     /// Policies in force.

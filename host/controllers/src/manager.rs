@@ -29,7 +29,7 @@ enum CacheSync {
     /// delay it.
     NotRequired,
     /// None. The controller runs on the runtime of leases and probes: a member whose lease is not renewed is evicted.
-    Vital,
+    LeaseRuntime,
     /// The plugins, and every object of the kinds that controllers share. Before that, unknown objects look like
     /// missing ones: no cluster fits, no policy matches, no plugin holds, nothing is left on a cluster.
     Required,
@@ -47,7 +47,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
     ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
     ("bindingStatus", CacheSync::Required, |context| Box::pin(binding_status::run(context))),
-    ("clusterStatus", CacheSync::Vital, |context| Box::pin(cluster_status::run(context))),
+    ("clusterStatus", CacheSync::LeaseRuntime, |context| Box::pin(cluster_status::run(context))),
     ("cluster", CacheSync::NotRequired, |context| Box::pin(cluster::run(context))),
     ("clustertaintpolicy", CacheSync::NotRequired, |context| Box::pin(cluster_taints::run(context))),
     ("taintManager", CacheSync::Required, |context| Box::pin(taint_manager::run(context))),
@@ -63,8 +63,8 @@ const AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     (INTERPRETERS, CacheSync::NotRequired, |context| Box::pin(customizations::run(context))),
     ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
     ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
-    ("clusterStatus", CacheSync::Vital, |context| Box::pin(cluster_status::run(context))),
-    ("lease", CacheSync::Vital, |context| Box::pin(agent::run(context))),
+    ("clusterStatus", CacheSync::LeaseRuntime, |context| Box::pin(cluster_status::run(context))),
+    ("lease", CacheSync::LeaseRuntime, |context| Box::pin(agent::run(context))),
 ];
 
 /// Returns the names of the controllers that can be stopped and started.
@@ -120,7 +120,7 @@ impl Manager {
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             let (runtime, context) = match cache_sync {
-                CacheSync::Vital => self.context.vital(),
+                CacheSync::LeaseRuntime => self.context.on_lease_runtime(),
                 CacheSync::NotRequired | CacheSync::Required => (Handle::current(), self.context.clone()),
             };
             let controller = async move {
@@ -157,8 +157,8 @@ impl Manager {
     }
 
     /// Runs a task on the runtime of leases and probes for as long as the manager lives.
-    pub fn spawn_vital(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
-        let (runtime, _) = self.context.vital();
+    pub fn spawn_on_lease_runtime(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
+        let (runtime, _) = self.context.on_lease_runtime();
         self.informers.spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
     }
 

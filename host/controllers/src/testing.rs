@@ -61,7 +61,7 @@ pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) 
         kinds: Arc::new(Kinds::new(hub.clone())),
         members: Arc::new(OneMember::new("m1".to_owned(), member)),
         scope: Scope::Push,
-        vital: None,
+        lease_runtime: None,
         clock,
         registry: Arc::new(Registry::new(Vec::new())),
         evaluator: Evaluator::inline(),

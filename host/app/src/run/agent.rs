@@ -64,10 +64,10 @@ pub(crate) struct AgentArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AgentArguments) -> ExitCode {
-    until_stopped(|vital| serve(arguments, vital))
+    until_stopped(|lease_runtime| serve(arguments, lease_runtime))
 }
 
-async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> {
+async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Result<()> {
     let flags = arguments.settings.flags()?;
     let permit = WritePermit::unlimited();
     let state = State::default();
@@ -75,9 +75,9 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
     say(&format!("health and metrics at http://{address}"));
     let mut stop = std::pin::pin!(interrupted());
     let connected = async {
-        let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state, &vital).await?;
+        let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state, &lease_runtime).await?;
         say(&format!("control plane {} is {}", hub.address, hub.version));
-        let member = arguments.member_in_time(&permit, &state, &vital).await?;
+        let member = arguments.member_in_time(&permit, &state, &lease_runtime).await?;
         anyhow::Ok((hub, member))
     };
     let (hub, member) = tokio::select! {
@@ -105,7 +105,12 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
 
 impl AgentArguments {
     /// Connects to the member, retrying until it is available. Logs the reason for waiting.
-    async fn member_in_time(&self, permit: &WritePermit, state: &State, vital: &Handle) -> anyhow::Result<AgentOf> {
+    async fn member_in_time(
+        &self,
+        permit: &WritePermit,
+        state: &State,
+        lease_runtime: &Handle,
+    ) -> anyhow::Result<AgentOf> {
         let (mut log, name) = (LogOnChange::default(), &self.cluster_name);
         loop {
             // Read again for each attempt, because missing credentials may appear.
@@ -115,11 +120,11 @@ impl AgentArguments {
             let error = match client.apiserver_version().await {
                 Ok(version) => {
                     say(&format!("member {name} is {}", version.git_version));
-                    let vital = {
-                        let _entered = vital.enter();
+                    let lease_client = {
+                        let _entered = lease_runtime.enter();
                         connect(config, permit, &Arc::default())?
                     };
-                    return Ok(AgentOf { name: name.clone(), client, vital });
+                    return Ok(AgentOf { name: name.clone(), client, lease_client });
                 }
                 Err(error) => ConnectError::of(&address, &error),
             };

@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn the_lease_is_renewed_while_every_worker_is_busy() {
-        let (runtime, vital) = (runtime(2), runtime(1));
+        let (runtime, lease_runtime) = (runtime(2), runtime(1));
         let (renewed, renewals) = mpsc::channel();
         let client = {
-            let _entered = vital.enter();
+            let _entered = lease_runtime.enter();
             let clock = Clock::new(Time::from_millis(0).timestamp());
             let kinds = kinds::kubernetes();
             let hub = ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) });
@@ -115,7 +115,7 @@ mod tests {
             retry_period: Duration::from_millis(10),
             modes: "all".to_owned(),
         };
-        let elector = Elector::new(election, client, WritePermit::none(), vital.handle().clone());
+        let elector = Elector::new(election, client, WritePermit::none(), lease_runtime.handle().clone());
         // Every worker is blocked until the test ends, as by plugins.
         let (began, begins) = mpsc::channel();
         let release: Vec<_> = (0..2)
@@ -148,6 +148,6 @@ mod tests {
         seen.send(()).unwrap();
         holding.join().unwrap();
         drop(release);
-        vital.shutdown_background();
+        lease_runtime.shutdown_background();
     }
 }

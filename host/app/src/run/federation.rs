@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Evaluator, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members,
-    OneMember, PluginObjects, Pool, PoolLimits, ResponseCounts, Scope, Store, Stores, Vital, WriteBudget, WritePermit,
-    estimator_pool, events,
+    Clock, Context, DynamicStores, Evaluator, Failures, HttpsWebhooks, Kinds, LeaseRuntime, Manager, MemberClients,
+    Members, OneMember, PluginObjects, Pool, PoolLimits, ResponseCounts, Scope, Store, Stores, WriteBudget,
+    WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
@@ -32,7 +32,7 @@ const JOURNAL_RECORDS_MAX: usize = 0;
 pub(super) struct Federation {
     context: Context,
     clients: Arc<MemberClients>,
-    vital_clients: Arc<MemberClients>,
+    lease_clients: Arc<MemberClients>,
     events: events::Writer,
     directory: Option<Watch>,
 }
@@ -51,7 +51,7 @@ pub(super) struct AgentOf {
     /// Client of the member.
     pub(super) client: Client,
     /// Client of the member on the runtime of leases and probes.
-    pub(super) vital: Client,
+    pub(super) lease_client: Client,
 }
 
 /// Components of the controllers, besides the control plane.
@@ -82,21 +82,21 @@ impl Federation {
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
         let member_responses = Arc::<ResponseCounts>::default();
-        let vital_hub = hub.reloading.vital_client();
+        let lease_hub = hub.reloading.lease_client();
         let clients_by = |hub: &Client| {
             let (clusters, responses) = (Arc::clone(&stores.clusters), Arc::clone(&member_responses));
             MemberClients::new(hub.clone(), clusters, permit.clone(), responses)
         };
-        let (clients, vital_clients) = (clients_by(&hub.client), clients_by(&vital_hub));
-        let (scope, members, vital_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
-            None => (Scope::Push, Arc::clone(&clients) as _, Arc::clone(&vital_clients) as _),
-            Some(AgentOf { name, client, vital }) => {
+        let (clients, lease_clients) = (clients_by(&hub.client), clients_by(&lease_hub));
+        let (scope, members, lease_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
+            None => (Scope::Push, Arc::clone(&clients) as _, Arc::clone(&lease_clients) as _),
+            Some(AgentOf { name, client, lease_client }) => {
                 let member = |client| Arc::new(OneMember::new(name.clone(), client));
-                (Scope::Agent(name.clone()), member(client), member(vital))
+                (Scope::Agent(name.clone()), member(client), member(lease_client))
             }
         };
-        let runtime = hub.reloading.vital_runtime().clone();
-        let vital = Some(Vital { runtime, hub: vital_hub, members: vital_members });
+        let runtime = hub.reloading.lease_runtime().clone();
+        let lease_runtime = Some(LeaseRuntime { runtime, hub: lease_hub, members: lease_members });
         let transport = flags.interpreter_webhook_transport;
         let webhooks = Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots(), transport));
         let context = Context {
@@ -105,7 +105,7 @@ impl Federation {
             kinds: Arc::new(Kinds::new(hub.client.clone())),
             members,
             scope,
-            vital,
+            lease_runtime,
             clock,
             registry,
             evaluator: evaluator()?,
@@ -134,7 +134,7 @@ impl Federation {
         };
         let responses = [("control-plane", Arc::clone(&hub.responses)), ("member", member_responses)];
         state.observe(Observed { context: context.clone(), responses });
-        Ok(Self { context, clients, vital_clients, events, directory })
+        Ok(Self { context, clients, lease_clients, events, directory })
     }
 
     /// Returns the registry of policies.
@@ -153,7 +153,7 @@ impl Federation {
         let (manager, plugins) = (Manager::watch(self.context.clone()), self.context.plugins.clone());
         if members {
             manager.spawn("clients of members", self.clients.run());
-            manager.spawn_vital("clients for probes", self.vital_clients.run());
+            manager.spawn_on_lease_runtime("clients for probes", self.lease_clients.run());
         }
         manager.spawn("events", self.events.run());
         manager.spawn("failure log", failure_log::run(self.context, state.clone()));

@@ -70,7 +70,11 @@ impl Hub {
     }
 
     /// Connects like [`connect`](Self::connect), with a separate runtime for leases and probes.
-    async fn connect_with(arguments: &HubArguments, permit: &WritePermit, vital: &Handle) -> anyhow::Result<Self> {
+    async fn connect_with(
+        arguments: &HubArguments,
+        permit: &WritePermit,
+        lease_runtime: &Handle,
+    ) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
         if let Some(error) = expired(&config, Time::new(super::now())) {
@@ -80,7 +84,7 @@ impl Hub {
         let made = || format!("connecting to the control plane {address}");
         let first = in_time(connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?);
         let version = first.apiserver_version().await.map_err(|error| ConnectError::of(&address, &error))?;
-        let reloading = Reloading::new(arguments.clone(), config, permit, &responses, vital)?;
+        let reloading = Reloading::new(arguments.clone(), config, permit, &responses, lease_runtime)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
         Ok(Self { client, unguarded, address, version: version.git_version, responses, reloading })
     }
@@ -101,11 +105,11 @@ impl Hub {
         arguments: &HubArguments,
         permit: &WritePermit,
         state: &State,
-        vital: &Handle,
+        lease_runtime: &Handle,
     ) -> anyhow::Result<Self> {
         let (mut log, mut pause) = (LogOnChange::default(), RETRY_BASE);
         loop {
-            let error = match Self::connect_with(arguments, permit, vital).await {
+            let error = match Self::connect_with(arguments, permit, lease_runtime).await {
                 Ok(hub) => return Ok(hub),
                 Err(error) => error,
             };

@@ -46,22 +46,22 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Time limit for the threads of each runtime to end after that.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Number of threads for leases and probes. One of them may be busy with a member's response.
-const VITAL_THREADS: usize = 2;
+const LEASE_THREADS: usize = 2;
 /// Retry interval after a failed request to an API server.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    until_stopped(|vital| serve(arguments, vital))
+    until_stopped(|lease_runtime| serve(arguments, lease_runtime))
 }
 
 /// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
 fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Handle) -> F) -> ExitCode {
-    let outcome = runtimes().and_then(|(runtime, vital)| {
-        let outcome = runtime.block_on(serving(vital.handle().clone()));
+    let outcome = runtimes().and_then(|(runtime, lease_runtime)| {
+        let outcome = runtime.block_on(serving(lease_runtime.handle().clone()));
         // The writes in flight have been awaited. A busy thread must not keep the process alive.
         runtime.shutdown_timeout(LAST_WORDS);
-        vital.shutdown_timeout(LAST_WORDS);
+        lease_runtime.shutdown_timeout(LAST_WORDS);
         outcome
     });
     match outcome {
@@ -77,8 +77,8 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
 fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.enable_all().build().context("starting the runtime")?;
-    let vital = builder.worker_threads(VITAL_THREADS).thread_name("vital").build();
-    Ok((runtime, vital.context("starting the runtime of leases and probes")?))
+    let lease_runtime = builder.worker_threads(LEASE_THREADS).thread_name("leases").build();
+    Ok((runtime, lease_runtime.context("starting the runtime of leases and probes")?))
 }
 
 /// Returns the current time. No other function of the program reads the system clock.
@@ -111,7 +111,7 @@ impl LogOnChange {
     }
 }
 
-async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
+async fn serve(arguments: &Arguments, lease_runtime: Handle) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
     let Checked { flags, modes, wanted, election, elects } = checked;
@@ -128,7 +128,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
     let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);
     let hub = tokio::select! {
-        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &vital) => hub?,
+        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &lease_runtime) => hub?,
         () = &mut stop => return Ok(()),
     };
     say(&format!("control plane {} is {}", hub.address, hub.version));
@@ -169,7 +169,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     if embedded.is_none() {
         checks.spawn(health_checks::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
-    let candidate = Elector::new(election, hub.reloading.vital_unguarded(), permit.clone(), vital);
+    let candidate = Elector::new(election, hub.reloading.lease_unguarded(), permit.clone(), lease_runtime);
     let stopped = {
         let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);

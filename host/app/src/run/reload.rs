@@ -29,9 +29,9 @@ pub(crate) struct Reloading {
     namespace: String,
     guarded: Current,
     unguarded: Current,
-    vital: Handle,
-    vital_guarded: Current,
-    vital_unguarded: Current,
+    lease_runtime: Handle,
+    lease_guarded: Current,
+    lease_unguarded: Current,
     made_of: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -74,10 +74,10 @@ impl Reloading {
         config: Config,
         permit: &WritePermit,
         responses: &Arc<ResponseCounts>,
-        vital: &Handle,
+        lease_runtime: &Handle,
     ) -> kube::Result<Self> {
         let current = |client| Current(Arc::new(Mutex::new(client)));
-        let (vital_guarded, vital_unguarded) = vital_clients(&config, permit, responses, vital)?;
+        let (lease_guarded, lease_unguarded) = lease_clients(&config, permit, responses, lease_runtime)?;
         Ok(Self {
             arguments,
             permit: permit.clone(),
@@ -86,9 +86,9 @@ impl Reloading {
             made_of: Mutex::new(parts(&config)),
             guarded: current(connect(config.clone(), permit, responses)?),
             unguarded: current(connect(config, &WritePermit::unlimited(), responses)?),
-            vital: vital.clone(),
-            vital_guarded: current(vital_guarded),
-            vital_unguarded: current(vital_unguarded),
+            lease_runtime: lease_runtime.clone(),
+            lease_guarded: current(lease_guarded),
+            lease_unguarded: current(lease_unguarded),
         })
     }
 
@@ -103,20 +103,20 @@ impl Reloading {
     }
 
     /// Returns the runtime of leases and probes.
-    pub(super) fn vital_runtime(&self) -> &Handle {
-        &self.vital
+    pub(super) fn lease_runtime(&self) -> &Handle {
+        &self.lease_runtime
     }
 
     /// Returns the client on that runtime whose writes need the permit.
-    pub(super) fn vital_client(&self) -> Client {
-        let _entered = self.vital.enter();
-        Client::new(self.vital_guarded.clone(), self.namespace.clone())
+    pub(super) fn lease_client(&self) -> Client {
+        let _entered = self.lease_runtime.enter();
+        Client::new(self.lease_guarded.clone(), self.namespace.clone())
     }
 
     /// Returns the client on that runtime whose writes do not need the permit.
-    pub(super) fn vital_unguarded(&self) -> Client {
-        let _entered = self.vital.enter();
-        Client::new(self.vital_unguarded.clone(), self.namespace.clone())
+    pub(super) fn lease_unguarded(&self) -> Client {
+        let _entered = self.lease_runtime.enter();
+        Client::new(self.lease_unguarded.clone(), self.namespace.clone())
     }
 
     /// Polls for new credentials. If they are rejected, logs this once and keeps the old ones. Never returns.
@@ -150,24 +150,25 @@ impl Reloading {
             Err(kube::Error::Api(status)) if status.code != 401 => {}
             answer => drop(answer?),
         }
-        let (vital_guarded, vital_unguarded) = vital_clients(&config, &self.permit, &self.responses, &self.vital)?;
+        let (lease_guarded, lease_unguarded) =
+            lease_clients(&config, &self.permit, &self.responses, &self.lease_runtime)?;
         self.guarded.set(connect(config, &self.permit, &self.responses)?);
         self.unguarded.set(unguarded);
-        self.vital_guarded.set(vital_guarded);
-        self.vital_unguarded.set(vital_unguarded);
+        self.lease_guarded.set(lease_guarded);
+        self.lease_unguarded.set(lease_unguarded);
         *self.made_of.lock().unwrap_or_else(PoisonError::into_inner) = made_of;
         Ok(true)
     }
 }
 
 /// Creates clients on the runtime of leases and probes, with and without the permit.
-fn vital_clients(
+fn lease_clients(
     config: &Config,
     permit: &WritePermit,
     responses: &Arc<ResponseCounts>,
-    vital: &Handle,
+    lease_runtime: &Handle,
 ) -> kube::Result<(Client, Client)> {
-    let _entered = vital.enter();
+    let _entered = lease_runtime.enter();
     let guarded = connect(config.clone(), permit, responses)?;
     Ok((guarded, connect(config.clone(), &WritePermit::unlimited(), responses)?))
 }

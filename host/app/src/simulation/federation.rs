@@ -161,7 +161,7 @@ impl Federation {
             kinds: Arc::new(Kinds::new(hub.client())),
             members: Arc::new(MemberClients(clients)),
             scope: Scope::Push,
-            vital: None,
+            lease_runtime: None,
             clock: time,
             registry,
             evaluator: Evaluator::inline(),

@@ -24,7 +24,7 @@ use crate::cluster::LEASE_NAMESPACE;
 use crate::context::{MemberError, Members, Scope};
 use crate::flags::{Flags, GoDuration};
 use crate::testing::{self, Latch};
-use crate::{Clock, Manager, Vital, WriteBudget, WritePermit, events, permitted};
+use crate::{Clock, LeaseRuntime, Manager, WriteBudget, WritePermit, events, permitted};
 
 /// Timeout of each step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -92,7 +92,7 @@ fn counting(server: &ApiServer, leases: mpsc::Sender<()>) -> Client {
 /// A process whose plugins block, on a runtime with `workers` workers.
 struct Process {
     runtime: Runtime,
-    vital: Runtime,
+    lease_runtime: Runtime,
     hub: ApiServer,
     gate: Latch,
     entered: mpsc::Receiver<()>,
@@ -104,7 +104,7 @@ struct Process {
 impl Process {
     fn start(workers: usize, scope: Scope, kind: CallKind, clusters: usize, controllers: &[&str]) -> Self {
         let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
-        let (runtime, vital) = (runtime(workers), runtime(1));
+        let (runtime, lease_runtime) = (runtime(workers), runtime(1));
         let ((entered, entries), gate) = (mpsc::channel(), Latch::default());
         let ((probed, probes), (renewed, leases)) = (mpsc::channel(), mpsc::channel());
         let entered_runtime = runtime.enter();
@@ -115,10 +115,10 @@ impl Process {
         registry.replace(Layer::Plugins, vec![Arc::new(blocks)]);
         let clock = Clock::new(|| Time::from_millis(1_767_225_600_000));
         let (emitter, _) = events::events(hub.client(), clock.clone());
-        let of_vital = {
-            let _entered = vital.enter();
+        let lease_clients = {
+            let _entered = lease_runtime.enter();
             let members = Arc::new(Probed { client: member.client(), probes: probed });
-            Vital { runtime: vital.handle().clone(), hub: counting(&hub, renewed), members }
+            LeaseRuntime { runtime: lease_runtime.handle().clone(), hub: counting(&hub, renewed), members }
         };
         let (unread, _) = mpsc::channel();
         let limits = PoolLimits { threads: 6, lane_threads: 4, waiting: 100 };
@@ -126,7 +126,7 @@ impl Process {
         let context = Context {
             members: Arc::new(Probed { client: member.client(), probes: unread }),
             scope,
-            vital: Some(of_vital),
+            lease_runtime: Some(lease_clients),
             clock,
             registry,
             evaluator: Evaluator::on(Pool::start("test", limits).unwrap()),
@@ -147,7 +147,7 @@ impl Process {
             assert!(manager.start_controller(name), "{name}");
         }
         drop(entered_runtime);
-        Self { runtime, vital, hub, gate, entered: entries, probes, leases, _manager: manager }
+        Self { runtime, lease_runtime, hub, gate, entered: entries, probes, leases, _manager: manager }
     }
 
     /// Waits until `calls` calls block at the same time.
@@ -176,7 +176,7 @@ impl Process {
     fn end(self) {
         self.gate.open();
         self.runtime.shutdown_background();
-        self.vital.shutdown_background();
+        self.lease_runtime.shutdown_background();
     }
 }
 

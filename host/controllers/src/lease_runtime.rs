@@ -11,7 +11,7 @@ use crate::context::{Context, Members};
 
 /// Runtime with clients whose connections live on it.
 #[derive(Clone)]
-pub struct Vital {
+pub struct LeaseRuntime {
     /// Handle of the runtime.
     pub runtime: Handle,
     /// Client of the control plane.
@@ -22,10 +22,10 @@ pub struct Vital {
 
 impl Context {
     /// Returns the runtime of leases and probes with its context; without a separate one, the runtime of the caller.
-    pub(crate) fn vital(&self) -> (Handle, Self) {
-        match &self.vital {
+    pub(crate) fn on_lease_runtime(&self) -> (Handle, Self) {
+        match &self.lease_runtime {
             None => (Handle::current(), self.clone()),
-            Some(Vital { runtime, hub, members }) => {
+            Some(LeaseRuntime { runtime, hub, members }) => {
                 let (hub, members) = (hub.clone(), Arc::clone(members));
                 (runtime.clone(), Self { hub, members, ..self.clone() })
             }
