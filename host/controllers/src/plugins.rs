@@ -29,7 +29,7 @@ const NAME: &str = "plugin-status-controller";
 /// Interval of status updates: circuit breakers send no notifications.
 const REFRESH: Duration = Duration::from_secs(5);
 /// Interval of checks for changes that no watch reports: finished loads and pauses that are over.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay of the next check whether a plugin is loaded.
 const LOADING: Duration = Duration::from_millis(200);
 /// Interval of checks whether the kind exists, while no list of it arrives.
@@ -106,7 +106,7 @@ impl PluginObjects {
             }
             queue.done(&(), false);
             // Finished loads are then reported, and loads that ran out of time are tried again.
-            queue.add_after((), LOOK);
+            queue.add_after((), POLL_INTERVAL);
         }
     }
 

@@ -20,7 +20,7 @@ use super::account::{MADE_BY, MANAGER};
 use super::{ACCOUNT, BINDING, NAMESPACE, agent};
 
 /// Polling interval for the deletion of the Cluster.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Names of objects that exist in every namespace.
 const OF_EVERY_NAMESPACE: [&str; 2] = ["default", "kube-root-ca.crt"];
 
@@ -95,7 +95,7 @@ impl Leaving<'_> {
                     if cluster.spec.sync_mode == SyncMode::Pull { ", and its agent" } else { "" },
                 );
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(Some(before))
     }

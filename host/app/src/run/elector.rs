@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// Timeout of every step on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(90);
+    const TIMEOUT: Duration = Duration::from_secs(90);
 
     fn runtime(workers: usize) -> Runtime {
         Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
@@ -110,8 +110,8 @@ mod tests {
             namespace: "default".to_owned(),
             name: "bulkhead".to_owned(),
             identity: "a".to_owned(),
-            lease_duration: PATIENCE * 2,
-            renew_deadline: PATIENCE,
+            lease_duration: TIMEOUT * 2,
+            renew_deadline: TIMEOUT,
             retry_period: Duration::from_millis(10),
             modes: "all".to_owned(),
         };
@@ -129,7 +129,7 @@ mod tests {
             })
             .collect();
         for _ in 0..2 {
-            begins.recv_timeout(PATIENCE).expect("the workers are occupied");
+            begins.recv_timeout(TIMEOUT).expect("the workers are occupied");
         }
         let (seen, enough) = tokio::sync::oneshot::channel();
         let holding = std::thread::spawn(move || {
@@ -143,7 +143,7 @@ mod tests {
             runtime.shutdown_background();
         });
         for _ in 0..5 {
-            renewals.recv_timeout(PATIENCE).expect("the lease is renewed");
+            renewals.recv_timeout(TIMEOUT).expect("the lease is renewed");
         }
         seen.send(()).unwrap();
         holding.join().unwrap();

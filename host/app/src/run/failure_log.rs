@@ -11,25 +11,25 @@ use super::endpoint::State;
 use super::{LogOnChange, say};
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of lines about failed reconciles per poll. Further ones are counted, and are in the metrics.
 const LINES_MAX: usize = 20;
 /// Interval at which a continuing failure is logged again.
-const AGAIN: Duration = Duration::from_mins(10);
+const REPEAT_INTERVAL: Duration = Duration::from_mins(10);
 /// Time for which a failed precondition is not logged.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PRECONDITION_GRACE: Duration = Duration::from_secs(10);
 /// Duration after which an informer problem makes the process unready.
-const LASTING: Duration = Duration::from_secs(30);
+const UNREADY_AFTER: Duration = Duration::from_secs(30);
 /// Time span of failing attempts that excludes a restart of the API server. A recovered watch may be silent for a
 /// minute, so the problem ends only with the next event.
-const REPEATED: Duration = Duration::from_secs(15);
+const RESTART_MAX: Duration = Duration::from_secs(15);
 
 /// Logs problems, and records lasting ones in the state. Never returns.
 pub(super) async fn run(context: Context, state: State) {
     let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), LogOnChange::default());
     let mut steps = 0;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let now = Instant::now();
         for line in informers.new_lines(context.stores.informers(&context.scope), now) {
             say(&line);
@@ -111,7 +111,7 @@ impl Informers {
     /// Returns the problems of synced informers that have received nothing for a long time.
     fn lasting(&self, now: Instant) -> Vec<String> {
         let lasts = |failure: &InformerFailure| {
-            failure.synced && now - failure.since >= LASTING && failure.last - failure.since >= REPEATED
+            failure.synced && now - failure.since >= UNREADY_AFTER && failure.last - failure.since >= RESTART_MAX
         };
         let describe = |(name, failure): (&String, &InformerFailure)| {
             format!("{name} {}, for {} s", failure.text, (now - failure.since).as_secs())
@@ -144,9 +144,9 @@ impl Failures {
             let (said, times) = match self.0.get_mut(&key) {
                 None => (class != ErrorClass::NotYet, None),
                 Some(entry) if count == entry.count => continue,
-                Some(LogEntry { said: true, at, .. }) if now - *at < AGAIN => continue,
+                Some(LogEntry { said: true, at, .. }) if now - *at < REPEAT_INTERVAL => continue,
                 Some(LogEntry { said: true, count: before, .. }) => (true, Some(count.saturating_sub(*before))),
-                Some(entry) if now - entry.at < PATIENCE => {
+                Some(entry) if now - entry.at < PRECONDITION_GRACE => {
                     entry.count = count;
                     continue;
                 }

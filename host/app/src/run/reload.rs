@@ -19,7 +19,7 @@ use super::hub::{HubArguments, client_certificate, unwrapped};
 use super::{LogOnChange, say};
 
 /// Polling interval of the files.
-const LOOK: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Clients of a control plane, with and without the permit, and their configuration.
 pub(crate) struct Reloading {
@@ -123,7 +123,7 @@ impl Reloading {
     pub(super) async fn run(&self) {
         let mut log = LogOnChange::default();
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             match self.look().await {
                 Ok(false) => log.resolved(),
                 Ok(true) => {

@@ -27,7 +27,7 @@ use crate::testing::{self, Latch};
 use crate::{Clock, LeaseRuntime, Manager, WriteBudget, WritePermit, events, permitted};
 
 /// Timeout of each step on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 struct Blocks {
     id: PolicyId,
@@ -153,7 +153,7 @@ impl Process {
     /// Waits until `calls` calls block at the same time.
     fn blocked(&self, calls: usize) {
         for _ in 0..calls {
-            self.entered.recv_timeout(PATIENCE).expect("a plugin is asked");
+            self.entered.recv_timeout(TIMEOUT).expect("a plugin is asked");
         }
         // Earlier counts say nothing about the present.
         self.probes.try_iter().for_each(drop);
@@ -170,7 +170,7 @@ impl Process {
             let list = clusters.list(&ListParams::default()).await.unwrap();
             sender.send(list.items.len()).unwrap();
         });
-        assert!(listed.recv_timeout(PATIENCE).expect("a worker is free") > 0);
+        assert!(listed.recv_timeout(TIMEOUT).expect("a worker is free") > 0);
     }
 
     fn end(self) {
@@ -224,7 +224,7 @@ fn four_plugins_that_block_delay_no_probe_on_two_workers() {
     let process = Process::start(2, Scope::Push, CallKind::ClusterTaint, 4, &controllers);
     process.blocked(4);
     for _ in 0..12 {
-        process.probes.recv_timeout(PATIENCE).expect("clusters are probed");
+        process.probes.recv_timeout(TIMEOUT).expect("clusters are probed");
     }
     process.has_worker();
     process.end();
@@ -236,8 +236,8 @@ fn four_plugins_that_block_delay_no_heartbeat_of_an_agent_on_one_worker() {
     let process = Process::start(1, Scope::Agent("member1".to_owned()), CallKind::Health, 1, &controllers);
     process.blocked(4);
     for _ in 0..4 {
-        process.leases.recv_timeout(PATIENCE).expect("the lease is renewed");
-        process.probes.recv_timeout(PATIENCE).expect("the member is probed");
+        process.leases.recv_timeout(TIMEOUT).expect("the lease is renewed");
+        process.probes.recv_timeout(TIMEOUT).expect("the member is probed");
     }
     process.has_worker();
     process.end();

@@ -12,7 +12,7 @@ use super::Limits;
 
 /// Time for which a connection keeps its slot while it waits for its client. A request that has arrived is read in that
 /// time, also when many clients compete for the slots.
-const TURN: Duration = Duration::from_millis(250);
+const TIME_SLICE: Duration = Duration::from_millis(250);
 
 /// Connections of an endpoint. Clones share them.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Connections {
                 }
                 let now = Instant::now();
                 if !state.seats.values().any(|entry| entry.closing) {
-                    state.close_longest_waiting(|_, entry| entry.started + TURN <= now);
+                    state.close_longest_waiting(|_, entry| entry.started + TIME_SLICE <= now);
                 }
                 turn_ends = state.next_turn_ends(now);
             }
@@ -125,7 +125,7 @@ impl State {
     /// Returns the time at which the next waiting connection may be closed to make room.
     fn next_turn_ends(&self, now: Instant) -> Option<Instant> {
         let waiting = self.seats.values().filter(|entry| entry.waits_since.is_some() && !entry.closing);
-        waiting.map(|entry| entry.started + TURN).filter(|ends| *ends > now).min()
+        waiting.map(|entry| entry.started + TIME_SLICE).filter(|ends| *ends > now).min()
     }
 
     /// Returns the number of bytes that closing connections will free.
