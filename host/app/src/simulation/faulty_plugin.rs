@@ -19,7 +19,7 @@ pub(super) const FAULTY_PLUGIN: &str = "saboteur";
 const SLUGGISH_CALL: Duration = Duration::from_millis(4_500);
 
 /// Kinds of misbehaviour.
-const WAYS: [FaultKind; 4] =
+const FAULT_KINDS: [FaultKind; 4] =
     [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin, FaultKind::SluggishPlugin];
 
 /// Current misbehaviour of the plugin.
@@ -27,15 +27,15 @@ const WAYS: [FaultKind; 4] =
 pub(super) struct ActiveFault {
     /// End of the misbehaviour, in monotonic time.
     until: Mutex<Option<Instant>>,
-    /// Kind of misbehaviour: index into [`WAYS`].
-    way: AtomicU8,
+    /// Kind of misbehaviour: index into [`FAULT_KINDS`].
+    kind: AtomicU8,
 }
 
 impl ActiveFault {
     /// Starts a kind of misbehaviour for the given duration.
     pub(super) fn start(&self, kind: FaultKind, lasts: Duration) {
-        let way = WAYS.iter().position(|way| *way == kind).unwrap_or(0);
-        self.way.store(u8::try_from(way).unwrap_or(0), Ordering::Relaxed);
+        let index = FAULT_KINDS.iter().position(|other| *other == kind).unwrap_or(0);
+        self.kind.store(u8::try_from(index).unwrap_or(0), Ordering::Relaxed);
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + lasts);
     }
 
@@ -45,7 +45,7 @@ impl ActiveFault {
     }
 }
 
-const ASKED: [CallKind; 5] =
+const CALL_KINDS: [CallKind; 5] =
     [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
 
 /// Plugin that misbehaves for a time, and abstains otherwise.
@@ -62,12 +62,12 @@ pub(super) struct FaultyPlugin {
 impl FaultyPlugin {
     /// Creates the plugin of a federation with this control plane.
     pub(super) fn new(fault: Arc<ActiveFault>, hub: ApiServer) -> Self {
-        let (id, capabilities) = (PolicyId::builtin(FAULTY_PLUGIN), ASKED.map(Capability::any));
+        let (id, capabilities) = (PolicyId::builtin(FAULTY_PLUGIN), CALL_KINDS.map(Capability::any));
         Self { id, capabilities, fault, count: AtomicU64::new(0), hub, busy: Mutex::default() }
     }
 
     /// Simulates a slow call: all requests of controllers except those on Leases are held until the call is over.
-    fn take_time(&self) {
+    fn simulate_slow_call(&self) {
         let now = Instant::now();
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         if busy.is_none_or(|until| until <= now) {
@@ -92,16 +92,16 @@ impl Policy for FaultyPlugin {
         if self.fault.is_over() {
             return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
         }
-        let way = WAYS[usize::from(self.fault.way.load(Ordering::Relaxed)) % WAYS.len()];
+        let kind = FAULT_KINDS[usize::from(self.fault.kind.load(Ordering::Relaxed)) % FAULT_KINDS.len()];
         // Cycles through the fault kinds and an out-of-range reply.
         let kinds =
             [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
         let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
-        match way {
+        match kind {
             FaultKind::SlowPlugin => Err(PolicyFault::new(PolicyFaultKind::Deadline, "it takes too long")),
-            FaultKind::LyingPlugin => Ok(lie(call)),
+            FaultKind::LyingPlugin => Ok(invalid_reply(call)),
             FaultKind::SluggishPlugin => {
-                self.take_time();
+                self.simulate_slow_call();
                 Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"))
             }
             _ => match kinds.get(count % (kinds.len() + 1)) {
@@ -113,7 +113,7 @@ impl Policy for FaultyPlugin {
 }
 
 /// Returns an invalid reply: out of range, or of the wrong type.
-fn lie(call: &Call<'_>) -> Reply {
+fn invalid_reply(call: &Call<'_>) -> Reply {
     let reason = || Reason::new("Lie", "x".repeat(100_000));
     match call {
         // A health verdict has no range to violate, so the reply is of another type.
