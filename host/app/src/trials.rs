@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bulkhead::render;
 use bulkhead::report::Violation;
-use bulkhead::simulation::trial::{self, Base, Failure, Sort, Sweep, TrialOptions, Trials};
+use bulkhead::simulation::trial::{self, Base, DisruptionKind, Failure, Sweep, TrialOptions, Trials};
 use bulkhead_plugin::Engine;
 use clap::Args;
 
@@ -46,10 +46,10 @@ pub(crate) struct TrialArguments {
 }
 
 #[derive(Clone)]
-struct Faults(Vec<Sort>);
+struct Faults(Vec<DisruptionKind>);
 
 fn parse(list: &str) -> Result<Faults, String> {
-    Sort::parse(list).map(Faults)
+    DisruptionKind::parse(list).map(Faults)
 }
 
 /// Kind of trial requested in place of a single run.

@@ -46,19 +46,19 @@ fn is_highlight(record: &Record) -> bool {
 
 /// Grouping key of similar entries: second, source, event, reason, and the cluster unless many clusters are
 /// affected.
-type Sort = (i64, EntrySource, String, String, Option<String>);
+type GroupKey = (i64, EntrySource, String, String, Option<String>);
 
 fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
-    let sort = |entry: &TimelineEntry, cluster: Option<String>| -> Sort {
+    let sort = |entry: &TimelineEntry, cluster: Option<String>| -> GroupKey {
         (entry.at_ms.div_euclid(1000), entry.source, entry.what.clone(), entry.reason.clone(), cluster)
     };
-    let mut clusters: BTreeMap<Sort, BTreeSet<String>> = BTreeMap::new();
+    let mut clusters: BTreeMap<GroupKey, BTreeSet<String>> = BTreeMap::new();
     for entry in &entries {
         clusters.entry(sort(entry, None)).or_default().extend(entry.cluster.clone());
     }
     let on_many = |entry: &TimelineEntry| clusters.get(&sort(entry, None)).map_or(0, BTreeSet::len) >= GROUP_FROM;
     let sort_of = |entry: &TimelineEntry| sort(entry, entry.cluster.clone().filter(|_| !on_many(entry)));
-    let mut sizes: BTreeMap<Sort, usize> = BTreeMap::new();
+    let mut sizes: BTreeMap<GroupKey, usize> = BTreeMap::new();
     for entry in &entries {
         *sizes.entry(sort_of(entry)).or_default() += 1;
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use bulkhead::scenario;
-use bulkhead::simulation::trial::{self, Base, Sort, TrialOptions, Trials};
+use bulkhead::simulation::trial::{self, Base, DisruptionKind, TrialOptions, Trials};
 
 use crate::support::{Folder, assert_held, engines, root, try_run};
 
 fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
-    let sorts = Sort::parse(faults).unwrap();
+    let sorts = DisruptionKind::parse(faults).unwrap();
     trial::run(&TrialOptions { sorts, threads: 2, ..TrialOptions::new(base, 1, seeds, engines()) }, |_| {}).unwrap()
 }
 

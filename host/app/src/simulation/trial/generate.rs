@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::draft::Timing;
 use super::seeded_rng::SeededRng;
-use super::{Disruption, Sort};
+use super::{Disruption, DisruptionKind};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
 /// Minimum and maximum number of disruptions per seed.
@@ -24,7 +24,12 @@ pub(super) struct Targets<'a> {
 }
 
 /// Generates the disruptions of a seed, in order of time. All of them end by [`Timing::until_s`].
-pub(super) fn disruptions(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Vec<Disruption> {
+pub(super) fn disruptions(
+    seed: u64,
+    sorts: &[DisruptionKind],
+    targets: &Targets<'_>,
+    timing: &Timing,
+) -> Vec<Disruption> {
     // The simulated clusters use the seed itself.
     let mut rng = SeededRng::new(seed, 0x005e_ed0f_fa17);
     let count = rng.between(DISRUPTIONS.0, DISRUPTIONS.1);
@@ -33,23 +38,28 @@ pub(super) fn disruptions(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timi
     disruptions
 }
 
-fn disruption(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Option<Disruption> {
+fn disruption(
+    rng: &mut SeededRng,
+    sorts: &[DisruptionKind],
+    targets: &Targets<'_>,
+    timing: &Timing,
+) -> Option<Disruption> {
     let sort = *rng.one_of(sorts)?;
     let at = rng.seconds(timing.from_s, timing.until_s - timing.lasts_max_s);
     let back = GoDuration(at.0 + rng.seconds(5, timing.lasts_max_s).0);
     let state = |at: GoDuration, cluster: &str, state: &str| json!({"at": at, "cluster": cluster, "state": state});
     let events = match sort {
-        Sort::ClusterLoss | Sort::ClusterUnready => {
-            let down = if sort == Sort::ClusterLoss { "unreachable" } else { "readyz-failing" };
+        DisruptionKind::ClusterLoss | DisruptionKind::ClusterUnready => {
+            let down = if sort == DisruptionKind::ClusterLoss { "unreachable" } else { "readyz-failing" };
             let cluster = rng.one_of(targets.clusters)?;
             vec![state(at, cluster, down), state(back, cluster, "recover")]
         }
-        Sort::AllLost => {
+        DisruptionKind::AllLost => {
             let moments = [(at, "unreachable"), (back, "recover")];
             let of_all = |(at, to)| targets.clusters.iter().map(move |cluster| state(at, cluster, to));
             moments.into_iter().flat_map(of_all).collect()
         }
-        Sort::Flap => {
+        DisruptionKind::Flap => {
             let (cluster, mut moment, mut events) = (rng.one_of(targets.clusters)?, at, Vec::new());
             let times = rng.between(2, 4);
             for _ in 0..times {
@@ -60,20 +70,20 @@ fn disruption(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing
             }
             events
         }
-        Sort::BlipAtTakeover => {
+        DisruptionKind::BlipAtTakeover => {
             let cluster = rng.one_of(targets.clusters)?;
             let (taken_over, back) = (GoDuration(at.0 + rng.seconds(0, 2).0), GoDuration(at.0 + rng.seconds(2, 4).0));
             let takeover = json!({"at": taken_over, "fault": FaultSpec::of(FaultKind::LeaderChange)});
             vec![state(at, cluster, "unreachable"), takeover, state(back, cluster, "recover")]
         }
-        Sort::ApplicationFailure => {
+        DisruptionKind::ApplicationFailure => {
             let (cluster, workload) = (rng.one_of(targets.clusters)?, rng.one_of(targets.workloads)?);
             let mode = rng.one_of(&["never-ready", "crash-loop"])?;
             let modes = json!([{"mode": mode, "workload": workload}]);
             let fails = |at: GoDuration, modes| json!({"at": at, "cluster": cluster, "failureModes": modes});
             vec![fails(at, modes), fails(back, json!([]))]
         }
-        Sort::Fault(kind) => vec![json!({"at": at, "fault": fault(rng, kind, targets, timing)?})],
+        DisruptionKind::Fault(kind) => vec![json!({"at": at, "fault": fault(rng, kind, targets, timing)?})],
     };
     Some(Disruption { sort, at, events })
 }
@@ -122,9 +132,9 @@ mod tests {
         for timing in [Timing::LONG, Timing::SHORT] {
             let mut seen = std::collections::BTreeSet::new();
             for seed in 0..300 {
-                let generated = || format!("{:?}", disruptions(seed, &Sort::all(), &targets, &timing));
+                let generated = || format!("{:?}", disruptions(seed, &DisruptionKind::all(), &targets, &timing));
                 assert_eq!(generated(), generated());
-                for disruption in disruptions(seed, &Sort::all(), &targets, &timing) {
+                for disruption in disruptions(seed, &DisruptionKind::all(), &targets, &timing) {
                     seen.insert(disruption.sort);
                     for event in disruption.events() {
                         let at: GoDuration = serde_json::from_value(event["at"].clone()).unwrap();
@@ -136,7 +146,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(seen.len(), Sort::all().len(), "{seen:?}");
+            assert_eq!(seen.len(), DisruptionKind::all().len(), "{seen:?}");
         }
     }
 }

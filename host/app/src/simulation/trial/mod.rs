@@ -36,7 +36,7 @@ const TWICE: u64 = 50;
 
 /// Kind of disruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sort {
+pub enum DisruptionKind {
     /// A member cluster is unreachable for a time.
     ClusterLoss,
     /// A member cluster reports not ready for a time.
@@ -53,7 +53,7 @@ pub enum Sort {
     Fault(FaultKind),
 }
 
-impl Sort {
+impl DisruptionKind {
     /// Returns every kind.
     pub fn all() -> Vec<Self> {
         let faults = FaultKind::ALL.into_iter().map(Self::Fault);
@@ -103,7 +103,7 @@ impl Sort {
 /// Generated disruption, including the events that end it.
 #[derive(Clone, Debug)]
 struct Disruption {
-    sort: Sort,
+    sort: DisruptionKind,
     at: GoDuration,
     /// Events as scenario data.
     events: Vec<Value>,
@@ -127,7 +127,7 @@ pub struct TrialOptions {
     /// Number of seeds.
     pub seeds: u64,
     /// Kinds of disruption to generate.
-    pub sorts: Vec<Sort>,
+    pub sorts: Vec<DisruptionKind>,
     /// Engines for plugins.
     pub engines: Vec<Arc<dyn Engine>>,
     /// Number of parallel trials, at least 1.
@@ -143,7 +143,7 @@ pub struct TrialOptions {
 impl TrialOptions {
     /// Creates options for these seeds with every kind of disruption and one trial at a time.
     pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
-        let (sorts, threads, shrinks) = (Sort::all(), 1, true);
+        let (sorts, threads, shrinks) = (DisruptionKind::all(), 1, true);
         Self { base, first_seed, seeds, sorts, engines, threads, shrinks, always_twice: false, mutation: None }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{Disruption, Sort, attempt};
+use super::{Disruption, DisruptionKind, attempt};
 use crate::report::Violation;
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
@@ -50,8 +50,11 @@ pub fn sweep(path: &Path, engines: &[Arc<dyn Engine>], threads: usize) -> anyhow
                 let (write, kind) = (index / 2, kinds[usize::from(index % 2 == 1)]);
                 let fault = FaultSpec { after: Some(write), for_: Some(AWAY), ..FaultSpec::of(kind) };
                 let at = GoDuration::default();
-                let disruption =
-                    Disruption { sort: Sort::Fault(kind), at, events: vec![json!({"at": at, "fault": fault})] };
+                let disruption = Disruption {
+                    sort: DisruptionKind::Fault(kind),
+                    at,
+                    events: vec![json!({"at": at, "fault": fault})],
+                };
                 let mut crashed = draft.clone();
                 crashed.disruptions.push(disruption);
                 let first = attempt(&crashed, engines)?.violations.into_iter().next();
