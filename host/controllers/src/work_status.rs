@@ -98,13 +98,13 @@ pub(crate) async fn run(context: Context) {
     });
     // A new health rule may give another result, so all objects are checked again. Karmada waits for a change.
     let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
-    let look_again = Arc::new(move || {
+    let requeue_all = Arc::new(move || {
         for work in all_works.list() {
             all.add(Key::of(&*work));
         }
     });
-    let hooks_changed = Arc::clone(&look_again);
-    let _rules = context.registry.subscribe(move || look_again());
+    let hooks_changed = Arc::clone(&requeue_all);
+    let _rules = context.registry.subscribe(move || requeue_all());
     let _hooks = context.stores.webhooks.subscribe(move |_| hooks_changed());
     let memory = Arc::<Memory>::default();
     let reconcile = {
@@ -139,7 +139,8 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     let (kind, object) = identify(&manifest.value());
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
-    let Looked { status, health_change, diagnostics } = look(&context, &work, &kind, &object, &observed).await;
+    let ReflectedStatus { status, health_change, diagnostics } =
+        reflect_status(&context, &work, &kind, &object, &observed).await;
     let failed = !diagnostics.faults.is_empty();
     let diagnostics = memory.health_change(&key, recordable(diagnostics, &observed));
     context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
@@ -173,7 +174,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
 }
 
 /// Observed status and health of an object.
-struct Looked {
+struct ReflectedStatus {
     status: ManifestStatus,
     /// Record of a health change, to be stored before the change is written.
     health_change: Option<(Record, Option<Arc<DecisionRecord>>)>,
@@ -181,7 +182,13 @@ struct Looked {
     diagnostics: Diagnostics,
 }
 
-async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, observed: &Arc<Value>) -> Looked {
+async fn reflect_status(
+    context: &Context,
+    work: &Work,
+    kind: &ObjectKind,
+    object: &Key,
+    observed: &Arc<Value>,
+) -> ReflectedStatus {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let identifier = ResourceIdentifier {
         ordinal: 0,
@@ -223,7 +230,11 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         // A script that fails must not make the status look empty.
         Err(()) => before.and_then(|before| before.status.clone()),
     };
-    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, health_change, diagnostics }
+    ReflectedStatus {
+        status: ManifestStatus { identifier, status, health: Some(outcome.health) },
+        health_change,
+        diagnostics,
+    }
 }
 
 #[cfg(test)]
