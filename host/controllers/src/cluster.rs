@@ -15,7 +15,7 @@ use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
@@ -104,19 +104,10 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
             release_work(context, &work).await?;
         }
     }
-    let api: Api<Namespace> = Api::all(context.hub.clone());
-    match api.delete(&namespace, &DeleteParams::background()).await {
-        Err(error) if !is_not_found(&error) => {
-            let message = format!("Failed to remove execution space for cluster({name}): {error}");
-            context.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
-            return Err(Error::api(format!("deleting namespace {namespace}"))(error));
-        }
-        _ => {}
-    }
-    let existing = api.get_opt(&namespace).await.map_err(Error::api(format!("reading namespace {namespace}")))?;
+    let namespace_stays = remove_execution_namespace(context, cluster).await?;
     let bound = !context.stores.bindings.by_index(&name).is_empty()
         || !context.stores.cluster_bindings.by_index(&name).is_empty();
-    if existing.is_some() || bound {
+    if namespace_stays || bound {
         return Ok(Action::After(CLEANUP_RECHECK));
     }
     let message = format!("Removed execution space for cluster({name}).");
@@ -127,6 +118,32 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
         _ => Ok(Action::Wait),
     }
+}
+
+/// Deletes the execution namespace of a cluster that leaves. Returns true while the namespace exists.
+///
+/// A cluster that joins under the same name uses the same namespace. If the cached Cluster is outdated, the namespace
+/// is that of the new one, and its Works must stay.
+async fn remove_execution_namespace(context: &Context, cluster: &Cluster) -> Result<bool, Error> {
+    let (name, namespace) = (cluster.name_any(), names::execution_namespace(&cluster.name_any()));
+    let api: Api<Namespace> = Api::all(context.hub.clone());
+    let reading = || Error::api(format!("reading namespace {namespace}"));
+    let Some(found) = api.get_opt(&namespace).await.map_err(reading())? else { return Ok(false) };
+    let current = Api::<Cluster>::all(context.hub.clone()).get_opt(&name).await;
+    let current = current.map_err(Error::api(format!("reading Cluster {name}")))?;
+    if current.is_none_or(|current| current.metadata.uid != cluster.metadata.uid) {
+        return Err(Error::NotYet(format!("namespace {namespace} stays: another Cluster {name} may use it")));
+    }
+    let preconditions = Preconditions { uid: found.metadata.uid, resource_version: None };
+    match api.delete(&namespace, &DeleteParams::background().preconditions(preconditions)).await {
+        Err(error) if !is_not_found(&error) => {
+            let message = format!("Failed to remove execution space for cluster({name}): {error}");
+            context.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
+            return Err(Error::api(format!("deleting namespace {namespace}"))(error));
+        }
+        _ => {}
+    }
+    Ok(api.get_opt(&namespace).await.map_err(reading())?.is_some())
 }
 
 async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
@@ -268,4 +285,35 @@ pub(crate) async fn write_ready(
     };
     let written = writer.update_status(cluster, changed).await;
     context.settle(&records, written.map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, hub_of_works, member};
+
+    #[tokio::test]
+    async fn a_cluster_that_joined_again_keeps_its_execution_namespace() {
+        let hub = hub_of_works(1).client();
+        let (context, _events) = context(hub.clone(), member().client());
+        let (clusters, namespaces) = (Api::<Cluster>::all(hub.clone()), Api::<Namespace>::all(hub));
+        let joining: Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+            "spec": {"syncMode": "Push"},
+        }))
+        .unwrap();
+        let left = clusters.create(&PostParams::default(), &joining).await.unwrap();
+        ensure_execution_namespace(&context, &left).await.unwrap();
+        clusters.delete("m1", &DeleteParams::default()).await.unwrap();
+        let refused = remove_execution_namespace(&context, &left).await.unwrap_err().to_string();
+        assert!(refused.contains("another Cluster m1 may use it"), "{refused}");
+        let again = clusters.create(&PostParams::default(), &joining).await.unwrap();
+        remove_execution_namespace(&context, &left).await.unwrap_err();
+        let kept = namespaces.get("karmada-es-m1").await.unwrap();
+        assert_eq!(kept.metadata.deletion_timestamp, None);
+        // The same cluster leaves.
+        assert!(!remove_execution_namespace(&context, &again).await.unwrap());
+        assert!(namespaces.get_opt("karmada-es-m1").await.unwrap().is_none());
+        assert!(!remove_execution_namespace(&context, &again).await.unwrap());
+    }
 }

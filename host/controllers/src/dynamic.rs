@@ -44,7 +44,7 @@ impl Tasks {
 pub(crate) struct KeptObject {
     /// Metadata without labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] return.
     pub(crate) metadata: ObjectMeta,
-    /// [`Marks`], in canonical form; empty if there are none.
+    /// [`OwnershipMetadata`], in canonical form; empty if there are none.
     marks: Box<str>,
     /// Everything but metadata and status, in canonical form.
     content: Box<str>,
@@ -54,7 +54,7 @@ pub(crate) struct KeptObject {
 
 /// Labels and annotations of an object.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct Marks {
+struct OwnershipMetadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,14 +71,14 @@ impl KeptObject {
     fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
         let status = data.as_object_mut().and_then(|data| data.remove("status"));
         let status = status.map(|status| status.to_string()).unwrap_or_default();
-        let marks = Marks { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
+        let marks = OwnershipMetadata { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
         // Maps of strings can always be serialized.
-        let marks = if marks == Marks::default() { None } else { serde_json::to_string(&marks).ok() };
+        let marks = if marks == OwnershipMetadata::default() { None } else { serde_json::to_string(&marks).ok() };
         let (marks, content) = (marks.unwrap_or_default(), data.to_string());
         Self { metadata, marks: marks.into(), content: content.into(), status: status.into() }
     }
 
-    fn marks(&self) -> Marks {
+    fn marks(&self) -> OwnershipMetadata {
         serde_json::from_str(&self.marks).unwrap_or_default()
     }
 
@@ -95,6 +95,12 @@ impl KeptObject {
     /// Returns the annotations.
     pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
         self.marks().annotations.unwrap_or_default()
+    }
+
+    /// Returns the labels and the annotations.
+    pub(crate) fn labels_and_annotations(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let OwnershipMetadata { labels, annotations } = self.marks();
+        (labels.unwrap_or_default(), annotations.unwrap_or_default())
     }
 }
 
@@ -336,7 +342,7 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     if let Some(status) = parsed(&object.status) {
         value["status"] = status;
     }
-    let Marks { labels, annotations } = object.marks();
+    let OwnershipMetadata { labels, annotations } = object.marks();
     identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 

@@ -202,3 +202,6 @@ impl Manager {
         self.spawn(&format!("informer of {}", K::plural(&())), informer);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Ownership of objects in member clusters, derived from the marks on them and on their Works.
 
+use std::collections::BTreeMap;
+
 use bulkhead_api::Work;
 use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata, ownership};
 use bulkhead_core::names::keys;
@@ -8,12 +10,23 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::context::Stores;
+use crate::dynamic::KeptObject;
 use crate::store::Key;
 
 /// Returns the marks of an object in a member.
 pub(crate) fn marks(object: &DynamicObject) -> OwnershipMetadata {
-    let label = |key| object.labels().get(key).cloned().unwrap_or_default();
-    let annotation = |key| object.annotations().get(key).cloned().unwrap_or_default();
+    marked(object.labels(), object.annotations())
+}
+
+/// Returns the marks of a cached object of a member.
+pub(crate) fn marks_of_kept(object: &KeptObject) -> OwnershipMetadata {
+    let (labels, annotations) = object.labels_and_annotations();
+    marked(&labels, &annotations)
+}
+
+fn marked(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> OwnershipMetadata {
+    let label = |key| labels.get(key).cloned().unwrap_or_default();
+    let annotation = |key| annotations.get(key).cloned().unwrap_or_default();
     OwnershipMetadata {
         managed: label(keys::MANAGED) == "true",
         work_id: label(keys::WORK_ID),

@@ -38,11 +38,23 @@ fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
 }
 
-/// Creates a control plane that serves ResourceBindings, Works and Kubernetes' own kinds.
+/// Creates a control plane that serves Clusters, ResourceBindings, Works and Kubernetes' own kinds.
 pub(crate) fn hub_of_works(seed: u64) -> ApiServer {
+    let clusters = ResourceKind::cluster_scoped("cluster.karmada.io", "v1alpha1", "Cluster", "clusters").with_status();
     let works = ResourceKind::namespaced("work.karmada.io", "v1alpha1", "Work", "works").with_status();
     let bindings = ResourceKind::namespaced("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings");
-    server("hub", seed, kinds::kubernetes().into_iter().chain([works, bindings.with_status()]).collect())
+    server("hub", seed, kinds::kubernetes().into_iter().chain([clusters, works, bindings.with_status()]).collect())
+}
+
+/// Creates a control plane that serves every kind of Karmada and Bulkhead, and Kubernetes' own ones.
+pub(crate) fn hub_of_everything(seed: u64) -> ApiServer {
+    let kind = |info: &bulkhead_api::KindInfo| {
+        let new = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
+        let kind = new(info.group, info.version, info.kind, info.plural);
+        if info.status_subresource { kind.with_status() } else { kind }
+    };
+    let registered = bulkhead_api::REGISTERED.iter().map(kind);
+    server("hub", seed, kinds::kubernetes().into_iter().chain(registered).collect())
 }
 
 /// Creates a member cluster in which nothing runs.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::{Diagnostics, PolicyFault};
+use bulkhead_core::combine::{Attribution, Diagnostics, PolicyFault};
+use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata};
 use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
@@ -25,6 +26,7 @@ use crate::events::EventType;
 use crate::execution::{binding_subject, identify, work_of};
 use crate::interpreter::{ObjectHealth, recordable};
 use crate::kinds::ObjectKind;
+use crate::member_owner;
 use crate::queue::WorkQueue;
 use crate::status_batcher::{StatusBatcher, StatusChange};
 use crate::store::{Change, Key};
@@ -136,11 +138,16 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     };
     let looked_at = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
-    let (kind, object) = identify(&manifest.value());
+    let manifest = manifest.value();
+    let (kind, object) = identify(&manifest);
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
+    let marks = member_owner::marks_of_kept(&found);
     let ReflectedStatus { status, health_change, diagnostics } =
-        reflect_status(&context, &work, &kind, &object, &observed).await;
+        match member_owner::of(&context.stores, &work, &manifest, &marks) {
+            Ownership::Foreign => foreign(&work, &kind, &object, &marks),
+            Ownership::Ours | Ownership::Unmanaged => reflect_status(&context, &work, &kind, &object, &observed).await,
+        };
     let failed = !diagnostics.faults.is_empty();
     let diagnostics = memory.health_change(&key, recordable(diagnostics, &observed));
     context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
@@ -182,15 +189,9 @@ struct ReflectedStatus {
     diagnostics: Diagnostics,
 }
 
-async fn reflect_status(
-    context: &Context,
-    work: &Work,
-    kind: &ObjectKind,
-    object: &Key,
-    observed: &Arc<Value>,
-) -> ReflectedStatus {
+fn identifier(kind: &ObjectKind, object: &Key) -> ResourceIdentifier {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
-    let identifier = ResourceIdentifier {
+    ResourceIdentifier {
         ordinal: 0,
         group: group.to_owned(),
         version: version.to_owned(),
@@ -198,26 +199,51 @@ async fn reflect_status(
         resource: String::new(),
         namespace: object.namespace.clone(),
         name: object.name.clone(),
-    };
+    }
+}
+
+/// Returns the report of a Work whose object belongs to another Work, for example of another control plane: the health
+/// of that object says nothing about this one's copy.
+fn foreign(work: &Work, kind: &ObjectKind, object: &Key, owner: &OwnershipMetadata) -> ReflectedStatus {
+    let attribution = Attribution::rule("ForeignObject", format!("the object in the cluster belongs to {owner}"));
+    let health_change = health_change(work, Health::Unknown, attribution).map(|record| (record, None));
+    let (identifier, health) = (identifier(kind, object), Some(Health::Unknown));
+    ReflectedStatus {
+        status: ManifestStatus { identifier, status: None, health },
+        health_change,
+        diagnostics: Diagnostics::default(),
+    }
+}
+
+/// Returns the record of a health that differs from the last report of a Work.
+fn health_change(work: &Work, health: Health, attribution: Attribution) -> Option<Record> {
+    let before = work.status.manifest_statuses.first().and_then(|before| before.health);
+    (before != Some(health)).then(|| Record {
+        controller: NAME,
+        subject: binding_subject(work),
+        cluster: Some(cluster_of(work)),
+        decision: Decision::HealthChanged,
+        attribution,
+        effect: health.as_str().to_owned(),
+        inputs: vec![input(work)],
+    })
+}
+
+async fn reflect_status(
+    context: &Context,
+    work: &Work,
+    kind: &ObjectKind,
+    object: &Key,
+    observed: &Arc<Value>,
+) -> ReflectedStatus {
     let before = work.status.manifest_statuses.first();
     let ObjectHealth { outcome, newly_uncovered, decision_record } = context.health(NAME, observed).await;
     if newly_uncovered {
         let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
-    let changed = before.and_then(|before| before.health) != Some(outcome.health);
-    let health_change = changed.then(|| {
-        let record = Record {
-            controller: NAME,
-            subject: binding_subject(work),
-            cluster: Some(cluster_of(work)),
-            decision: Decision::HealthChanged,
-            attribution: outcome.attribution,
-            effect: outcome.health.as_str().to_owned(),
-            inputs: vec![input(work)],
-        };
-        (record, decision_record)
-    });
+    let health_change =
+        health_change(work, outcome.health, outcome.attribution).map(|record| (record, decision_record));
     let mut diagnostics = outcome.diagnostics;
     let (reflected, more) = {
         let reflect = Operation::ReflectStatus { object: observed };
@@ -230,18 +256,22 @@ async fn reflect_status(
         // A script that fails must not make the status look empty.
         Err(()) => before.and_then(|before| before.status.clone()),
     };
-    ReflectedStatus {
-        status: ManifestStatus { identifier, status, health: Some(outcome.health) },
-        health_change,
-        diagnostics,
-    }
+    let (identifier, health) = (identifier(kind, object), Some(outcome.health));
+    ReflectedStatus { status: ManifestStatus { identifier, status, health }, health_change, diagnostics }
 }
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_core::names::keys;
     use bulkhead_core::policy::{Fault, FaultKind, PolicyId};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use kube::api::{Patch, PatchParams, PostParams};
+    use kube::runtime::watcher;
+    use serde_json::json;
 
     use super::*;
+    use crate::testing::{context, hub_of_works, member};
 
     #[test]
     fn a_fault_is_recorded_once_while_it_lasts() {
@@ -265,5 +295,73 @@ mod tests {
         check("web", &["no status"], &["no status"]);
         memory.forget(&Key::new("karmada-es-m1", "web"));
         check("web", &["no status"], &["no status"]);
+    }
+
+    fn condition(type_: &str) -> Value {
+        let at = "2026-01-01T00:00:00Z";
+        json!({"type": type_, "status": "True", "reason": "R", "message": "", "lastTransitionTime": at})
+    }
+
+    /// Two control planes place an object of the same name in one member, which both call `m1`.
+    #[tokio::test(start_paused = true)]
+    async fn the_health_of_an_object_of_another_control_plane_is_not_reported() {
+        let (hub, member) = (hub_of_works(1).client(), member().client());
+        let (context, _events) = context(hub.clone(), member.clone());
+        let (all_clusters, all_works) = (Arc::clone(&context.stores.clusters), Arc::clone(&context.stores.works));
+        tokio::spawn(all_clusters.run_informer(Api::all(hub.clone()), watcher::Config::default()));
+        tokio::spawn(all_works.run_informer(Api::all(hub.clone()), watcher::Config::default()));
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+            "spec": {"syncMode": "Push"},
+        });
+        let clusters = Api::<Cluster>::all(hub.clone());
+        clusters.create(&PostParams::default(), &serde_json::from_value(cluster).unwrap()).await.unwrap();
+        let status = |status: Value| Patch::Merge(json!({ "status": status }));
+        let ready = status(json!({"conditions": [condition("Ready")]}));
+        clusters.patch_status("m1", &PatchParams::default(), &ready).await.unwrap();
+
+        let object = |work_id: &str, template_uid: &str| {
+            let annotations = json!({
+                keys::WORK_NAMESPACE: "karmada-es-m1", keys::WORK_NAME: "settings", keys::TEMPLATE_UID: template_uid,
+            });
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {
+                    "name": "settings", "namespace": "default", "annotations": annotations,
+                    "labels": {keys::MANAGED: "true", keys::WORK_ID: work_id},
+                },
+            })
+        };
+        let work = json!({
+            "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+            "metadata": {"name": "settings", "labels": {keys::WORK_ID: "ours"}},
+            "spec": {"workload": {"manifests": [object("ours", "template")]}},
+        });
+        let works: Api<Work> = Api::namespaced(hub.clone(), "karmada-es-m1");
+        works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+        let applied = status(json!({"conditions": [condition(APPLIED)]}));
+        works.patch_status("settings", &PatchParams::default(), &applied).await.unwrap();
+        let objects: Api<ConfigMap> = Api::namespaced(member.clone(), "default");
+        let place = async |object: Value| {
+            let object = serde_json::from_value(object).unwrap();
+            objects.create(&PostParams::default(), &object).await.unwrap();
+        };
+        place(object("ours", "template")).await;
+        let kind = ObjectKind::new("v1", "ConfigMap");
+        context.member_objects.ensure("m1", &kind, &context.kinds, || Ok(member.clone())).await.unwrap();
+
+        let (memory, key) = (Arc::<Memory>::default(), Key::new("karmada-es-m1", "settings"));
+        let reported = async || {
+            // The informers deliver the changes, and a loss is written one second later.
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                reconcile(context.clone(), Arc::clone(&memory), key.clone()).await.unwrap();
+            }
+            works.get("settings").await.unwrap().status.manifest_statuses[0].health
+        };
+        assert_eq!(reported().await, Some(Health::Healthy));
+        objects.delete("settings", &Default::default()).await.unwrap();
+        place(object("theirs", "another")).await;
+        assert_eq!(reported().await, Some(Health::Unknown));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 pub(super) const MANAGER: &str = "bulkhead-join";
 /// Label of namespaces that `join` created.
 pub(super) const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", MANAGER);
+/// Prefix of the annotations of an account with the control planes that use it. The uid of the control plane's
+/// `kube-system` follows; the value is the name that it has for the cluster.
+const USED_BY: &str = "control-plane.bulkhead.dev/";
 /// Maximum time to wait for the token controller to create the token.
 const TOKEN_WAIT: Duration = Duration::from_secs(30);
 
@@ -53,6 +56,33 @@ impl Account {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
+}
+
+/// Records in an account that a control plane uses it under this name of the cluster, or with `None` that it does not.
+pub(super) async fn set_user(
+    accounts: &Api<ServiceAccount>,
+    account: &str,
+    control_plane: &str,
+    name: Option<&str>,
+) -> anyhow::Result<()> {
+    let annotations = json!({format!("{USED_BY}{control_plane}"): name});
+    // Not applied: the configuration that the next `join` applies has no such annotation, and would remove it.
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let patched = accounts.patch(account, &PatchParams::default(), &patch).await;
+    patched.with_context(|| format!("annotating the ServiceAccount {account}"))?;
+    Ok(())
+}
+
+/// Returns the names that other control planes, which use an account too, have for its cluster.
+pub(super) async fn other_users(
+    accounts: &Api<ServiceAccount>,
+    account: &str,
+    control_plane: &str,
+) -> anyhow::Result<Vec<String>> {
+    let found = accounts.get_opt(account).await.with_context(|| format!("reading the ServiceAccount {account}"))?;
+    let annotations = found.map(|found| found.annotations().clone()).unwrap_or_default();
+    let is_other = |key: &str| key.strip_prefix(USED_BY).is_some_and(|user| user != control_plane);
+    Ok(annotations.into_iter().filter(|(key, _)| is_other(key)).map(|(_, name)| name).collect())
 }
 
 /// Creates a namespace with the `managed-by` label, unless it exists.

@@ -1,10 +1,12 @@
 //! Permissions and kubeconfig of a Pull member's agent on the control plane.
 
+use anyhow::Context as _;
 use bulkhead_api::Cluster;
 use bulkhead_core::names::{execution_namespace, keys};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::DeleteParams;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
@@ -15,9 +17,29 @@ use crate::run::hub::Hub;
 /// Namespace of the agents' accounts and of the Leases of Pull members (same as Karmada's).
 const NAMESPACE: &str = "karmada-cluster";
 
+/// Prefix of the names of the agents' accounts.
+pub(super) const ACCOUNT_PREFIX: &str = "bulkhead-agent-";
+
 /// Returns the name of the service account of a member's agent.
 pub(super) fn account_name(name: &str) -> String {
-    format!("bulkhead-agent-{name}")
+    format!("{ACCOUNT_PREFIX}{name}")
+}
+
+/// Invalidates the token of a member's agent. The agent of a cluster whose name belongs to another one must not renew
+/// the Lease of that one.
+pub(super) async fn revoke(client: &Client, name: &str) -> anyhow::Result<()> {
+    let account_name = account_name(name);
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let account = accounts.delete(&account_name, &DeleteParams::default()).await.map(drop);
+    let token = secrets.delete(&account_name, &DeleteParams::default()).await.map(drop);
+    for deleted in [account, token] {
+        match deleted {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            deleted => deleted.with_context(|| format!("revoking the token of {NAMESPACE}/{account_name}"))?,
+        }
+    }
+    Ok(())
 }
 
 /// Creates the account of an agent and writes its kubeconfig. The account can read members and update its own member
@@ -158,6 +180,28 @@ mod tests {
             check(("create", "", "events", namespace, ""), false).await;
         }
         check(("update", "work.karmada.io", "works/status", "karmada-es-b", "w"), false).await;
+    }
+
+    #[tokio::test]
+    async fn the_token_of_a_replaced_cluster_is_revoked() {
+        let hub = server("hub").client();
+        make_namespace(&hub, NAMESPACE).await.unwrap();
+        let accounts: Api<ServiceAccount> = Api::namespaced(hub.clone(), NAMESPACE);
+        let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+        for name in ["a", "b"] {
+            let metadata = json!({"metadata": {"name": account_name(name)}});
+            apply(&accounts, metadata.clone()).await.unwrap();
+            apply(&secrets, metadata).await.unwrap();
+        }
+        // A repeated join has nothing left to revoke.
+        for _ in 0..2 {
+            revoke(&hub, "a").await.unwrap();
+            for (name, expected) in [("a", false), ("b", true)] {
+                let account = accounts.get_opt(&account_name(name)).await.unwrap();
+                let token = secrets.get_opt(&account_name(name)).await.unwrap();
+                assert_eq!((account.is_some(), token.is_some()), (expected, expected), "{name}");
+            }
+        }
     }
 
     #[tokio::test]

@@ -16,8 +16,8 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::account::{MADE_BY, MANAGER};
-use super::{ACCOUNT, BINDING, NAMESPACE, agent};
+use super::account::{MADE_BY, MANAGER, other_users, set_user};
+use super::{ACCOUNT, BINDING, NAMESPACE, agent, control_plane_id};
 
 /// Polling interval for the deletion of the Cluster.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -54,8 +54,13 @@ impl Leaving<'_> {
             check_member(&Api::all(self.hub.clone()), name).await?;
         }
         lines.extend(hub.summary("on the control plane"));
-        match &self.member {
-            Some(client) => {
+        let kept = match &self.member {
+            Some(client) => self.keep_account(client).await?,
+            None => None,
+        };
+        match (&self.member, kept) {
+            (_, Some(line)) => lines.push(line),
+            (Some(client), None) => {
                 let mut member = Removed::of(client, self.dry_run);
                 let cleared = clear_member(&mut member).await;
                 lines.extend(member.summary("in the member"));
@@ -65,14 +70,33 @@ impl Leaving<'_> {
                 }
             }
             // A Pull member contains no account of the control plane.
-            None if removed.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
-            None => lines.push(format!(
+            (None, None) if removed.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
+            (None, None) => lines.push(format!(
                 "not cleaned up: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and \
                  the ClusterRoleBinding {BINDING} gives it full access there; to remove it: bulkhead unjoin {name} \
                  --cluster-kubeconfig FILE"
             )),
         }
         Ok(lines.join("\n"))
+    }
+
+    /// Returns a line if another control plane uses the account in the member, which then stays: without it, that
+    /// control plane loses the cluster, and evicts its workloads.
+    async fn keep_account(&self, client: &Client) -> anyhow::Result<Option<String>> {
+        let control_plane = control_plane_id(&self.hub).await?;
+        let accounts = Api::namespaced(client.clone(), NAMESPACE);
+        let others = other_users(&accounts, ACCOUNT, &control_plane).await?;
+        if others.is_empty() {
+            return Ok(None);
+        }
+        if !self.dry_run && !control_plane.is_empty() {
+            set_user(&accounts, ACCOUNT, &control_plane, None).await?;
+        }
+        let others = others.join(", ");
+        Ok(Some(format!(
+            "not cleaned up: the member; another control plane, where its name is {others}, uses the account \
+             {NAMESPACE}/{ACCOUNT}"
+        )))
     }
 
     /// Deletes the Cluster and waits until it is gone. Returns the Cluster from before the deletion, `None` if it
@@ -280,6 +304,31 @@ mod tests {
         assert_eq!(names::<ClusterRoleBinding>(&member).await.len(), 0);
         let error = leaving(&hub, None).leave().await.unwrap_err().to_string();
         assert_eq!(error, "there is no member cluster m1; there are: none");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_that_another_control_plane_uses_stays() {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        let system = json!({"metadata": {"name": "kube-system"}});
+        apply::<Namespace>(&Api::all(hub.clone()), system).await.unwrap();
+        let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE);
+        let ours = control_plane_id(&hub).await.unwrap();
+        set_user(&accounts, ACCOUNT, &ours, Some("m1")).await.unwrap();
+        set_user(&accounts, ACCOUNT, "another", Some("eu-1")).await.unwrap();
+        let message = leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert!(message.starts_with("m1 has left\n"), "{message}");
+        assert!(message.ends_with("where its name is eu-1, uses the account karmada-cluster/bulkhead"), "{message}");
+        assert_eq!(
+            (names::<ServiceAccount>(&member).await, names::<Secret>(&member).await.len()),
+            (vec![ACCOUNT.into()], 1)
+        );
+        assert_eq!(names::<ClusterRoleBinding>(&member).await, [BINDING]);
+        // The other control plane is the last one, and removes the account.
+        assert!(other_users(&accounts, ACCOUNT, "another").await.unwrap().is_empty());
+        set_user(&accounts, ACCOUNT, "another", None).await.unwrap();
+        leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert!(names::<ServiceAccount>(&member).await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-use self::account::{Account, apply, make_namespace};
+use self::account::{Account, apply, make_namespace, set_user};
 use self::leave::Leaving;
 pub(crate) use self::leave::check_member;
 use crate::help;
@@ -133,10 +133,14 @@ fn member_name(text: &str) -> Result<String, String> {
     let is_name = (1..=NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(fits)
         && !text.starts_with('-')
-        && !text.ends_with('-');
+        && !text.ends_with('-')
+        // The Secret of a Push member would replace that of an agent.
+        && !text.starts_with(agent::ACCOUNT_PREFIX);
     is_name.then(|| text.to_owned()).ok_or_else(|| {
         format!(
-            "must be lower-case letters, digits and hyphens, not at the ends, and at most {NAME_BYTES_MAX} characters"
+            "must be lower-case letters, digits and hyphens, not at the ends, at most {NAME_BYTES_MAX} characters, and \
+             not start with {}",
+            agent::ACCOUNT_PREFIX
         )
     })
 }
@@ -149,15 +153,19 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let member = hub::config_in("the member's kubeconfig", file, context).await?;
         let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
         let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
-        check_identity(&hub.unguarded, &arguments.name, &id, arguments.replace_cluster).await?;
+        let replaces = check_identity(&hub.unguarded, &arguments.name, &id, arguments.replace_cluster).await?;
         let (name, member_file) = (&arguments.name, file.display());
         if arguments.dry_run {
             return Ok(format!("{name} can join, with the id {id} (dry run)"));
         }
+        if replaces {
+            agent::revoke(&hub.unguarded, name).await?;
+        }
         let Some(file) = &arguments.pull else {
             let registered = async {
                 let about = || format!("creating an account in {}", member.cluster_url);
-                let account = push_account(&client).await.with_context(about)?;
+                let control_plane = control_plane_id(&hub.unguarded).await?;
+                let account = push_account(&client, &control_plane, name).await.with_context(about)?;
                 register_push(&hub.unguarded, arguments, &member, &account, &id).await
             };
             registered.await.with_context(|| {
@@ -225,37 +233,55 @@ async fn cluster_id(client: &Client) -> anyhow::Result<String> {
     Ok(system.metadata.uid.unwrap_or_default())
 }
 
-/// Checks the identity of the joining cluster.
+/// Returns the uid of `kube-system` of a control plane; empty if there is no such namespace.
+async fn control_plane_id(hub: &Client) -> anyhow::Result<String> {
+    let system = Api::<Namespace>::all(hub.clone()).get_opt("kube-system").await;
+    let system = system.context("reading kube-system of the control plane")?;
+    Ok(system.and_then(|system| system.metadata.uid).unwrap_or_default())
+}
+
+/// Checks the identity of the joining cluster. Returns true if it replaces another cluster of the name.
 ///
 /// # Errors
 ///
 /// The cluster is a member under another name, or the name belongs to another cluster and `replace` is not set.
-async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> anyhow::Result<()> {
+async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> anyhow::Result<bool> {
+    let mut replaces = false;
     for member in Api::<Cluster>::all(hub.clone()).list(&Default::default()).await?.items {
         let (other, member_id) = (member.metadata.name.as_deref().unwrap_or_default(), &member.spec.id);
         if member_id == id && other != name {
             bail!("this cluster is already a member: {other}");
         }
-        if other == name && !member_id.is_empty() && member_id != id && !replace {
+        if other != name || member_id.is_empty() || member_id == id {
+            continue;
+        }
+        if !replace {
             bail!(
                 "{name} is the name of another cluster: its kube-system has uid {member_id}, that of this one {id}; \
                  `bulkhead unjoin {name}` removes the other one, --replace-cluster leaves its workloads running, \
                  unmanaged"
             );
         }
+        replaces = true;
     }
-    Ok(())
+    Ok(replaces)
 }
 
-/// Creates a service account with cluster-admin permissions in the member.
-async fn push_account(client: &Client) -> anyhow::Result<Account> {
+/// Creates a service account with cluster-admin permissions in the member. Control planes that share the member share
+/// the account.
+async fn push_account(client: &Client, control_plane: &str, name: &str) -> anyhow::Result<Account> {
     let binding = json!({
         "metadata": {"name": BINDING},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
     });
     apply::<ClusterRoleBinding>(&Api::all(client.clone()), binding).await?;
-    Account::make(client, NAMESPACE, ACCOUNT).await
+    let account = Account::make(client, NAMESPACE, ACCOUNT).await?;
+    if !control_plane.is_empty() {
+        let accounts = Api::namespaced(client.clone(), NAMESPACE);
+        set_user(&accounts, ACCOUNT, control_plane, Some(name)).await?;
+    }
+    Ok(account)
 }
 
 async fn register_push(
@@ -322,6 +348,10 @@ mod tests {
         check("member2", "uid-a", false, "this cluster is already a member: member1").await;
         check("member2", "uid-a", true, "this cluster is already a member: member1").await;
         check("made-by-hand", "uid-c", false, "").await;
+        // The agent of the replaced cluster loses its account.
+        for (name, id, expected) in [("member1", "uid-b", true), ("member1", "uid-a", false), ("m3", "uid-c", false)] {
+            assert_eq!(check_identity(&hub, name, id, true).await.unwrap(), expected, "{name} {id}");
+        }
     }
 
     #[test]
@@ -329,7 +359,7 @@ mod tests {
         for right in ["m1", "eu-west-1", "a", &"a".repeat(NAME_BYTES_MAX)] {
             assert_eq!(member_name(right).as_deref(), Ok(right));
         }
-        for wrong in ["", "M1", "m.1", "-m", "m-", "m_1", "é", &"a".repeat(NAME_BYTES_MAX + 1)] {
+        for wrong in ["", "M1", "m.1", "-m", "m-", "m_1", "é", "bulkhead-agent-m1", &"a".repeat(NAME_BYTES_MAX + 1)] {
             assert!(member_name(wrong).is_err(), "{wrong:?}");
         }
     }

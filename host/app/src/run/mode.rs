@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use bulkhead_controllers::controller_names;
 use bulkhead_controllers::permissions::Mode;
 use bulkhead_core::time::Time;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{Api, Client};
 
 use super::connect_error::ConnectError;
@@ -73,6 +74,10 @@ impl FromArgMatches for Chosen {
 const KARMADA_NAMESPACE: &str = "karmada-system";
 /// Leases of the Karmada controllers that mode `all` replaces.
 const KARMADA_LEASES: [&str; 2] = ["karmada-controller-manager", "karmada-scheduler"];
+/// Largest lead of this machine's clock at which a live lease of Karmada is detected, in milliseconds.
+const CLOCK_AHEAD_MAX_MS: i64 = 3_600_000;
+/// Maximum time for which an expired lease is observed, in seconds.
+const OBSERVATION_MAX_S: u32 = 60;
 
 /// Error: a Karmada controller is active on the control plane, and no mode was selected.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,18 +131,46 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
     }
 }
 
-/// Returns the first Karmada controller whose lease was renewed within its duration: the lease and its holder.
+/// Returns the first active Karmada controller: its lease and the holder.
+///
+/// By a clock that is ahead of Karmada's, a live lease looks expired. One that expired lately is therefore observed for
+/// its duration, in which its holder would renew it.
 async fn karmada_at_work(client: &Client, now: Time) -> kube::Result<Option<(&'static str, String)>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), KARMADA_NAMESPACE);
+    let (mut expired, mut observation_s) = (Vec::new(), 0);
     for name in KARMADA_LEASES {
-        let spec = leases.get_opt(name).await?.and_then(|lease| lease.spec).unwrap_or_default();
-        let lasts_ms = i64::from(spec.lease_duration_seconds.unwrap_or(0)).saturating_mul(1000);
-        let is_live = spec.renew_time.is_some_and(|renewed| now.millis_since(Time::new(renewed.0)) < lasts_ms);
-        if let Some(holder) = spec.holder_identity.filter(|holder| is_live && !holder.is_empty()) {
+        let Some((spec, holder)) = held(&leases, name).await? else { continue };
+        let Some(renewed) = spec.renew_time else { continue };
+        let lasts_s = spec.lease_duration_seconds.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0);
+        let age_ms = now.millis_since(Time::new(renewed.0));
+        if age_ms < i64::from(lasts_s) * 1000 {
+            return Ok(Some((name, holder)));
+        }
+        if age_ms < CLOCK_AHEAD_MAX_MS {
+            observation_s = lasts_s.clamp(observation_s, OBSERVATION_MAX_S);
+            expired.push((name, renewed));
+        }
+    }
+    if expired.is_empty() {
+        return Ok(None);
+    }
+    say(&format!("waiting {observation_s} s: leases of Karmada's controllers expired lately"));
+    tokio::time::sleep(Duration::from_secs(observation_s.into())).await;
+    for (name, renewed) in expired {
+        if let Some((spec, holder)) = held(&leases, name).await?
+            && spec.renew_time.as_ref() != Some(&renewed)
+        {
             return Ok(Some((name, holder)));
         }
     }
     Ok(None)
+}
+
+/// Returns the spec of a lease and its holder, if it has one.
+async fn held(leases: &Api<Lease>, name: &str) -> kube::Result<Option<(LeaseSpec, String)>> {
+    let spec = leases.get_opt(name).await?.and_then(|lease| lease.spec).unwrap_or_default();
+    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
+    Ok(holder.map(|holder| (spec, holder)))
 }
 
 /// Modes of a process.
@@ -222,6 +255,7 @@ impl Modes {
 #[cfg(test)]
 mod tests {
     use bulkhead_controlplane::{ApiServer, Clock, Options, kinds};
+    use kube::api::{Patch, PatchParams};
     use serde_json::json;
 
     use super::*;
@@ -252,29 +286,59 @@ mod tests {
         assert!(error.contains("scheduler does not run in this --mode"), "{error}");
     }
 
-    #[tokio::test]
+    fn now() -> k8s_openapi::jiff::Timestamp {
+        "2026-01-01T00:01:00Z".parse().unwrap()
+    }
+
+    /// Creates a control plane with a lease of 15 s. Returns its leases.
+    async fn leases(name: &str, holder: &str, renewed: &str) -> (ApiServer, Api<Lease>) {
+        let kinds = kinds::kubernetes();
+        let options = Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, Clock::new(now())) };
+        let hub = ApiServer::new(options);
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name, "namespace": "karmada-system"},
+            "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15},
+        });
+        let leases: Api<Lease> = Api::namespaced(hub.client(), "karmada-system");
+        leases.create(&Default::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
+        (hub, leases)
+    }
+
+    const MANAGER: &str = "karmada-controller-manager";
+
+    #[tokio::test(start_paused = true)]
     async fn a_controller_of_karmada_is_at_work_while_its_lease_is_renewed() {
-        let now: k8s_openapi::jiff::Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
         let check = async |name: &str, holder: &str, renewed: &str, expected: Option<(&'static str, String)>| {
-            let kinds = kinds::kubernetes();
-            let options = Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, Clock::new(now)) };
-            let hub = ApiServer::new(options);
-            let lease = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"name": name, "namespace": "karmada-system"},
-                "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15},
-            });
-            let leases: Api<Lease> = Api::namespaced(hub.client(), "karmada-system");
-            leases.create(&Default::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
-            let found = karmada_at_work(&hub.client(), Time::new(now)).await.unwrap();
+            let (hub, _) = leases(name, holder, renewed).await;
+            let found = karmada_at_work(&hub.client(), Time::new(now())).await.unwrap();
             assert_eq!(found, expected, "{name} {holder:?} {renewed}");
         };
-        let (manager, scheduler) = ("karmada-controller-manager", "karmada-scheduler");
-        check(manager, "pod-a", "2026-01-01T00:00:50.000000Z", Some((manager, "pod-a".to_owned()))).await;
+        let scheduler = "karmada-scheduler";
+        check(MANAGER, "pod-a", "2026-01-01T00:00:50.000000Z", Some((MANAGER, "pod-a".to_owned()))).await;
         check(scheduler, "pod-b", "2026-01-01T00:00:46.000000Z", Some((scheduler, "pod-b".to_owned()))).await;
-        check(manager, "pod-a", "2026-01-01T00:00:45.000000Z", None).await;
-        check(manager, "", "2026-01-01T00:00:59.000000Z", None).await;
+        check(MANAGER, "pod-a", "2026-01-01T00:00:45.000000Z", None).await;
+        check(MANAGER, "pod-a", "2026-01-01T00:01:45.000000Z", Some((MANAGER, "pod-a".to_owned()))).await;
+        check(MANAGER, "", "2026-01-01T00:00:59.000000Z", None).await;
         check("bulkhead", "pod-c", "2026-01-01T00:00:59.000000Z", None).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_of_karmada_is_found_by_a_machine_whose_clock_is_ahead() {
+        let check = async |renewed: &str, expected: Option<(&'static str, String)>| {
+            let (hub, leases) = leases(MANAGER, "pod-a", renewed).await;
+            let renews = async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                let next = json!({"spec": {"renewTime": "2025-12-31T23:59:59.000000Z"}});
+                leases.patch(MANAGER, &PatchParams::default(), &Patch::Merge(next)).await.unwrap();
+            };
+            let client = hub.client();
+            let (found, ()) = tokio::join!(karmada_at_work(&client, Time::new(now())), renews);
+            assert_eq!(found.unwrap(), expected, "{renewed}");
+        };
+        // Half an hour ahead, and a day.
+        check("2025-12-31T23:31:00.000000Z", Some((MANAGER, "pod-a".to_owned()))).await;
+        check("2025-12-31T00:01:00.000000Z", None).await;
     }
 
     #[test]

@@ -4,8 +4,8 @@
 
 use std::sync::mpsc;
 
-use bulkhead_api::{Cluster, REGISTERED, Work};
-use bulkhead_controlplane::{ApiServer, Clock as ServerClock, Options, ResourceKind, kinds};
+use bulkhead_api::{Cluster, Work};
+use bulkhead_controlplane::ApiServer;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
@@ -65,17 +65,6 @@ impl Members for Probed {
     }
 }
 
-fn server(name: &str) -> ApiServer {
-    let kind = |info: &bulkhead_api::KindInfo| {
-        let new = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
-        let kind = new(info.group, info.version, info.kind, info.plural);
-        if info.status_subresource { kind.with_status() } else { kind }
-    };
-    let kinds = kinds::kubernetes().into_iter().chain(REGISTERED.iter().map(kind)).collect();
-    let clock = ServerClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, 1, clock) })
-}
-
 /// Returns a client that reports writes of leases.
 fn counting(server: &ApiServer, leases: mpsc::Sender<()>) -> Client {
     let service = server.service();
@@ -108,7 +97,7 @@ impl Process {
         let ((entered, entries), gate) = (mpsc::channel(), Latch::default());
         let ((probed, probes), (renewed, leases)) = (mpsc::channel(), mpsc::channel());
         let entered_runtime = runtime.enter();
-        let (hub, member) = (server("hub"), server("member"));
+        let (hub, member) = (testing::hub_of_everything(1), testing::hub_of_everything(2));
         let registry = Arc::new(Registry::new(Vec::new()));
         let id = PolicyId { engine: EngineKind::Lua, ..PolicyId::builtin("blocks") };
         let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: gate.clone() };

@@ -17,6 +17,7 @@ mod historic;
 mod holes;
 mod library;
 mod live_targets;
+mod new_faults;
 mod recovery;
 mod reload;
 mod replay;
