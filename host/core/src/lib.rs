@@ -26,3 +26,4 @@ pub mod shadow;
 pub mod shape;
 pub mod snapshot;
 pub mod time;
+pub mod typed;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::quantity::{Format, Quantity};
 use crate::shape::{Malformed, field, list, members, text};
+use crate::typed::{Field, Shape};
 
 /// Amounts by resource name: cpu in thousandths, all others in units.
 pub(crate) type Amounts = BTreeMap<String, i128>;
@@ -108,23 +109,47 @@ pub(crate) fn printed(name: &str, amount: i128) -> String {
     .to_string()
 }
 
-/// Returns the node claim. As in Karmada, an empty node selector is a claim and an empty list of tolerations is not.
+const TOLERATION: &[Field] = &[
+    Field::not_empty("key", Shape::Text),
+    Field::not_empty("operator", Shape::Text),
+    Field::not_empty("value", Shape::Text),
+    Field::not_empty("effect", Shape::Text),
+    Field::pointer("tolerationSeconds", Shape::Int64),
+];
+const REQUIREMENT: &[Field] = &[
+    Field::always("key", Shape::Text),
+    Field::always("operator", Shape::Text),
+    Field::not_empty("values", Shape::List(&Shape::Text)),
+];
+const TERM: &[Field] = &[
+    Field::not_empty("matchExpressions", Shape::List(&Shape::Struct(REQUIREMENT))),
+    Field::not_empty("matchFields", Shape::List(&Shape::Struct(REQUIREMENT))),
+];
+const NODE_SELECTOR: &[Field] = &[Field::always("nodeSelectorTerms", Shape::List(&Shape::Struct(TERM)))];
+const TOLERATIONS: Shape = Shape::List(&Shape::Struct(TOLERATION));
+const SELECTOR: Shape = Shape::Map(&Shape::Text);
+const AFFINITY: Shape = Shape::Struct(NODE_SELECTOR);
+
+/// Returns the node claim. As in Karmada, an empty node selector is a claim and an empty list of tolerations is not,
+/// and fields that the API does not know are dropped.
 fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed> {
-    let selector = members(template, &["spec", "nodeSelector"])?;
-    let tolerations = list(template, &["spec", "tolerations"])?;
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let affinity = field(template, &["spec", "affinity", "nodeAffinity", required])?;
+    let typed = |path: &[&str], shape: Shape| -> Result<Option<Value>, Malformed> {
+        let Some(value) = field(template, path)? else { return Ok(None) };
+        shape.check(value, &path.join("."))?;
+        Ok(Some(shape.printed(value)))
+    };
+    let selector = typed(&["spec", "nodeSelector"], SELECTOR)?;
+    let tolerations = typed(&["spec", "tolerations"], TOLERATIONS)?;
+    let affinity = typed(&["spec", "affinity", "nodeAffinity", required], AFFINITY)?;
+    let has_selector = selector.is_some();
+    let parts = [("hardNodeAffinity", affinity), ("nodeSelector", selector), ("tolerations", tolerations)];
+    let is_empty = |value: &Value| *value == json!([]) || *value == json!({});
     let mut claim = Map::new();
-    if let Some(affinity) = affinity {
-        claim.insert("hardNodeAffinity".to_owned(), affinity.clone());
+    for (name, value) in parts {
+        claim.extend(value.filter(|value| !is_empty(value)).map(|value| (name.to_owned(), value)));
     }
-    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
-        claim.insert("nodeSelector".to_owned(), Value::Object(selector.clone()));
-    }
-    if !tolerations.is_empty() {
-        claim.insert("tolerations".to_owned(), Value::Array(tolerations.to_vec()));
-    }
-    Ok((selector.is_some() || !claim.is_empty()).then_some(claim))
+    Ok((has_selector || !claim.is_empty()).then_some(claim))
 }
 
 /// Returns the `ConfigMap`s, `Secret`s, service account and claims that a pod template references, as
@@ -241,6 +266,11 @@ mod tests {
         check(json!({"tolerations": []}), Value::Null);
         let tolerations = json!([{"key": "k", "operator": "Exists"}]);
         check(json!({"tolerations": tolerations}), json!({"nodeClaim": {"tolerations": tolerations}}));
+        let unknown = json!([{"key": "k", "value": "", "extra": 1}]);
+        check(json!({"tolerations": unknown}), json!({"nodeClaim": {"tolerations": [{"key": "k"}]}}));
+        let message = "spec.tolerations[0].tolerationSeconds is a string, not an integer";
+        check(json!({"tolerations": [{"tolerationSeconds": "5"}]}), json!(message));
+        check(json!({"nodeSelector": {"a": 1}}), json!("spec.nodeSelector.a is a number, not a string"));
         let affinity = |field: &str| json!({"affinity": {"nodeAffinity": {field: {"nodeSelectorTerms": []}}}});
         let hard = json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": []}}});
         check(affinity("requiredDuringSchedulingIgnoredDuringExecution"), hard);

@@ -59,7 +59,8 @@ pub fn integer(object: &Value, path: &[&str]) -> Result<Option<i64>, Malformed> 
     as_integer(value).map(Some).ok_or_else(|| Malformed::field(path, value, "an integer"))
 }
 
-fn as_integer(value: &Value) -> Option<i64> {
+/// Returns the value as an integer; an integral float is one.
+pub(crate) fn as_integer(value: &Value) -> Option<i64> {
     let integral = |float: &f64| float.fract() == 0.0 && float.abs() < 9e18;
     value.as_i64().or_else(|| value.as_f64().filter(integral).map(|float| float as i64))
 }

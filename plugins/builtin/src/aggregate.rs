@@ -1,18 +1,19 @@
 //! Aggregation of the member clusters' reports into a template's status. (Karmada:
 //! `pkg/resourceinterpreter/default/native/aggregatestatus.go`.)
 //!
-//! An item without a status contributes nothing, but it counts for conditions that must hold in all clusters. Fields
-//! that a rule does not compute keep their value in the template.
+//! An item without a status contributes nothing, but it counts for conditions that must hold in all clusters.
+//! Workloads keep the fields of the template's status that the rule does not compute; all other kinds get a new
+//! status. A status that does not change stays as it is, so that an absent status stays absent.
 
 use std::cmp::max;
 
 use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::shape::{Malformed, count, field, list, members, text};
 use bulkhead_core::time::Time;
+use bulkhead_core::typed::Shape;
 use serde_json::{Map, Value, json};
 
-use crate::reflect::{Counter, workload_counters, write_counter};
-use crate::{aggregate_job, aggregate_load_balancer, aggregate_pod};
-use bulkhead_core::shape::{Malformed, count, field, list, members, text};
+use crate::{aggregate_job, aggregate_load_balancer, aggregate_pod, reflect, statuses};
 
 /// Result of a rule for the template's status.
 #[derive(Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub(crate) enum Aggregated {
     /// The status does not change.
     Unchanged,
     /// The new status.
-    Status(Map<String, Value>),
+    Status(Value),
 }
 
 /// Returns the new status of a template.
@@ -32,30 +33,43 @@ pub(crate) fn status(
     items: &[AggregatedStatusItem],
     now: Time,
 ) -> Result<Aggregated, Malformed> {
-    if let Some(counters) = workload_counters(kind) {
-        return workload(kind.1, object, items, counters).map(Aggregated::Status);
+    let Some(shape) = statuses::of(kind) else { return Ok(Aggregated::NoRule) };
+    statuses::check_object(kind, object)?;
+    let old = statuses::status(object);
+    let is_settled = match kind {
+        ("v1", "Service") => text(object, &["spec", "type"])? != "LoadBalancer",
+        ("batch/v1", "Job") => aggregate_job::finished(&shape.printed(old))?.is_some(),
+        _ => false,
+    };
+    if is_settled {
+        return Ok(Aggregated::Unchanged);
     }
-    match kind {
-        ("v1", "Service") if text(object, &["spec", "type"])? != "LoadBalancer" => Ok(Aggregated::Unchanged),
-        ("v1", "Service") | ("networking.k8s.io/v1", "Ingress") => {
-            aggregate_load_balancer::status(items).map(Aggregated::Status)
-        }
-        ("batch/v1", "Job") => aggregate_job::status(object, items, now),
-        ("batch/v1", "CronJob") => cron_job(object, items).map(Aggregated::Status),
-        // Without items Karmada does not change the pod's status.
-        ("v1", "Pod") if items.is_empty() => Ok(Aggregated::Unchanged),
-        ("v1", "Pod") => aggregate_pod::status(items).map(Aggregated::Status),
-        ("v1", "PersistentVolume") => volume(object, items).map(Aggregated::Status),
-        ("v1", "PersistentVolumeClaim") => claim(object, items).map(Aggregated::Status),
-        ("policy/v1", "PodDisruptionBudget") => disruption_budget(object, items).map(Aggregated::Status),
-        ("autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler(object, items).map(Aggregated::Status),
-        _ => Ok(Aggregated::NoRule),
+    // Without items Karmada prints the pod's status anew, and a missing one as an empty one.
+    if kind == ("v1", "Pod") && items.is_empty() {
+        return Ok(Aggregated::Status(shape.printed(old)));
     }
-}
-
-/// Returns the template's own status, the starting point of the aggregation.
-pub(crate) fn old_status(object: &Value) -> Result<Map<String, Value>, Malformed> {
-    Ok(members(object, &["status"])?.cloned().unwrap_or_default())
+    let counters = reflect::counters(kind);
+    for (cluster, member) in collected(items) {
+        let generations = if counters.is_some() { statuses::GENERATIONS } else { Shape::Any };
+        let checked = shape.check(member, "").and_then(|()| generations.check(member, ""));
+        checked.map_err(|error| Malformed::new(format!("status in {cluster}: {error}")))?;
+    }
+    if let Some(counters) = counters {
+        return workload(kind.1, shape, object, items, counters);
+    }
+    let new = match kind {
+        ("v1", "Service") | ("networking.k8s.io/v1", "Ingress") => aggregate_load_balancer::status(kind, items)?,
+        ("batch/v1", "Job") => aggregate_job::status(&shape.printed(old), items, now)?,
+        ("batch/v1", "CronJob") => cron_job(items)?,
+        ("v1", "Pod") => aggregate_pod::status(items)?,
+        ("v1", "PersistentVolume") => volume(items)?,
+        ("v1", "PersistentVolumeClaim") => claim(items)?,
+        ("policy/v1", "PodDisruptionBudget") => disruption_budget(items)?,
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler(items)?,
+        _ => return Ok(Aggregated::NoRule),
+    };
+    // An empty list of a new status counts as a change where the template has no list, as in Karmada.
+    Ok(if shape.is_same(old, &new) { Aggregated::Unchanged } else { Aggregated::Status(shape.printed(&new)) })
 }
 
 /// Returns the collected statuses, each with its cluster.
@@ -64,13 +78,17 @@ pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = 
 }
 
 /// Returns the sum of a counter over all clusters.
-pub(crate) fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i64, Malformed> {
+fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i64, Malformed> {
     let mut total = 0_i64;
-    for (cluster, status) in collected(items) {
-        let in_cluster = |error: Malformed| Malformed::new(format!("status in {cluster}: {error}"));
-        total = total.saturating_add(count(status, &[name]).map_err(in_cluster)?);
+    for (_, status) in collected(items) {
+        total = total.saturating_add(count(status, &[name])?);
     }
     Ok(total)
+}
+
+/// Returns the sums of several counters.
+pub(crate) fn sums(items: &[AggregatedStatusItem], names: &[&str]) -> Result<Map<String, Value>, Malformed> {
+    names.iter().map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?)))).collect()
 }
 
 /// Returns the time in a field.
@@ -80,16 +98,14 @@ pub(crate) fn time(object: &Value, name: &str) -> Result<Option<Time>, Malformed
     serde_json::from_value(value.clone()).map(Some).map_err(malformed)
 }
 
+/// Aggregates workloads. The generation is observed when every cluster has observed it; without any cluster it is.
 fn workload(
     kind: &str,
+    shape: Shape,
     object: &Value,
     items: &[AggregatedStatusItem],
-    counters: &[Counter],
-) -> Result<Map<String, Value>, Malformed> {
-    let mut status = old_status(object)?;
-    for counter in counters {
-        write_counter(&mut status, counter, sum(items, counter.name)?);
-    }
+    counters: &[&str],
+) -> Result<Aggregated, Malformed> {
     let generation = count(object, &["metadata", "generation"])?;
     let mut up_to_date = 0;
     for (_, member) in collected(items) {
@@ -101,15 +117,23 @@ fn workload(
             up_to_date += 1;
         }
     }
+    let mut computed = sums(items, counters)?;
     if up_to_date == items.len() {
-        let counter = Counter { name: "observedGeneration", omitted_when_zero: true };
-        write_counter(&mut status, &counter, generation);
+        computed.insert("observedGeneration".to_owned(), generation.into());
     }
-    Ok(status)
+    let mut is_same = true;
+    for (name, value) in &computed {
+        is_same &= *value == json!(count(object, &["status", name])?);
+    }
+    if is_same {
+        return Ok(Aggregated::Unchanged);
+    }
+    let mut status = members(object, &["status"])?.cloned().unwrap_or_default();
+    status.extend(computed);
+    Ok(Aggregated::Status(shape.printed(&Value::Object(status))))
 }
 
-fn cron_job(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
-    let mut status = old_status(object)?;
+fn cron_job(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     let mut active = Vec::new();
     let (mut scheduled, mut succeeded) = (None, None);
     for (_, member) in collected(items) {
@@ -117,29 +141,12 @@ fn cron_job(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String
         scheduled = max(scheduled, time(member, "lastScheduleTime")?);
         succeeded = max(succeeded, time(member, "lastSuccessfulTime")?);
     }
-    let times = [("lastScheduleTime", scheduled), ("lastSuccessfulTime", succeeded)];
-    let times = times.map(|(name, time)| (name, time.map(|time| json!(time))));
-    let active = ("active", (!active.is_empty()).then_some(Value::Array(active)));
-    for (name, value) in times.into_iter().chain([active]) {
-        match value {
-            Some(value) => status.insert(name.to_owned(), value),
-            None => status.remove(name),
-        };
-    }
-    Ok(status)
+    let active = (!active.is_empty()).then_some(active);
+    Ok(json!({"active": active, "lastScheduleTime": scheduled, "lastSuccessfulTime": succeeded}))
 }
 
-fn with_phase(object: &Value, phase: &str) -> Result<Map<String, Value>, Malformed> {
-    let mut status = old_status(object)?;
-    if phase.is_empty() {
-        status.remove("phase");
-    } else {
-        status.insert("phase".to_owned(), phase.into());
-    }
-    Ok(status)
-}
-
-/// Returns the first phase of `priorities` that any cluster is in; a missing status counts as Pending.
+/// Returns the first phase of `priorities` that any cluster is in, or an empty one; a missing status counts as
+/// Pending.
 pub(crate) fn leading_phase(
     items: &[AggregatedStatusItem],
     priorities: &[&'static str],
@@ -151,52 +158,37 @@ pub(crate) fn leading_phase(
     Ok(priorities.iter().find(|phase| phases.contains(*phase)).copied().unwrap_or_default())
 }
 
-fn volume(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
-    with_phase(object, leading_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"])?)
+fn volume(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
+    Ok(json!({"phase": leading_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"])?}))
 }
 
-/// Aggregates claims. The phase is Lost if any claim is; otherwise that of the last claim that is not Bound;
-/// otherwise Bound, even without any cluster.
-fn claim(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
+/// Aggregates claims. The phase is Lost if any claim is; otherwise that of the last claim that is not Bound, also an
+/// empty one; otherwise Bound, even without any cluster.
+fn claim(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     let mut phase = "Bound";
     for (_, member) in collected(items) {
         match text(member, &["phase"])? {
-            "Lost" => return with_phase(object, "Lost"),
+            "Lost" => return Ok(json!({"phase": "Lost"})),
             "Bound" => {}
             other => phase = other,
         }
     }
-    with_phase(object, phase)
+    Ok(json!({"phase": phase}))
 }
 
-fn disruption_budget(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
-    let mut status = old_status(object)?;
-    for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        write_counter(&mut status, &Counter { name, omitted_when_zero: false }, sum(items, name)?);
-    }
+fn disruption_budget(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
+    let mut status = sums(items, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"])?;
     let mut disrupted = Map::new();
     for (cluster, member) in collected(items) {
         let pods = members(member, &["disruptedPods"])?.into_iter().flatten();
         disrupted.extend(pods.map(|(pod, since)| (format!("{cluster}/{pod}"), since.clone())));
     }
-    if disrupted.is_empty() {
-        status.remove("disruptedPods");
-    } else {
-        status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
-    }
-    Ok(status)
+    status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
+    Ok(Value::Object(status))
 }
 
-/// Aggregates autoscalers. `currentMetrics` is null unless the template has some, as serialized by Karmada's typed
-/// struct.
-fn autoscaler(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
-    let mut status = old_status(object)?;
-    let current = Counter { name: "currentReplicas", omitted_when_zero: true };
-    write_counter(&mut status, &current, sum(items, current.name)?);
-    let desired = Counter { name: "desiredReplicas", omitted_when_zero: false };
-    write_counter(&mut status, &desired, sum(items, desired.name)?);
-    status.entry("currentMetrics").or_insert(Value::Null);
-    Ok(status)
+fn autoscaler(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
+    sums(items, &["currentReplicas", "desiredReplicas"]).map(Value::Object)
 }
 
 /// Returns items for tests from a cluster's name and its status; null for none.
@@ -216,7 +208,7 @@ pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)
     let actual = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {
         Aggregated::NoRule => Value::Null,
         Aggregated::Unchanged => json!("unchanged"),
-        Aggregated::Status(status) => Value::Object(status),
+        Aggregated::Status(status) => status,
     });
     let actual = actual.map_err(|error| error.to_string());
     assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {object} from {statuses:?}");
@@ -241,8 +233,10 @@ mod tests {
         };
         let current = [("m1", member(2, (1, 1, 2))), ("m2", member(1, (4, 4, 2)))];
         check(Value::Null, &current, Ok(json!({"replicas": 3, "observedGeneration": 2})));
-        let kept = json!({"collisionCount": 2, "conditions": [], "readyReplicas": 9});
-        let expected = json!({"collisionCount": 2, "conditions": [], "replicas": 3, "observedGeneration": 2});
+        let condition =
+            json!({"type": "Available", "status": "True", "lastUpdateTime": null, "lastTransitionTime": null});
+        let kept = json!({"collisionCount": 2, "conditions": [condition], "readyReplicas": 9, "extra": 1});
+        let expected = json!({"collisionCount": 2, "conditions": [condition], "replicas": 3, "observedGeneration": 2});
         check(kept, &current, Ok(expected));
         let behind = [("m1", member(2, (1, 1, 1))), ("m2", member(1, (4, 4, 2)))];
         check(json!({"observedGeneration": 1}), &behind, Ok(json!({"replicas": 3, "observedGeneration": 1})));
@@ -251,8 +245,14 @@ mod tests {
         let silent = [("m1", member(2, (1, 1, 2))), ("m2", Value::Null)];
         check(Value::Null, &silent, Ok(json!({"replicas": 2})));
         check(json!({"replicas": 3}), &[], Ok(json!({"observedGeneration": 2})));
+        let same = json!({"replicas": 3, "observedGeneration": 2, "extra": 1});
+        check(same, &current, Ok(json!("unchanged")));
         let malformed = "status in m1: replicas is a string, not an integer";
         check(Value::Null, &[("m1", json!({"replicas": "many"}))], Err(malformed));
+        let malformed = "status in m1: generation is a string, not an integer";
+        check(Value::Null, &[("m1", json!({"generation": "2"}))], Err(malformed));
+        check(Value::Null, &[("m1", json!([1]))], Err("status in m1: it is a list, not an object"));
+        check(json!({"conditions": 1}), &current, Err("status.conditions is a number, not a list"));
     }
 
     #[test]
@@ -287,6 +287,55 @@ mod tests {
         check(("batch/v1", "CronJob"), json!({}), &reported, Ok(expected));
         let old = json!({"status": {"active": [{"name": "a"}], "lastScheduleTime": early}});
         check(("batch/v1", "CronJob"), old, &[], Ok(json!({})));
+        let reported = [("m1", json!({"active": "a"}))];
+        let malformed = "status in m1: active is a string, not a list";
+        check(("batch/v1", "CronJob"), json!({}), &reported, Err(malformed));
+    }
+
+    #[test]
+    fn an_absent_status_stays_absent_where_there_is_nothing_to_say() {
+        let check = |kind: (&str, &str), statuses: &[(&str, Value)], expected: Value| {
+            check(kind, json!({}), statuses, Ok(expected));
+        };
+        for kind in ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
+            check(("apps/v1", kind), &[], json!("unchanged"));
+            check(("apps/v1", kind), &[("m1", Value::Null)], json!("unchanged"));
+        }
+        for kind in ["Job", "CronJob"] {
+            check(("batch/v1", kind), &[("m1", json!({}))], json!("unchanged"));
+        }
+        check(("v1", "PersistentVolume"), &[], json!("unchanged"));
+        check(("v1", "PersistentVolume"), &[("m1", json!({"phase": "Odd"}))], json!("unchanged"));
+        check(("v1", "PersistentVolumeClaim"), &[("m1", json!({}))], json!("unchanged"));
+        check(("autoscaling/v2", "HorizontalPodAutoscaler"), &[("m1", json!({}))], json!("unchanged"));
+        // The three kinds below have a list or a map that is empty in the new status and missing in the template.
+        let zeros = json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
+        check(("policy/v1", "PodDisruptionBudget"), &[], zeros);
+        check(("networking.k8s.io/v1", "Ingress"), &[], json!({"loadBalancer": {}}));
+        check(("v1", "Pod"), &[("m1", json!({"phase": "Odd"}))], json!({}));
+    }
+
+    #[test]
+    fn kinds_other_than_workloads_get_a_new_status() {
+        let check = |kind: (&str, &str), old: Value, member: Value, expected: Value| {
+            check(kind, json!({"status": old}), &[("m1", member)], Ok(expected));
+        };
+        let old = json!({"phase": "Pending", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]});
+        check(("v1", "PersistentVolumeClaim"), old, json!({"phase": "Bound"}), json!({"phase": "Bound"}));
+        let old = json!({"phase": "Bound", "reason": "x", "lastPhaseTransitionTime": "2024-01-01T00:00:00Z"});
+        check(("v1", "PersistentVolume"), old, json!({"phase": "Bound"}), json!({"phase": "Bound"}));
+        let odd = json!({"phase": "Odd"});
+        check(("v1", "PersistentVolume"), json!({"phase": "Bound"}), odd.clone(), json!({}));
+        check(("v1", "PersistentVolumeClaim"), json!({"phase": "Bound"}), odd.clone(), odd);
+        let old = json!({"observedGeneration": 3, "conditions": [{"type": "DisruptionAllowed"}], "expectedPods": 9});
+        let zeros = json!({"currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
+        check(("policy/v1", "PodDisruptionBudget"), old, json!({"currentHealthy": 1}), zeros);
+        let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
+        let old = json!({"lastScaleTime": "2024-01-01T00:00:00Z", "currentMetrics": [{"type": "Pods"}]});
+        let expected = json!({"currentMetrics": null, "desiredReplicas": 2});
+        check(autoscaler, old, json!({"desiredReplicas": 2}), expected);
+        let same = json!({"currentReplicas": 1, "desiredReplicas": 2, "extra": true});
+        check(autoscaler, same, json!({"currentReplicas": 1, "desiredReplicas": 2}), json!("unchanged"));
     }
 
     #[test]
@@ -309,12 +358,12 @@ mod tests {
     #[test]
     fn budgets_and_autoscalers_sum() {
         let reported = [
-            ("m1", json!({"currentHealthy": 1, "disruptedPods": {"p": "t"}})),
+            ("m1", json!({"currentHealthy": 1, "disruptedPods": {"p": "2024-01-01T00:00:00Z"}})),
             ("m2", json!({"currentHealthy": 2, "desiredHealthy": 1})),
         ];
         let expected = json!({
             "currentHealthy": 3, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 0,
-            "disruptedPods": {"m1/p": "t"},
+            "disruptedPods": {"m1/p": "2024-01-01T00:00:00Z"},
         });
         check(("policy/v1", "PodDisruptionBudget"), json!({}), &reported, Ok(expected));
         let reported =
@@ -327,6 +376,8 @@ mod tests {
     fn other_kinds_have_no_rule() {
         check(("example.io/v1", "Widget"), json!({}), &[], Ok(Value::Null));
         check(("v1", "Service"), json!({"spec": {"type": "ClusterIP"}}), &[], Ok(json!("unchanged")));
-        check(("v1", "Pod"), json!({"status": {"phase": "Running"}}), &[], Ok(json!("unchanged")));
+        let running = json!({"phase": "Running"});
+        check(("v1", "Pod"), json!({"status": running}), &[], Ok(running));
+        check(("v1", "Pod"), json!({}), &[], Ok(json!({})));
     }
 }

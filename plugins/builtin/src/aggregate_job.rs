@@ -4,10 +4,9 @@ use std::cmp::{max, min};
 
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::time::Time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::aggregate::{Aggregated, collected, old_status, sum, time};
-use crate::reflect::{Counter, write_counter};
+use crate::aggregate::{collected, sums, time};
 use bulkhead_core::shape::{Malformed, list, text};
 
 /// Combined outcome of all clusters.
@@ -23,41 +22,44 @@ struct Outcome {
     decided: Option<Time>,
 }
 
-/// Aggregates a Job. A finished Job does not change. It fails if it failed in one cluster, and completes if it
-/// completed in all. (Karmada: `pkg/util/helper/job.go:ParsingJobStatus`.)
-pub(crate) fn status(object: &Value, items: &[AggregatedStatusItem], now: Time) -> Result<Aggregated, Malformed> {
-    if object.get("status").map_or(Ok(false), |status| Ok(holds(status, "Complete")? || holds(status, "Failed")?))? {
-        return Ok(Aggregated::Unchanged);
-    }
-    let mut status = old_status(object)?;
-    for name in ["active", "succeeded", "failed"] {
-        write_counter(&mut status, &Counter { name, omitted_when_zero: true }, sum(items, name)?);
-    }
+/// Returns the new status of a Job that is not finished. It fails if it failed in one cluster, and completes if it
+/// completed in all. Of the template's status, only the start is kept. (Karmada:
+/// `pkg/util/helper/job.go:ParsingJobStatus`.)
+pub(crate) fn status(old: &Value, items: &[AggregatedStatusItem], now: Time) -> Result<Value, Malformed> {
+    let mut status = sums(items, &["active", "succeeded", "failed"])?;
     let outcome = outcome(items)?;
-    for condition in outcome.conditions(items.len(), now) {
-        push_condition(&mut status, condition);
+    let conditions = outcome.conditions(items.len(), now);
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), Value::Array(conditions));
     }
     let everywhere = |times: &[Time]| !items.is_empty() && times.len() == items.len();
-    if everywhere(&outcome.started) && !status.contains_key("startTime") {
-        status.extend(outcome.started.iter().copied().reduce(min).map(|time| ("startTime".to_owned(), json!(time))));
+    let first = outcome.started.iter().copied().reduce(min).filter(|_| everywhere(&outcome.started));
+    let last = outcome.finished.iter().copied().reduce(max).filter(|_| everywhere(&outcome.finished));
+    status.insert("startTime".to_owned(), json!(time(old, "startTime")?.or(first)));
+    status.insert("completionTime".to_owned(), json!(last));
+    Ok(Value::Object(status))
+}
+
+/// Returns the condition with which a Job finished; the first one counts.
+pub(crate) fn finished(status: &Value) -> Result<Option<&str>, Malformed> {
+    for condition in list(status, &["conditions"])? {
+        let type_ = text(condition, &["type"])?;
+        if ["Complete", "Failed"].contains(&type_) && text(condition, &["status"])? == "True" {
+            return Ok(Some(type_));
+        }
     }
-    if everywhere(&outcome.finished) {
-        status.extend(
-            outcome.finished.iter().copied().reduce(max).map(|time| ("completionTime".to_owned(), json!(time))),
-        );
-    }
-    let unchanged = status.is_empty() && object.get("status").is_none();
-    Ok(if unchanged { Aggregated::Unchanged } else { Aggregated::Status(status) })
+    Ok(None)
 }
 
 fn outcome(items: &[AggregatedStatusItem]) -> Result<Outcome, Malformed> {
     let mut outcome = Outcome::default();
     for (cluster, member) in collected(items) {
-        if holds(member, "Failed")? {
-            outcome.failed_in.push(cluster.to_owned());
+        match finished(member)? {
+            Some("Failed") => outcome.failed_in.push(cluster.to_owned()),
+            Some(_) => outcome.completed += 1,
+            None => {}
         }
-        outcome.completed += usize::from(holds(member, "Complete")?);
-        outcome.succeeded += usize::from(holds(member, "SuccessCriteriaMet")?);
+        outcome.succeeded += usize::from(meets_success_criteria(member)?);
         outcome.started.extend(time(member, "startTime")?);
         let completion = time(member, "completionTime")?;
         outcome.finished.extend(completion);
@@ -94,27 +96,19 @@ impl Outcome {
     }
 }
 
-fn holds(status: &Value, type_: &str) -> Result<bool, Malformed> {
+fn meets_success_criteria(status: &Value) -> Result<bool, Malformed> {
     for condition in list(status, &["conditions"])? {
-        if text(condition, &["type"])? == type_ && text(condition, &["status"])? == "True" {
+        if text(condition, &["type"])? == "SuccessCriteriaMet" && text(condition, &["status"])? == "True" {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn push_condition(status: &mut Map<String, Value>, condition: Value) {
-    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-    if let Some(conditions) = conditions.as_array_mut() {
-        conditions.retain(|old| old.get("type") != condition.get("type"));
-        conditions.push(condition);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregate::check;
+    use crate::aggregate::{Aggregated, check};
 
     const START: &str = "2024-01-01T00:00:00Z";
     const MIDDLE: &str = "2024-01-01T00:30:00Z";
@@ -167,5 +161,36 @@ mod tests {
         let finished = json!({"status": {"conditions": conditions(&["Complete"]), "succeeded": 1}});
         check(("batch/v1", "Job"), finished, &[("m1", json!({"failed": 5}))], Ok(json!("unchanged")));
         check(("batch/v1", "Job"), json!({"spec": {}}), &[], Ok(json!("unchanged")));
+        let odd = json!({"status": {"conditions": [{"type": "Complete", "status": "False"}], "succeeded": 1}});
+        check(("batch/v1", "Job"), odd, &[], Ok(json!({})));
+    }
+
+    #[test]
+    fn a_job_keeps_nothing_but_its_start() {
+        let old = json!({
+            "ready": 1, "terminating": 0, "startTime": MIDDLE, "completionTime": END,
+            "conditions": [{"type": "Suspended", "status": "True"}],
+        });
+        let reported = [("m1", json!({"active": 1, "startTime": START}))];
+        let expected = json!({"active": 1, "startTime": MIDDLE});
+        check(("batch/v1", "Job"), json!({"status": old}), &reported, Ok(expected));
+    }
+
+    #[test]
+    fn the_first_condition_decides_about_a_member() {
+        let check = |types: &[&str], reason: &str| {
+            let object = json!({});
+            let reported = [("m1", json!({"completionTime": END, "conditions": conditions(types)}))];
+            let aggregated = crate::aggregate::status(
+                ("batch/v1", "Job"),
+                &object,
+                &crate::aggregate::items(&reported),
+                Time::from_millis(0),
+            );
+            let Ok(Aggregated::Status(status)) = aggregated else { panic!("{aggregated:?}") };
+            assert_eq!(status["conditions"][0]["reason"], reason, "{types:?}");
+        };
+        check(&["Complete", "Failed"], "Completed");
+        check(&["Failed", "Complete"], "JobFailed");
     }
 }

@@ -1,40 +1,30 @@
 //! Aggregation of a Pod's status over all clusters.
 
 use bulkhead_core::model::AggregatedStatusItem;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::aggregate::{collected, leading_phase};
-use bulkhead_core::shape::{Malformed, field, list, members};
+use bulkhead_core::shape::{Malformed, list};
 
-/// Returns the worst phase, and the state of every container of every cluster.
-pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
+/// Returns the worst phase, and readiness and state of every container of every cluster. Names and restarts are
+/// empty, as in Karmada.
+pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     let phase = leading_phase(items, &["Failed", "Pending", "Running", "Succeeded"])?;
-    let mut status = Map::new();
-    if !phase.is_empty() {
-        status.insert("phase".to_owned(), phase.into());
-    }
-    for name in ["containerStatuses", "initContainerStatuses"] {
-        let mut containers = Vec::new();
-        for (_, member) in collected(items) {
-            for container in list(member, &[name])? {
-                containers.push(state_alone(container)?);
-            }
-        }
-        if !containers.is_empty() {
-            status.insert(name.to_owned(), Value::Array(containers));
-        }
-    }
-    Ok(status)
+    let containers = states(items, "containerStatuses")?;
+    // Karmada's list of containers is empty, that of init containers missing.
+    let inits = Some(states(items, "initContainerStatuses")?).filter(|inits| !inits.is_empty());
+    Ok(json!({"phase": phase, "containerStatuses": containers, "initContainerStatuses": inits}))
 }
 
-/// Reduces a container status to its state. The required fields are present but empty, as serialized by Karmada's
-/// typed struct: the API rejects a container status without them.
-fn state_alone(container: &Value) -> Result<Value, Malformed> {
-    let ready = field(container, &["ready"])?.and_then(Value::as_bool).unwrap_or(false);
-    let state = members(container, &["state"])?.cloned().unwrap_or_default();
-    Ok(json!({
-        "name": "", "image": "", "imageID": "", "lastState": {}, "restartCount": 0, "ready": ready, "state": state,
-    }))
+fn states(items: &[AggregatedStatusItem], name: &str) -> Result<Vec<Value>, Malformed> {
+    let mut states = Vec::new();
+    for (_, member) in collected(items) {
+        for container in list(member, &[name])? {
+            let part = |name: &str| container.get(name).cloned().unwrap_or_default();
+            states.push(json!({"ready": part("ready"), "state": part("state")}));
+        }
+    }
+    Ok(states)
 }
 
 #[cfg(test)]
@@ -70,8 +60,23 @@ mod tests {
                 "ready": ready, "state": state,
             })
         };
-        let containers = [listed(true, json!({"running": {}})), listed(false, json!({}))];
+        let containers = [listed(true, json!({"running": {"startedAt": null}})), listed(false, json!({}))];
         let expected = json!({"phase": "Running", "containerStatuses": containers});
         check(("v1", "Pod"), json!({}), &reported, Ok(expected));
+        let terminated = json!({"terminated": {"exitCode": 1, "signal": 0, "extra": 1}});
+        let reported = [("m1", json!({"phase": "Failed", "initContainerStatuses": [{"state": terminated}]}))];
+        let printed = json!({"terminated": {"exitCode": 1, "startedAt": null, "finishedAt": null}});
+        let expected = json!({"phase": "Failed", "initContainerStatuses": [listed(false, printed)]});
+        check(("v1", "Pod"), json!({}), &reported, Ok(expected));
+    }
+
+    #[test]
+    fn a_malformed_report_of_a_pod_is_an_error() {
+        let check = |status: Value, expected: &str| {
+            check(("v1", "Pod"), json!({}), &[("m1", status)], Err(expected));
+        };
+        let ready = json!({"containerStatuses": [{"ready": "yes"}]});
+        check(ready, "status in m1: containerStatuses[0].ready is a string, not a boolean");
+        check(json!({"phase": 3}), "status in m1: phase is a number, not a string");
     }
 }

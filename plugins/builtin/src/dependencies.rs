@@ -7,6 +7,8 @@ use bulkhead_core::pod;
 use bulkhead_core::shape::{Malformed, list, members, text};
 use serde_json::{Value, json};
 
+use crate::statuses;
+
 /// Returns references to the dependencies in a fixed order (Karmada's is random); `None` for kinds without a rule.
 pub(crate) fn dependencies(
     kind: (&str, &str),
@@ -24,6 +26,7 @@ pub(crate) fn dependencies(
         ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => service_import(object, namespace)?,
         _ => return Ok(None),
     };
+    statuses::check_object(kind, object)?;
     Ok(Some(found))
 }
 
@@ -109,6 +112,7 @@ mod tests {
         check(("apps/v1", "Deployment"), json!({}), Ok(Some(&[])));
         let malformed = json!({"template": {"spec": {"containers": "x"}}});
         check(("apps/v1", "Deployment"), malformed, Err("spec.containers is a string, not a list"));
+        check(("apps/v1", "Deployment"), json!("x"), Err("spec is a string, not an object"));
     }
 
     #[test]

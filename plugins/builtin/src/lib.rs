@@ -24,7 +24,9 @@ mod replicas;
 mod resource_health;
 mod retain;
 mod scheduling;
+mod statuses;
 mod taint_policies;
+mod unstructured;
 
 use std::sync::Arc;
 

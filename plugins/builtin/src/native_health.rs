@@ -5,7 +5,7 @@ use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 use serde_json::Value;
 
-use crate::not_asked;
+use crate::{not_asked, statuses};
 use bulkhead_core::shape::{Malformed, count, integer, list, text};
 
 type Rule = fn(&Value) -> Result<(bool, Reason), Malformed>;
@@ -54,7 +54,8 @@ impl Policy for NativeHealth {
         let kind = (field("apiVersion"), field("kind"));
         let rule = RULES.iter().find(|(api_version, name, _)| (*api_version, *name) == kind);
         let (_, _, rule) = rule.ok_or_else(|| not_asked(&self.id, call))?;
-        Ok(Reply::Health(match rule(health.object) {
+        let judged = statuses::check(kind, health.object).and_then(|()| rule(health.object));
+        Ok(Reply::Health(match judged {
             Ok((true, reason)) => HealthVerdict { health: Health::Healthy, reason },
             Ok((false, reason)) => HealthVerdict { health: Health::Unhealthy, reason },
             Err(error) => {
@@ -214,6 +215,8 @@ mod tests {
         check(2, json!("3"), status(3, 3), &format!("{malformed} spec.replicas is a string, not an integer"));
         check(2, json!(1.5), status(3, 3), &format!("{malformed} spec.replicas is a number, not an integer"));
         check(2, json!(1), json!([]), &format!("{malformed} status is a list, not an object"));
+        let conditions = json!({"conditions": "x"});
+        check(2, json!(1), conditions, &format!("{malformed} status.conditions is a string, not a list"));
     }
 
     #[test]

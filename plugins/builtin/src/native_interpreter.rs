@@ -90,7 +90,7 @@ fn aggregate_status(
     match (aggregate::status(kind, object, items, now)?, aggregated.as_object_mut()) {
         (Aggregated::NoRule, _) => return Ok(None),
         (Aggregated::Status(status), Some(members)) => {
-            members.insert("status".to_owned(), Value::Object(status));
+            members.insert("status".to_owned(), status);
         }
         (Aggregated::Status(_), None) | (Aggregated::Unchanged, _) => {}
     }

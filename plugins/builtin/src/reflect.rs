@@ -1,153 +1,106 @@
-//! Part of an object's status that is collected from a member cluster.
+//! Part of an object's status that is collected from a member cluster. (Karmada:
+//! `pkg/resourceinterpreter/default/native/reflectstatus.go`.)
 
 use bulkhead_core::names::keys::TEMPLATE_GENERATION;
-use serde_json::{Map, Value, json};
+use bulkhead_core::shape::{Malformed, text, type_name};
+use bulkhead_core::typed::Shape;
+use serde_json::{Map, Value};
 
-use bulkhead_core::shape::{Malformed, count, field, integer, members, text, type_name};
+use crate::statuses;
 
-/// Counter of a status.
-pub(crate) struct Counter {
-    /// Name of the counter.
-    pub(crate) name: &'static str,
-    /// True if the API omits the counter when it is zero.
-    pub(crate) omitted_when_zero: bool,
-}
-
-const fn counter(name: &'static str) -> Counter {
-    Counter { name, omitted_when_zero: true }
-}
-
-const fn always(name: &'static str) -> Counter {
-    Counter { name, omitted_when_zero: false }
-}
-
-const DEPLOYMENT: [Counter; 5] = [
-    counter("replicas"),
-    counter("updatedReplicas"),
-    counter("readyReplicas"),
-    counter("availableReplicas"),
-    counter("unavailableReplicas"),
+const DEPLOYMENT: &[&str] =
+    &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+const REPLICA_SET: &[&str] = &["replicas", "readyReplicas", "availableReplicas"];
+const STATEFUL_SET: &[&str] = &["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+const DAEMON_SET: &[&str] = &[
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
 ];
-const REPLICA_SET: [Counter; 3] = [always("replicas"), counter("readyReplicas"), counter("availableReplicas")];
-const STATEFUL_SET: [Counter; 5] = [
-    always("replicas"),
-    counter("readyReplicas"),
-    counter("currentReplicas"),
-    counter("updatedReplicas"),
-    always("availableReplicas"),
-];
-const DAEMON_SET: [Counter; 7] = [
-    always("currentNumberScheduled"),
-    always("numberMisscheduled"),
-    always("desiredNumberScheduled"),
-    always("numberReady"),
-    counter("updatedNumberScheduled"),
-    counter("numberAvailable"),
-    counter("numberUnavailable"),
-];
+const JOB: &[&str] = &["active", "succeeded", "failed", "conditions", "startTime", "completionTime"];
+const DISRUPTION_BUDGET: &[&str] =
+    &["disruptionsAllowed", "expectedPods", "desiredHealthy", "currentHealthy", "disruptedPods"];
+const AUTOSCALER: &[&str] = &["currentReplicas", "desiredReplicas"];
 
 /// Returns the counters of a workload's status; `None` for kinds other than workloads of `apps/v1`.
-pub(crate) fn workload_counters(kind: (&str, &str)) -> Option<&'static [Counter]> {
+pub(crate) fn counters(kind: (&str, &str)) -> Option<&'static [&'static str]> {
     match kind {
-        ("apps/v1", "Deployment") => Some(&DEPLOYMENT),
-        ("apps/v1", "ReplicaSet") => Some(&REPLICA_SET),
-        ("apps/v1", "StatefulSet") => Some(&STATEFUL_SET),
-        ("apps/v1", "DaemonSet") => Some(&DAEMON_SET),
+        ("apps/v1", "Deployment") => Some(DEPLOYMENT),
+        ("apps/v1", "ReplicaSet") => Some(REPLICA_SET),
+        ("apps/v1", "StatefulSet") => Some(STATEFUL_SET),
+        ("apps/v1", "DaemonSet") => Some(DAEMON_SET),
         _ => None,
     }
 }
 
-/// Writes a counter in the same way as the API.
-pub(crate) fn write_counter(status: &mut Map<String, Value>, counter: &Counter, value: i64) {
-    if value == 0 && counter.omitted_when_zero {
-        status.remove(counter.name);
-    } else {
-        status.insert(counter.name.to_owned(), value.into());
+/// Returns the fields of the status that are collected; `None` for kinds of which the whole status is.
+fn collected(kind: (&str, &str)) -> Option<&'static [&'static str]> {
+    match kind {
+        ("batch/v1", "Job") => Some(JOB),
+        ("v1", "Service") => Some(&["loadBalancer"]),
+        ("policy/v1", "PodDisruptionBudget") => Some(DISRUPTION_BUDGET),
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => Some(AUTOSCALER),
+        _ => counters(kind),
     }
 }
 
-/// Returns the fragment to collect, or `None` if there is nothing to collect. (Karmada:
-/// `pkg/resourceinterpreter/default/native/reflectstatus.go`.)
+/// Returns the fragment to collect, or `None` if there is nothing to collect.
 ///
-/// A status that is null or not an object is an error. So is a workload without Karmada's annotation: nothing is
-/// reported for an object that was adopted manually.
+/// A status that is null or not an object is an error, as is a field of the wrong type where only a part is
+/// collected. So is a workload without Karmada's annotation: nothing is reported for an object that was adopted
+/// manually.
 pub(crate) fn status(kind: (&str, &str), object: &Value) -> Result<Option<Value>, Malformed> {
+    // Karmada reads the type first, and takes one of the wrong type for a missing one.
+    let service_type = object.pointer("/spec/type").and_then(Value::as_str);
+    if kind == ("v1", "Service") && service_type != Some("LoadBalancer") {
+        return Ok(None);
+    }
     let status = match object.get("status") {
         None => return Ok(None),
         Some(status @ Value::Object(_)) => status,
         Some(other) => return Err(Malformed::new(format!("status is {}, not an object", type_name(other)))),
     };
-    if let Some(counters) = workload_counters(kind) {
-        return workload(kind.1, object, counters).map(|fragment| Some(Value::Object(fragment)));
+    let (Some(names), Some(shape)) = (collected(kind), statuses::of(kind)) else { return Ok(Some(status.clone())) };
+    shape.check(status, "status")?;
+    if counters(kind).is_some() {
+        return workload(kind.1, shape, object, names);
     }
-    Ok(match kind {
-        ("batch/v1", "Job") => Some(job(object)?),
-        ("v1", "Service") if text(object, &["spec", "type"])? != "LoadBalancer" => None,
-        ("v1", "Service") => {
-            let load_balancer = members(object, &["status", "loadBalancer"])?.cloned().unwrap_or_default();
-            Some(json!({"loadBalancer": load_balancer}))
-        }
-        ("policy/v1", "PodDisruptionBudget") => Some(disruption_budget(object)?),
-        ("autoscaling/v2", "HorizontalPodAutoscaler") => Some(autoscaler(object)?),
-        _ => Some(status.clone()),
-    })
+    Ok(Some(shape.printed(&picked(status, names))))
 }
 
-fn workload(kind: &str, object: &Value, counters: &[Counter]) -> Result<Map<String, Value>, Malformed> {
+fn workload(kind: &str, shape: Shape, object: &Value, names: &[&str]) -> Result<Option<Value>, Malformed> {
     let annotation = text(object, &["metadata", "annotations", TEMPLATE_GENERATION])?;
     let template_generation: i64 = annotation
         .parse()
         .map_err(|_| Malformed::new(format!("annotation {TEMPLATE_GENERATION} is {annotation:?}, not an integer")))?;
-    let mut fragment = Map::new();
-    for counter in counters {
-        write_counter(&mut fragment, counter, count(object, &["status", counter.name])?);
-    }
-    let generation = count(object, &["metadata", "generation"])?;
-    write_counter(&mut fragment, &counter("generation"), generation);
-    write_counter(&mut fragment, &counter("resourceTemplateGeneration"), template_generation);
-    // Karmada omits it for StatefulSet.
-    if kind != "StatefulSet" {
-        let observed = count(object, &["status", "observedGeneration"])?;
-        write_counter(&mut fragment, &counter("observedGeneration"), observed);
-    }
-    Ok(fragment)
-}
-
-fn job(object: &Value) -> Result<Value, Malformed> {
-    let mut fragment = Map::new();
-    for name in ["active", "succeeded", "failed"] {
-        write_counter(&mut fragment, &counter(name), count(object, &["status", name])?);
-    }
-    for name in ["conditions", "startTime", "completionTime"] {
-        if let Some(value) = field(object, &["status", name])? {
-            fragment.insert(name.to_owned(), value.clone());
+    // Karmada omits the observed generation for StatefulSet.
+    let observed = (kind != "StatefulSet").then_some("observedGeneration");
+    let names: Vec<_> = names.iter().copied().chain(observed).collect();
+    let mut fragment = shape.printed(&picked(statuses::status(object), &names));
+    // A generation of the wrong type counts as none.
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    for (name, value) in [("generation", generation), ("resourceTemplateGeneration", template_generation)] {
+        if value != 0 {
+            fragment[name] = value.into();
         }
     }
-    Ok(Value::Object(fragment))
+    // An empty status of a Deployment has not been collected yet. The other workloads always have counters.
+    Ok(Some(fragment).filter(|fragment| fragment.as_object().is_some_and(|members| !members.is_empty())))
 }
 
-fn disruption_budget(object: &Value) -> Result<Value, Malformed> {
-    let mut fragment = Map::new();
-    for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        write_counter(&mut fragment, &always(name), count(object, &["status", name])?);
-    }
-    if let Some(pods) = members(object, &["status", "disruptedPods"])?.filter(|pods| !pods.is_empty()) {
-        fragment.insert("disruptedPods".to_owned(), Value::Object(pods.clone()));
-    }
-    Ok(Value::Object(fragment))
-}
-
-/// Returns the fragment of an autoscaler. `currentMetrics` is null, as serialized by Karmada's typed struct.
-fn autoscaler(object: &Value) -> Result<Value, Malformed> {
-    let mut fragment = Map::from_iter([("currentMetrics".to_owned(), Value::Null)]);
-    let current = integer(object, &["status", "currentReplicas"])?.unwrap_or(0);
-    write_counter(&mut fragment, &counter("currentReplicas"), current);
-    write_counter(&mut fragment, &always("desiredReplicas"), count(object, &["status", "desiredReplicas"])?);
-    Ok(Value::Object(fragment))
+fn picked(status: &Value, names: &[&str]) -> Value {
+    let member = |name: &&str| Some(((*name).to_owned(), status.get(*name)?.clone()));
+    Value::Object(names.iter().filter_map(member).collect::<Map<_, _>>())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn check(kind: (&str, &str), object: Value, expected: Result<Value, &str>) {
@@ -182,6 +135,52 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_deployment_without_generations_is_not_reported() {
+        let object = |status: Value| json!({"metadata": {"annotations": {TEMPLATE_GENERATION: "0"}}, "status": status});
+        check(("apps/v1", "Deployment"), object(json!({"replicas": 0, "conditions": []})), Ok(Value::Null));
+        check(("apps/v1", "ReplicaSet"), object(json!({})), Ok(json!({"replicas": 0})));
+        let odd = json!({"metadata": {"generation": "3", "annotations": {TEMPLATE_GENERATION: "2"}}, "status": {}});
+        check(("apps/v1", "Deployment"), odd, Ok(json!({"resourceTemplateGeneration": 2})));
+    }
+
+    #[test]
+    fn a_status_with_a_field_of_the_wrong_type_is_an_error() {
+        let check = |kind: (&str, &str), status: Value, expected: &str| {
+            let metadata = json!({"annotations": {TEMPLATE_GENERATION: "2"}});
+            check(
+                kind,
+                json!({"metadata": metadata, "spec": {"type": "LoadBalancer"}, "status": status}),
+                Err(expected),
+            );
+        };
+        let strings = json!({"replicas": "x", "currentNumberScheduled": "x"});
+        for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+            check(("apps/v1", kind), strings.clone(), "status.replicas is a string, not an integer");
+        }
+        check(("apps/v1", "DaemonSet"), strings, "status.currentNumberScheduled is a string, not an integer");
+        let deployment = ("apps/v1", "Deployment");
+        check(deployment, json!({"conditions": {}}), "status.conditions is an object, not a list");
+        check(deployment, json!({"collisionCount": true}), "status.collisionCount is a boolean, not an integer");
+        check(("batch/v1", "Job"), json!({"ready": "1"}), "status.ready is a string, not an integer");
+        check(("batch/v1", "Job"), json!({"startTime": "now"}), "status.startTime is a string, not a time");
+        let entries = json!({"loadBalancer": {"ingress": {}}});
+        check(("v1", "Service"), entries, "status.loadBalancer.ingress is an object, not a list");
+        let budget = ("policy/v1", "PodDisruptionBudget");
+        check(budget, json!({"disruptedPods": {"p": "t"}}), "status.disruptedPods.p is a string, not a time");
+        let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
+        check(autoscaler, json!({"currentMetrics": 1}), "status.currentMetrics is a number, not a list");
+    }
+
+    #[test]
+    fn a_service_without_a_load_balancer_is_not_reported() {
+        for spec in [json!({"type": "ClusterIP"}), json!({"type": 3}), json!({}), json!("x"), Value::Null] {
+            check(("v1", "Service"), json!({"spec": spec, "status": 3}), Ok(Value::Null));
+        }
+        let balanced = json!({"spec": {"type": "LoadBalancer"}, "status": 3});
+        check(("v1", "Service"), balanced, Err("status is a number, not an object"));
+    }
+
+    #[test]
     fn workloads_without_annotation_are_not_reported() {
         let text = format!("annotation {TEMPLATE_GENERATION} is \"\", not an integer");
         check(("apps/v1", "Deployment"), json!({"status": {}}), Err(&text));
@@ -191,16 +190,22 @@ mod tests {
 
     #[test]
     fn other_kinds_report_what_karmada_collects() {
-        let status = json!({"active": 1, "ready": 1, "startTime": "t", "conditions": [{"type": "Complete"}]});
-        let kept = json!({"active": 1, "startTime": "t", "conditions": [{"type": "Complete"}]});
+        let start = "2024-01-01T00:00:00Z";
+        let condition = json!({"type": "Complete", "extra": 1});
+        let status = json!({"active": 1, "ready": 1, "startTime": start, "failed": 0, "conditions": [condition]});
+        let condition = json!({"type": "Complete", "status": "", "lastProbeTime": null, "lastTransitionTime": null});
+        let kept = json!({"active": 1, "startTime": start, "conditions": [condition]});
         check(("batch/v1", "Job"), json!({"status": status}), Ok(kept));
-        let service =
-            |type_: &str| json!({"spec": {"type": type_}, "status": {"conditions": [], "loadBalancer": {"a": 1}}});
-        check(("v1", "Service"), service("LoadBalancer"), Ok(json!({"loadBalancer": {"a": 1}})));
+        let entries = json!([{"ip": "1.1.1.1", "hostname": "", "zone": "a"}]);
+        let status = json!({"conditions": [], "loadBalancer": {"ingress": entries}});
+        let service = |type_: &str| json!({"spec": {"type": type_}, "status": status});
+        let kept = json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1"}]}});
+        check(("v1", "Service"), service("LoadBalancer"), Ok(kept));
         check(("v1", "Service"), service("ClusterIP"), Ok(Value::Null));
-        let status = json!({"currentHealthy": 1, "disruptedPods": {"p": "t"}, "observedGeneration": 4});
+        let status = json!({"currentHealthy": 1, "disruptedPods": {"p": start}, "observedGeneration": 4});
         let kept = json!({
-            "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0, "disruptedPods": {"p": "t"},
+            "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0,
+            "disruptedPods": {"p": start},
         });
         check(("policy/v1", "PodDisruptionBudget"), json!({"status": status}), Ok(kept));
         let kept = json!({"currentMetrics": null, "desiredReplicas": 0});

@@ -6,6 +6,8 @@ use serde_json::Value;
 use bulkhead_core::pod;
 use bulkhead_core::shape::{Malformed, count, field, integer};
 
+use crate::{statuses, unstructured};
+
 /// Returns replicas and requirements; `None` for kinds without a rule. (Karmada:
 /// `pkg/resourceinterpreter/default/native/replica.go`.)
 pub(crate) fn interpret(
@@ -22,6 +24,7 @@ pub(crate) fn interpret(
         ("v1", "Pod") => 1,
         _ => return Ok(None),
     };
+    statuses::check_object(kind, object)?;
     let replicas = i32::try_from(replicas).map_err(|_| Malformed::new(format!("{replicas} replicas are too many")))?;
     // A pod is its own template.
     let requirements = match (kind, field(object, &["spec", "template"])?) {
@@ -41,14 +44,8 @@ pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i64) -> Resul
         _ => return Ok(None),
     };
     let mut revised = object.clone();
-    let existing = revised.get_mut("spec").and_then(|spec| spec.get_mut(name));
-    if let Some(existing) = existing {
-        // The field must be an integer. Null counts as unset elsewhere, but Karmada rejects it here.
-        if existing.is_null() {
-            return Err(Malformed::new(format!("spec.{name} is null, not an integer")));
-        }
-        integer(object, &["spec", name])?;
-        *existing = replicas.into();
+    if unstructured::integer(object, &["spec", name])?.is_some() {
+        unstructured::put(&mut revised, &["spec", name], replicas.into())?;
     }
     Ok(Some(revised))
 }
@@ -82,8 +79,19 @@ mod tests {
         check(job, json!({"parallelism": 8, "completions": 5}), Ok(Some(5)));
         check(job, json!({"parallelism": 3, "completions": 5}), Ok(Some(3)));
         check(("v1", "Pod"), json!({}), Ok(Some(1)));
+        check(("v1", "Pod"), json!("x"), Err("spec is a string, not an object"));
         check(("apps/v1", "DaemonSet"), json!({}), Ok(None));
         check(("apps/v1beta1", "Deployment"), json!({"replicas": 3}), Ok(None));
+    }
+
+    #[test]
+    fn metadata_and_status_are_read_too() {
+        let check = |object: Value, expected: &str| {
+            let got = interpret(("apps/v1", "Deployment"), &object, pod::Detail::Plain);
+            assert_eq!(got.map_err(|error| error.to_string()), Err(expected.to_owned()), "{object}");
+        };
+        check(json!({"metadata": {"labels": {"a": 1}}}), "metadata.labels.a is a number, not a string");
+        check(json!({"status": {"replicas": "1"}}), "status.replicas is a string, not an integer");
     }
 
     #[test]
@@ -112,7 +120,10 @@ mod tests {
         check(deployment, json!({"paused": true}), Ok(Some(json!({"paused": true}))));
         check(deployment, json!({"replicas": "3"}), Err("spec.replicas is a string, not an integer"));
         check(deployment, json!({"replicas": 3.5}), Err("spec.replicas is a number, not an integer"));
+        check(deployment, json!({"replicas": 3.0}), Err("spec.replicas is a number, not an integer"));
         check(deployment, json!({"replicas": null}), Err("spec.replicas is null, not an integer"));
+        check(deployment, Value::Null, Ok(Some(Value::Null)));
+        check(deployment, json!("x"), Err("spec is a string, not an object"));
         check(("apps/v1", "StatefulSet"), json!({"replicas": 1}), Ok(Some(json!({"replicas": 5}))));
         check(("batch/v1", "Job"), json!({"parallelism": 1}), Ok(Some(json!({"parallelism": 5}))));
         check(("v1", "Pod"), json!({}), Ok(None));

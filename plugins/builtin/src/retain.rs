@@ -2,13 +2,16 @@
 //! `pkg/resourceinterpreter/default/native/retain.go`, `pkg/util/lifted/retain.go`.)
 //!
 //! Labels, annotations and server-set metadata are retained for every kind elsewhere. Intentional differences: a pod
-//! keeps the fields that Karmada's typed struct does not know, and an entry of a service account without a name is an
-//! error where Karmada panics.
+//! keeps the fields that Karmada's typed struct does not know, an entry of a service account without a name is an
+//! error where Karmada panics, and a null list of a service account is an empty one where Karmada fails.
 
 use std::collections::BTreeSet;
 
-use bulkhead_core::shape::{Malformed, list, text, type_name};
-use serde_json::{Map, Value};
+use bulkhead_core::shape::{Malformed, list, text};
+use serde_json::Value;
+
+use crate::statuses;
+use crate::unstructured::{self, put};
 
 /// Label of a template whose replicas are managed by the member cluster.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
@@ -23,11 +26,8 @@ pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> R
         ("v1", "ServiceAccount") => service_account(&mut retained, observed)?,
         ("v1", "PersistentVolumeClaim") => {
             let path = ["spec", "volumeName"];
-            if let Some(name) = value_at(observed, &path)? {
-                let blank = as_text(&path, name)?.is_empty();
-                if !blank {
-                    put(&mut retained, &path, name.clone())?;
-                }
+            if let Some(name) = unstructured::text(observed, &path)?.filter(|name| !name.is_empty()) {
+                put(&mut retained, &path, name.into())?;
             }
         }
         ("v1", "PersistentVolume") => copy(&mut retained, observed, &["spec", "claimRef"])?,
@@ -46,63 +46,25 @@ pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> R
     Ok(Some(retained))
 }
 
-/// Returns the value at `path`, which may be null; `None` if it or a parent is missing.
-fn value_at<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
-    let mut current = object;
-    for (depth, name) in path.iter().enumerate() {
-        let Value::Object(members) = current else {
-            return Err(unfit(path.get(..depth).unwrap_or_default(), current, "an object"));
-        };
-        let Some(member) = members.get(*name) else { return Ok(None) };
-        current = member;
-    }
-    Ok(Some(current))
-}
-
-fn unfit(path: &[&str], value: &Value, expected: &str) -> Malformed {
-    Malformed::new(format!("{} is {}, not {expected}", path.join("."), type_name(value)))
-}
-
-fn as_text<'a>(path: &[&str], value: &'a Value) -> Result<&'a str, Malformed> {
-    value.as_str().ok_or_else(|| unfit(path, value, "a string"))
-}
-
-/// Writes a value; creates missing parent objects.
-fn put(object: &mut Value, path: &[&str], value: Value) -> Result<(), Malformed> {
-    let mut current = object;
-    for (depth, name) in path.iter().enumerate() {
-        let Value::Object(members) = current else {
-            return Err(unfit(path.get(..depth).unwrap_or_default(), current, "an object"));
-        };
-        current = members.entry(*name).or_insert_with(|| Value::Object(Map::new()));
-    }
-    *current = value;
-    Ok(())
-}
-
 fn copy(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
-    value_at(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
+    unstructured::value(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
 }
 
 /// Copies an object whose members must all be strings.
 fn copy_texts(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
-    let Some(value) = value_at(observed, path)? else { return Ok(()) };
-    let members = value.as_object().ok_or_else(|| unfit(path, value, "an object"))?;
-    for (name, member) in members {
-        let whole: Vec<_> = path.iter().copied().chain([name.as_str()]).collect();
-        as_text(&whole, member)?;
-    }
-    put(retained, path, value.clone())
+    let Some(texts) = unstructured::texts(observed, path)? else { return Ok(()) };
+    put(retained, path, Value::Object(texts.clone()))
 }
 
 fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
-    if text(retained, &["metadata", "labels", RETAIN_REPLICAS])? != "true" {
+    let labels = unstructured::texts(retained, &["metadata", "labels"])?;
+    if labels.and_then(|labels| labels.get(RETAIN_REPLICAS)).and_then(Value::as_str) != Some("true") {
         return Ok(());
     }
     let path = ["spec", "replicas"];
-    match value_at(observed, &path)?.and_then(Value::as_i64) {
-        Some(replicas) => put(retained, &path, replicas.into()),
-        None => Err(Malformed::new("the observed object has no integer at spec.replicas, which is to be retained")),
+    match unstructured::integer(observed, &path) {
+        Ok(Some(replicas)) => put(retained, &path, replicas.into()),
+        _ => Err(Malformed::new("the observed object has no integer at spec.replicas, which is to be retained")),
     }
 }
 
@@ -110,17 +72,12 @@ fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
 /// `clusterIPs` and node ports.
 fn service(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     let path = ["spec", "healthCheckNodePort"];
-    if let Some(value) = value_at(observed, &path)? {
-        let port = value.as_i64().ok_or_else(|| unfit(&path, value, "an integer"))?;
-        if port > 0 {
-            put(retained, &path, port.into())?;
-        }
+    if let Some(port) = unstructured::integer(observed, &path)?.filter(|port| *port > 0) {
+        put(retained, &path, port.into())?;
     }
     let path = ["spec", "clusterIP"];
-    if let Some(value) = value_at(observed, &path)?
-        && !as_text(&path, value)?.is_empty()
-    {
-        put(retained, &path, value.clone())?;
+    if let Some(address) = unstructured::text(observed, &path)?.filter(|address| !address.is_empty()) {
+        put(retained, &path, address.into())?;
     }
     Ok(())
 }
@@ -156,6 +113,9 @@ fn name_of<'a>(entry: &'a Value, field: &str) -> Result<&'a str, Malformed> {
 /// Retains the fields written by scheduling and admission in the member cluster. As in Karmada, volumes are those of
 /// the member, so volumes added to the template are lost, and tolerations are not retained.
 fn pod(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
+    for object in [&*retained, observed] {
+        statuses::check_object(("v1", "Pod"), object)?;
+    }
     for field in ["nodeName", "serviceAccountName"] {
         let path = ["spec", field];
         match text(observed, &path)? {
@@ -218,6 +178,10 @@ mod tests {
         check(json!({RETAIN_REPLICAS: "true"}), &json!({}), &theirs, Ok(json!({"replicas": 7})));
         let message = "the observed object has no integer at spec.replicas, which is to be retained";
         check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": {}}), Err(message));
+        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": "x"}), Err(message));
+        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": {"replicas": 7.0}}), Err(message));
+        check(json!({"a": 1}), &mine, &theirs, Err("metadata.labels.a is a number, not a string"));
+        check(Value::Null, &mine, &theirs, Err("metadata.labels is null, not an object"));
     }
 
     #[test]
@@ -242,6 +206,8 @@ mod tests {
         );
         let message = "spec.healthCheckNodePort is a string, not an integer";
         check(json!({}), json!({"healthCheckNodePort": "x"}), Err(message));
+        check(json!({"clusterIP": "a"}), Value::Null, Ok(json!({"clusterIP": "a"})));
+        check(json!({}), json!({"clusterIP": null}), Err("spec.clusterIP is null, not a string"));
     }
 
     #[test]
@@ -299,7 +265,11 @@ mod tests {
             "nodeName": "n", "volumes": [{"name": "token"}], "priority": 3,
             "containers": [{"name": "a"}, {"name": "b", "volumeMounts": [{"name": "token"}]}],
         }});
-        check(("v1", "Pod"), desired, observed, Ok(expected));
+        check(("v1", "Pod"), desired.clone(), observed, Ok(expected));
+        let odd = json!({"spec": {}, "status": {"containerStatuses": {}}});
+        let message = "status.containerStatuses is an object, not a list";
+        check(("v1", "Pod"), desired, odd.clone(), Err(message));
+        check(("v1", "Pod"), odd, json!({}), Err(message));
     }
 
     #[test]
