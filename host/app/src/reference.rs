@@ -3,6 +3,9 @@
 #[path = "../../../tests/reference/golden.rs"]
 mod golden;
 
+mod environment;
+mod files;
+
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory as _};
 

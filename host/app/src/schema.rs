@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 
 /// File format with a schema.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     /// Scenario of `bulkhead simulate`.
     Scenario,
     /// List of plugins, `plugins.yaml`.
@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 impl Kind {
-    fn schema(self) -> Schema {
+    /// Returns the schema of the format.
+    pub(crate) fn schema(self) -> Schema {
         match self {
             Self::Scenario => with_plugins(of::<Scenario>()),
             Self::Plugins => with_plugins(of::<PluginList>()),

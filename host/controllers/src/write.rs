@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn issue_7302_a_task_that_was_added_meanwhile_is_not_overwritten() {
+    async fn karmada_7302_a_task_that_was_added_meanwhile_is_not_overwritten() {
         let hub = hub_of_cluster_bindings();
         let api: Api<ClusterResourceBinding> = Api::all(hub.client());
         let binding = serde_json::from_value(json!({

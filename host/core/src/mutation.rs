@@ -59,7 +59,7 @@ pub enum Mutation {
     LastEvictionForgotten,
     /// S1: the last report of a target that is lost counts as its state.
     StaleReportCounts,
-    /// S1: the first probe of a process replaces the condition of a cluster at once.
+    /// L3: the first probe of a process replaces the condition of a cluster at once.
     FirstProbeCounts,
     /// S6: a binding or a Work of another object is taken over when the names are equal.
     NamesakeTakenOver,
@@ -67,9 +67,9 @@ pub enum Mutation {
     WallClockTrusted,
     /// L1: an eviction that failed several times is retried after a quarter of an hour.
     RetriesRare,
-    /// L3: an application leaves the only cluster that could run it.
+    /// S1: an application leaves the only cluster that could run it.
     LastPlaceLeft,
-    /// L3: a lost cluster holds back a replacement whose task purges directly.
+    /// L1: a lost cluster holds back a replacement whose task purges directly.
     PurgeWaits,
     /// S1: a copy that the scheduler gives up goes without an eviction.
     CopyDropped,

@@ -68,7 +68,7 @@ pub(crate) fn functions(lua: &Lua, meter: &Arc<Meter>, bytes_max: usize, detail:
     Ok(module)
 }
 
-/// Returns the sum of quantities; nil counts as 0.
+/// Returns the sum of its arguments, which are quantities; nil counts as 0.
 fn resource_add(arguments: &Arguments) -> Outcome {
     let count = arguments.values.len();
     if count > QUANTITIES_MAX {
@@ -84,7 +84,7 @@ fn resource_add(arguments: &Arguments) -> Outcome {
     Ok(sum.to_string().into())
 }
 
-/// Returns the requirements of a pod template; nil if it has none.
+/// Returns the requirements of a pod template, its only argument; nil if it has none.
 fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
     if arguments.values.len() != 1 {
         // Wrong function name as in Karmada's message.
@@ -95,7 +95,7 @@ fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
     serde_json::to_value(needed).map_err(|error| (error.to_string(), CALLER))
 }
 
-/// Returns the dependencies of a pod template; nil if it has none.
+/// Returns the dependencies of a pod template in a namespace, its two arguments; nil if it has none.
 fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
     if arguments.values.len() != 2 {
         return Err(("getPodDependencies only accepts two argument".to_owned(), CALLER));
@@ -112,7 +112,7 @@ fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
     Ok(if found.is_empty() { Value::Null } else { Value::Array(found) })
 }
 
-/// Returns a quantity as a number; nil is 0.
+/// Returns a quantity, its only argument, as a number; nil is 0.
 fn get_resource_quantity(arguments: &Arguments) -> Outcome {
     let (Some(argument), 1) = (arguments.values.front(), arguments.values.len()) else {
         return Err(("getResourceQuantity only accepts one argument".to_owned(), CALLER));

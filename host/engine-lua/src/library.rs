@@ -18,7 +18,7 @@ use crate::meter::Meter;
 pub(crate) const LIBRARY_NAME: &str = "bulkhead";
 
 /// Functions that exist, so that `type(load)` has the same result as in Karmada, but always fail.
-const UNSUPPORTED: [&str; 14] = [
+pub(crate) const UNSUPPORTED: [&str; 14] = [
     "collectgarbage",
     "dofile",
     "getfenv",
@@ -34,7 +34,8 @@ const UNSUPPORTED: [&str; 14] = [
     "module",
     "newproxy",
 ];
-const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
+/// The same for the library `string`.
+pub(crate) const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
 /// Maximum length of a module name in a message, in characters.
 const MODULE_CHARS_MAX: usize = 100;
 

@@ -11,6 +11,9 @@ const PAGES: [&str; 3] = [
     "docs/src/explanation/which-test-holds-what.md",
 ];
 
+/// Page about the differences from Karmada, with a reason in the last column.
+const DIFFERENCES: &str = "docs/src/explanation/differences-from-karmada.md";
+
 /// Returns the words between backticks in a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
@@ -34,6 +37,56 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
             found.extend(names.map(str::to_owned));
         }
     }
+}
+
+/// Returns the rows of the table of Karmada's issues: the number, and the words between backticks.
+fn issues(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut found = Vec::new();
+    for line in page.lines() {
+        let number = line.strip_prefix("| ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        if number.len() == 4 && number.chars().all(|c| c.is_ascii_digit()) {
+            found.push((number, quoted(line).collect()));
+        }
+    }
+    found
+}
+
+#[test]
+fn one_filter_runs_every_test_of_an_issue_of_karmada() {
+    let root = super::root();
+    let (mut known, page) = (BTreeSet::new(), fs::read_to_string(root.join(PAGES[0])).unwrap());
+    functions(&root, &mut known);
+    let issues = issues(&page);
+    assert!(issues.len() > 10, "only {} issues were found", issues.len());
+    let named: BTreeSet<_> = issues.iter().flat_map(|(_, words)| words).copied().collect();
+    let mut problems = Vec::new();
+    for (number, words) in &issues {
+        let prefix = format!("karmada_{number}_");
+        let others = words.iter().filter(|word| is_test_name(word) && !word.starts_with(&prefix));
+        problems.extend(others.map(|word| format!("{word} does not start with {prefix}")));
+        if !words.iter().any(|word| word.starts_with(&prefix)) {
+            problems.push(format!("issue {number} has no test {prefix}…"));
+        }
+    }
+    for name in &known {
+        let number = name.strip_prefix("issue_").or_else(|| name.strip_prefix("karmada_")).unwrap_or_default();
+        let is_issue = number.starts_with(|c: char| c.is_ascii_digit());
+        if is_issue && !named.contains(name.as_str()) {
+            problems.push(format!("{name} is not in the table of issues of {}", PAGES[0]));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_difference_from_karmada_has_a_reason() {
+    let page = fs::read_to_string(super::root().join(DIFFERENCES)).unwrap();
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows.len() > 40, "only {} rows were found", rows.len());
+    let has_reason =
+        |row: &str| row.trim_end_matches('|').rsplit('|').next().is_some_and(|reason| !reason.trim().is_empty());
+    let bare: Vec<_> = rows.iter().filter(|row| !has_reason(row)).collect();
+    assert!(bare.is_empty(), "{DIFFERENCES} has rows without a reason: {bare:#?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const WORLDS: [&str; 6] = [
 ];
 
 /// Returns the texts of a version of the contract, by file name.
-fn texts(folder: &Path) -> BTreeMap<String, String> {
+pub(crate) fn texts(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let files = entries.map(|entry| entry.expect("a readable entry").path());
     let wit = files.filter(|path| path.extension().is_some_and(|extension| extension == "wit"));
@@ -29,7 +29,7 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// Returns the version in the package declaration.
-fn version(texts: &BTreeMap<String, String>) -> String {
+pub(crate) fn version(texts: &BTreeMap<String, String>) -> String {
     let package = "package bulkhead:policy@";
     let line = texts.values().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix(package));
     line.expect("one file names the package").trim_end_matches(';').to_owned()
@@ -58,7 +58,13 @@ fn compatible(one: &str, other: &str) -> bool {
     line(one) == line(other)
 }
 
-fn parse(resolve: &mut Resolve, texts: &BTreeMap<String, String>, version: &str, as_version: &str) -> Vec<WorldId> {
+/// Adds a version of the contract under another version number, and returns its worlds.
+pub(crate) fn parse(
+    resolve: &mut Resolve,
+    texts: &BTreeMap<String, String>,
+    version: &str,
+    as_version: &str,
+) -> Vec<WorldId> {
     let text: String = texts.values().cloned().collect::<Vec<_>>().join("\n");
     // The package declaration must come first; the order of the files is irrelevant.
     let package = format!("package bulkhead:policy@{version};");

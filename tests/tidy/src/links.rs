@@ -140,6 +140,29 @@ fn every_relative_link_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
+fn every_part_that_a_page_includes_is_there() {
+    let documents = documents();
+    let (mut found, mut problems) = (0, Vec::new());
+    for (from, text) in &documents {
+        for (number, line) in prose(text) {
+            let Some(target) = line.strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}")) else {
+                continue;
+            };
+            let (file, name) = target.split_once(':').unwrap_or((target, ""));
+            let to = normal(&from.parent().unwrap().join(file));
+            let marks = ["ANCHOR", "ANCHOR_END"].map(|mark| format!("<!-- {mark}: {name} -->\n"));
+            let has_part = |text: &String| marks.iter().all(|mark| text.matches(mark.as_str()).count() == 1);
+            if !documents.get(&to).is_some_and(has_part) {
+                problems.push(format!("{}:{number}: {target} is not there", from.display()));
+            }
+            found += 1;
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(found > 0, "no page includes a part of another document");
+}
+
+#[test]
 fn every_page_of_the_book_is_in_its_summary() {
     let documents = documents();
     let summary = documents.get(Path::new(SUMMARY)).unwrap();

@@ -28,7 +28,7 @@ const LISTED: [&str; 11] = [
 pub struct FaultSpec {
     /// Kind of fault.
     pub kind: FaultKind,
-    /// Plural of the affected kind; absent means any of [`FaultKind::resources`].
+    /// Plural of the affected kind; absent means any kind that the fault can affect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// HTTP status of the error response, 400 to 599.

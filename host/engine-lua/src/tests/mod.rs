@@ -8,6 +8,7 @@ mod kinds;
 mod kube;
 mod load;
 mod operations;
+mod reference;
 mod sandbox;
 
 use std::sync::Arc;

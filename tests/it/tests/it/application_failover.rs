@@ -73,7 +73,7 @@ fn each_purge_mode_does_with_the_old_copy_what_its_name_says() {
 }
 
 #[test]
-fn issue_3736_the_old_copy_waits_until_the_new_one_is_healthy() {
+fn karmada_3736_the_old_copy_waits_until_the_new_one_is_healthy() {
     check(
         "waits-for-health",
         "{preConditions: {healthyState: Healthy}, decisionConditions: {tolerationSeconds: 30}}",
@@ -135,7 +135,7 @@ fn timers_go_on_from_where_they_were_when_everything_restarts() {
 }
 
 #[test]
-fn issue_2989_a_lost_cluster_never_looks_like_a_failed_application() {
+fn karmada_2989_a_lost_cluster_never_looks_like_a_failed_application() {
     check(
         "lost",
         "{decisionConditions: {tolerationSeconds: 30}}",

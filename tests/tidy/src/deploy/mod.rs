@@ -5,7 +5,7 @@
 mod manifests;
 mod monitoring;
 mod promql;
-mod rbac;
+pub(crate) mod rbac;
 pub(crate) mod series;
 
 use std::fs;

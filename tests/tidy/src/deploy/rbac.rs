@@ -9,7 +9,7 @@ use super::{at, one_yaml, path, text, yaml};
 
 #[path = "../../../../host/controllers/src/permissions.rs"]
 #[expect(unreachable_pub, reason = "the program's own file, which is public there")]
-mod permissions;
+pub(crate) mod permissions;
 #[path = "../../../../host/controllers/src/roles.rs"]
 #[expect(unreachable_pub, reason = "the program's own file, which is public there")]
 mod roles;

@@ -2,11 +2,12 @@
 //!
 //! Doc comments and literals are not part of the program, so these tests read its source.
 
-mod formats;
 #[path = "../../../reference/golden.rs"]
 mod golden;
 mod items;
+mod modes;
 mod reasons;
+mod wit;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::items::items;
+use super::items::{Item, items};
 use super::{code, golden, quoted, read};
 
 const PAGE: &str = "docs/src/reference/reasons.md";
 const JOURNAL: &str = "host/core/src/journal.rs";
+const POLICY: &str = "host/core/src/policy.rs";
 /// Folders with the program.
 const PROGRAM: [&str; 2] = ["host", "plugins"];
 /// Folders with decisions, conditions and events.
@@ -121,15 +122,34 @@ fn all_code(folders: &[&str]) -> String {
     text
 }
 
-#[test]
-fn the_decisions_of_the_page_of_reasons_are_generated_from_their_type() {
-    let decisions = items(&read(JOURNAL), "pub enum Decision");
-    assert!(decisions.len() > 20, "only {} decisions were found", decisions.len());
-    let row = |item: &super::items::Item| {
-        vec![format!("`{}`", item.name), golden::prose(item.documentation.trim_end_matches('.'))]
+/// Returns a row for each variant of an enum, with the word that the program writes for it.
+fn rows(source: &str, head: &str, word: impl Fn(&str) -> String) -> Vec<Vec<String>> {
+    let row = |item: &Item| {
+        let meaning = golden::prose(item.documentation.trim_end_matches('.'));
+        assert!(!meaning.is_empty(), "{} has no documentation", item.name);
+        vec![format!("`{}`", word(&item.name)), meaning]
     };
-    let rows: Vec<_> = decisions.iter().map(row).collect();
-    golden::check("reasons.md", &[("decisions", golden::table(&["decision", "meaning"], &rows))]);
+    items(source, head).iter().map(row).collect()
+}
+
+/// Returns the reason of a kind of fault.
+fn reason(source: &str, fault: &str) -> String {
+    let arm = source.split_once(&format!("Self::{fault} => \""));
+    let word = arm.and_then(|(_, rest)| rest.split('"').next()).unwrap_or_else(|| panic!("{fault} has no reason"));
+    word.to_owned()
+}
+
+#[test]
+fn the_page_of_reasons_has_the_decisions_and_faults_of_the_program() {
+    let (journal, policy) = (read(JOURNAL), read(POLICY));
+    let decisions = rows(&journal, "pub enum Decision", str::to_owned);
+    let faults = rows(&policy, "pub enum FaultKind", |fault| reason(&policy, fault));
+    assert!(decisions.len() > 20 && faults.len() > 10, "{} decisions, {} faults", decisions.len(), faults.len());
+    let parts = [
+        ("decisions", golden::table(&["decision", "meaning"], &decisions)),
+        ("faults", golden::table(&["reason", "meaning"], &faults)),
+    ];
+    golden::check("reasons.md", &parts);
 }
 
 #[test]

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_7431_unknown_stops_the_clock_and_only_healthy_sets_it_back() {
+    fn karmada_7431_unknown_stops_the_clock_and_only_healthy_sets_it_back() {
         let seen = HealthHistory::first(at(0)).unhealthy(at(10));
         assert_eq!(seen.unhealthy_ms(at(40)), 30_000);
         let paused = seen.paused(at(40));

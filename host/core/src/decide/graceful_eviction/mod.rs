@@ -50,7 +50,7 @@ pub enum PurgeWithoutReplacement {
     IfPlaced,
     /// Delete the old copy (Karmada).
     AfterGracePeriod,
-    /// Like [`Self::IfPlaced`], but only if the task has its own grace period, which comes from a policy.
+    /// Like `if-placed`, but only if the task has its own grace period, which comes from a policy.
     OnlyByPolicy,
 }
 

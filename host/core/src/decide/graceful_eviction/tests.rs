@@ -260,7 +260,7 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
 }
 
 #[test]
-fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
+fn karmada_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
     let decide_at = |source: &Cluster, now, options| {
         let sources = std::slice::from_ref(source);
@@ -284,7 +284,7 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
 }
 
 #[test]
-fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
+fn karmada_7455_the_old_copy_stays_when_no_other_cluster_fits() {
     let binding = binding(json!([]), true, "False", &json!({}));
     let options = GracefulEvictionOptions::default();
     let plan = decide(
@@ -301,7 +301,7 @@ fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
 }
 
 #[test]
-fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_connection() {
+fn karmada_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_connection() {
     let mut binding = binding(json!([]), false, "False", &json!({"replicas": null}));
     binding.spec.replicas = 0;
     let decide_at = |source: Cluster| {
@@ -323,7 +323,7 @@ fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_conne
 }
 
 #[test]
-fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
+fn karmada_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
     let mut binding = binding(elsewhere(), true, "True", &json!({"gracePeriodSeconds": 30}));
     let mut second = binding.spec.graceful_eviction_tasks[0].clone();
     (second.from_cluster, second.grace_period_seconds) = ("m3".to_owned(), None);
@@ -340,7 +340,7 @@ fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
 }
 
 #[test]
-fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
+fn karmada_4951_tasks_of_cluster_scoped_resources_end_too() {
     let mut binding = binding(json!([{"name": "m2"}]), true, "True", &json!({"replicas": null}));
     (binding.namespace, binding.spec.replicas) = (None, 0);
     binding.spec.placement = None;
