@@ -155,7 +155,8 @@ fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(out, "\nMOVES: {}", answer.moves.len());
     for moved in answer.moves.iter().take(SHOWN_MAX) {
-        let to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster}:+{replicas}")).collect();
+        let mut to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster}:+{replicas}")).collect();
+        to.extend(moved.shrunk.iter().map(|(cluster, replicas)| format!("{cluster}:-{replicas}")));
         let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
         let _ = writeln!(out, "  {:>9}  {}  {} → {to}", time(moved.at_ms), moved.binding, moved.from);
     }

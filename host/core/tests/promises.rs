@@ -184,7 +184,7 @@ fn released(plan: &GracefulEvictionPlan) -> Vec<&str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn s1_nothing_goes_without_a_healthy_replacement_unless_the_record_names_who_allowed_it(

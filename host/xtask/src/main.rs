@@ -1,7 +1,10 @@
 //! Setup and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
-//! `cargo xtask docs` builds the documentation site, and `cargo xtask vectors` compares with Karmada.
+//! `cargo xtask docs` builds the documentation site, `cargo xtask vectors` compares with Karmada, and
+//! `cargo xtask full` runs what takes too long for CI.
 
+mod browser;
 mod docs;
+mod full;
 mod guests;
 mod sh;
 
@@ -41,6 +44,15 @@ enum Task {
         /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Run the checks that take too long for CI, and print a table of their results.
+    Full {
+        /// Steps to run; all if omitted.
+        #[arg(value_name = "STEP")]
+        steps: Vec<full::Step>,
+        /// List the steps without running them.
+        #[arg(long)]
+        list: bool,
     },
     /// Build the example plugins and the guests for the tests as WebAssembly components into target/guests.
     Guests,
@@ -94,11 +106,12 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             println!("{}", page.strip_prefix(&root).unwrap_or(&page).display());
             Ok(ExitCode::SUCCESS)
         }
-        Task::Mutations { arguments } => {
-            let features = ["--features", "bulkhead/mutations", "--example", "mutations"];
-            sh::cargo(&root, &[&["build", "--workspace"], &features[..]].concat())?;
-            sh::exit_code(&root, &root.join("target/debug/examples/mutations"), &arguments)
+        Task::Mutations { arguments } => sh::exit_code(&root, &mutations(&root)?, &arguments),
+        Task::Full { list: true, .. } => {
+            print!("{}", full::list());
+            Ok(ExitCode::SUCCESS)
         }
+        Task::Full { steps, list: false } => Ok(full::run(&root, &steps)),
         Task::E2e { arguments } => {
             sh::cargo(&root, BUILD)?;
             let path = |path: &Path| path.display().to_string();
@@ -116,6 +129,13 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::exit_code(&here, &root.join("target/debug/bulkhead-vectors"), &all)
         }
     }
+}
+
+/// Builds the search for deliberate mistakes. Returns the program.
+fn mutations(root: &Path) -> anyhow::Result<PathBuf> {
+    let features = ["--features", "bulkhead/mutations", "--example", "mutations"];
+    sh::cargo(root, &[&["build", "--workspace"], &features[..]].concat())?;
+    Ok(root.join("target/debug/examples/mutations"))
 }
 
 /// Returns the folder of the workspace, regardless of the current directory.

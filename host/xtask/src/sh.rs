@@ -7,10 +7,26 @@ use anyhow::{Context as _, bail};
 
 /// Runs cargo in the workspace, and fails if it fails.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    cargo_with(root, arguments, &[])
+}
+
+/// Runs cargo in the workspace with environment variables, and fails if it fails.
+pub(crate) fn cargo_with(root: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = format!("cargo {}", arguments.join(" "));
-    let status = Command::new(program).args(arguments).current_dir(root).status();
+    let status = Command::new(program).args(arguments).envs(variables.iter().copied()).current_dir(root).status();
     let status = status.with_context(|| format!("starting {shown}"))?;
+    if !status.success() {
+        bail!("{shown} failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs a program, and fails if it fails.
+pub(crate) fn run(root: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let shown = format!("{} {}", program.file_name().unwrap_or_default().display(), arguments.join(" "));
+    let status = Command::new(program).args(arguments).current_dir(root).status();
+    let status = status.with_context(|| format!("starting {}", program.display()))?;
     if !status.success() {
         bail!("{shown} failed ({status})");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::duration;
-use super::page::{Page, details, escape, heads, table, tiles};
+use super::page::{Page, details, escape, heads, scroll, table, tiles};
 use super::svg::{self, Lanes};
 use super::text::{old_copies, sentence, why};
 use crate::report::{ClusterRow, PlacementRow, Report};
@@ -58,7 +58,7 @@ fn violations(report: &Report) -> String {
 
 fn drawing(report: &Report) -> String {
     let mut out = String::from("<p><a class=\"skip\" href=\"#events\">Skip the drawing</a></p>");
-    out.push_str(&svg::draw(report));
+    out.push_str(&scroll("Drawing of the events", &svg::draw(report)));
     let Lanes { shown, hidden } = svg::lanes(report);
     let has_no_lane = |name: &&str| !shown.iter().any(|cluster| cluster.name == **name);
     let concerned = report.timeline.iter().filter_map(|entry| entry.cluster.as_deref());
@@ -114,9 +114,16 @@ fn timeline(report: &Report) -> String {
     let _ = write!(
         out,
         "</select></label> <label>Text <input id=\"words\" type=\"search\" aria-controls=\"events\"></label></p>\
-         <p id=\"shown\" role=\"status\">{} of {0} events are shown.</p>\
-         <table id=\"events\" tabindex=\"-1\"><caption>Events in order of time</caption>{}<tbody>",
+         <p id=\"shown\" role=\"status\">{} of {0} events are shown.</p>",
         report.timeline.len(),
+    );
+    out.push_str(&scroll("Events in order of time", &events(report)));
+    out
+}
+
+fn events(report: &Report) -> String {
+    let mut out = format!(
+        "<table id=\"events\" tabindex=\"-1\"><caption>Events in order of time</caption>{}<tbody>",
         heads(&["Time", "Cluster", "Sort", "Event", "Reason"]),
     );
     for (index, entry) in report.timeline.iter().enumerate() {

@@ -111,10 +111,17 @@ pub(super) fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> St
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table>");
+    let mut out = scroll(caption, &out);
     if rows.len() > ROWS_MAX {
         let _ = write!(out, "<p>{} more rows are not shown; <code>-o json</code> has all.</p>", rows.len() - ROWS_MAX);
     }
     out
+}
+
+/// Returns a block that scrolls to the side if the screen is too narrow for its content, with keyboard or mouse. Its
+/// label is HTML.
+pub(super) fn scroll(label: &str, body: &str) -> String {
+    format!("<div class=\"scroll\" role=\"group\" aria-label=\"{label}\" tabindex=\"0\">{body}</div>")
 }
 
 /// Returns the head of a table.

@@ -207,6 +207,7 @@ pub(super) fn draw(report: &Report) -> String {
         lane_label(&mut out, index + 1, &cluster.name, &scale);
         lane(report, &mut out, index + 1, cluster, most);
     }
+    injected(report, &mut out, height);
     let mut events = vec![Vec::new(); clusters.len() + 1];
     for (index, entry) in report.timeline.iter().enumerate() {
         let lane = match &entry.cluster {
@@ -250,6 +251,10 @@ fn axis(report: &Report, out: &mut String, height: f64) {
         let _ = write!(out, "<text class=\"axis\" x=\"{x:.1}\" y=\"16\">{}</text>", duration(at));
         at += step;
     }
+}
+
+/// Draws the times of injected events as lines over all lanes.
+fn injected(report: &Report, out: &mut String, height: f64) {
     for entry in report.timeline.iter().filter(|entry| entry.source == EntrySource::Injected) {
         let x = x(report, entry.at_ms);
         let _ = write!(

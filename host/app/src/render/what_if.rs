@@ -8,7 +8,7 @@ use super::page::{Page, details, escape, table, tiles};
 use crate::origin::Origin;
 use crate::what_if::{Answer, Load, Question};
 
-const WIDTH: f64 = 520.0;
+const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 110.0;
 const LEFT: f64 = 44.0;
 
@@ -67,7 +67,8 @@ fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
     for moved in &answer.moves {
         let lost = (moved.from.as_str(), -i64::from(moved.leaving));
         let gained = moved.to.iter().map(|(cluster, replicas)| (cluster.as_str(), i64::from(*replicas)));
-        for (cluster, change) in gained.chain([lost]) {
+        let shrunk = moved.shrunk.iter().map(|(cluster, replicas)| (cluster.as_str(), -i64::from(*replicas)));
+        for (cluster, change) in gained.chain(shrunk).chain([lost]) {
             if let Some(steps) = series.get_mut(cluster) {
                 let now = steps.last().map_or(0, |(_, replicas)| *replicas) + change;
                 steps.push((moved.at_ms, now));
@@ -79,7 +80,7 @@ fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
 
 /// Draws one chart for each cluster whose replicas change, lost clusters first, and tables with the numbers of all.
 fn replicas(answer: &Answer) -> String {
-    let (series, span_ms) = (series(answer), answer.last_move_ms.unwrap_or(0).max(1_000));
+    let (series, last_ms) = (series(answer), answer.last_move_ms.unwrap_or(0).max(1_000));
     let mut loads: Vec<_> = answer.load.iter().filter(|load| load.down || load.before != load.after).collect();
     loads.sort_by_key(|load| (!load.down, load.before - load.after, load.cluster.clone()));
     let quiet = answer.load.len() - loads.len();
@@ -92,7 +93,7 @@ fn replicas(answer: &Answer) -> String {
     );
     for load in loads {
         let steps = series.get(load.cluster.as_str()).map_or(&[][..], Vec::as_slice);
-        chart(load, steps, span_ms, &mut out);
+        chart(load, steps, last_ms, &mut out);
     }
     out.push_str("</div>");
     if quiet > 0 {
@@ -118,7 +119,9 @@ fn replicas(answer: &Answer) -> String {
     out
 }
 
-fn chart(load: &Load, steps: &[(u64, i64)], span_ms: u64, out: &mut String) {
+/// Draws the steps of a cluster. The drawing goes on after the last move, so that its result can be seen.
+fn chart(load: &Load, steps: &[(u64, i64)], last_ms: u64, out: &mut String) {
+    let span_ms = last_ms + last_ms / 8;
     let most = steps.iter().map(|(_, replicas)| *replicas).max().unwrap_or(0).max(1);
     let x = |ms: u64| LEFT + (WIDTH - LEFT) * (ms as f64 / span_ms as f64).min(1.0);
     let y = |replicas: i64| HEIGHT - 18.0 - (HEIGHT - 30.0) * (replicas.max(0) as f64 / most as f64);
@@ -137,14 +140,15 @@ fn chart(load: &Load, steps: &[(u64, i64)], span_ms: u64, out: &mut String) {
          {most} at most\"><path class=\"bar{lost}\" d=\"{path}\"/>\
          <line class=\"lane\" x1=\"{LEFT}\" y1=\"{bottom:.1}\" x2=\"{WIDTH}\" y2=\"{bottom:.1}\"/>\
          <text class=\"axis\" x=\"22\" y=\"{:.1}\">{most}</text><text class=\"axis\" x=\"22\" y=\"{bottom:.1}\">0</text>\
-         <text class=\"axis\" x=\"{:.1}\" y=\"{HEIGHT:.1}\">{}</text></svg></figure>",
+         <text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\">{}</text></svg></figure>",
         load.before,
         load.after,
         load.before,
         load.after,
         y(most) + 4.0,
-        WIDTH - 30.0,
-        milliseconds(span_ms),
+        x(last_ms),
+        HEIGHT - 4.0,
+        milliseconds(last_ms),
     );
 }
 
@@ -160,8 +164,9 @@ fn moves(answer: &Answer) -> String {
     let row = |moved: &crate::what_if::Move| {
         let to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster} +{replicas}")).collect();
         let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
-        let from = format!("{} −{}", moved.from, moved.leaving);
-        vec![milliseconds(moved.at_ms), moved.binding.clone(), from, to, moved.reason.clone()]
+        let mut from = vec![format!("{} −{}", moved.from, moved.leaving)];
+        from.extend(moved.shrunk.iter().map(|(cluster, replicas)| format!("{cluster} −{replicas}")));
+        vec![milliseconds(moved.at_ms), moved.binding.clone(), from.join(", "), to, moved.reason.clone()]
     };
     let rows: Vec<_> = answer.moves.iter().map(row).collect();
     table("Evictions in order of time", &["Time", "Binding", "From", "To", "Reason"], &rows)
@@ -183,12 +188,18 @@ mod tests {
             binding: "default/<b>app</b>".to_owned(),
             from: "member1".to_owned(),
             leaving: 3,
-            to: BTreeMap::from([("member2".to_owned(), 3)]),
+            to: BTreeMap::from([("member2".to_owned(), 5)]),
+            shrunk: BTreeMap::from([("member3".to_owned(), 2)]),
             reason: "TaintUntolerated".to_owned(),
         };
         Answer {
             moves: vec![moved],
-            load: vec![load("member1", true, 3, 0), load("member2", false, 1, 4), load("member3", false, 7, 7)],
+            load: vec![
+                load("member1", true, 3, 0),
+                load("member2", false, 1, 6),
+                load("member3", false, 7, 5),
+                load("member4", false, 2, 2),
+            ],
             last_move_ms: Some(90_000),
             ..Answer::default()
         }
@@ -208,20 +219,29 @@ mod tests {
     #[test]
     fn a_cluster_that_changes_has_a_chart_and_foreign_text_is_escaped() {
         let page = page();
-        for chart in ["replicas of member1: 3 before, 0 after", "replicas of member2: 1 before, 4 after"] {
+        for chart in ["replicas of member1: 3 before, 0 after", "replicas of member2: 1 before, 6 after"] {
             assert!(page.contains(chart), "{chart}");
         }
-        assert!(!page.contains("replicas of member3") && page.contains("1 further clusters stay as they are"));
+        assert!(!page.contains("replicas of member4") && page.contains("1 further clusters stay as they are"));
         assert!(page.contains("default/&lt;b&gt;app&lt;/b&gt;") && !page.contains("<b>app"));
         assert!(!page.contains("http"), "the page names an address");
-        assert_eq!(series(&answer())["member2"], [(0, 1), (90_000, 4)]);
+    }
+
+    #[test]
+    fn the_steps_of_each_cluster_lead_to_its_replicas_at_the_end() {
+        let answer = answer();
+        let series = series(&answer);
+        assert_eq!(series["member3"], [(0, 7), (90_000, 5)], "it loses replicas to member2");
+        for load in &answer.load {
+            assert_eq!(series[load.cluster.as_str()].last().unwrap().1, load.after, "{}", load.cluster);
+        }
     }
 
     #[test]
     fn the_page_can_be_used_with_a_keyboard_and_a_screen_reader() {
         let elements = checks::check(&page());
         let charts = elements.iter().filter(|element| element.get("role") == Some("img"));
-        assert_eq!(charts.count(), 2);
+        assert_eq!(charts.count(), 3);
     }
 
     #[test]
@@ -229,8 +249,9 @@ mod tests {
         let page = page();
         for row in [
             "<tr><th scope=\"row\">member1</th><td>lost</td><td>3</td><td>0</td><td>-3</td></tr>",
-            "<tr><th scope=\"row\">member3</th><td>remains</td><td>7</td><td>7</td><td>+0</td></tr>",
-            "<tr><th scope=\"row\">member2</th><td>1m30s</td><td>4</td></tr>",
+            "<tr><th scope=\"row\">member3</th><td>remains</td><td>7</td><td>5</td><td>-2</td></tr>",
+            "<tr><th scope=\"row\">member1</th><td>1m30s</td><td>0</td></tr>",
+            "<td>member1 −3, member3 −2</td><td>member2 +5</td>",
             "<tr><th scope=\"row\">resource-eviction-rate</th><td>0.25</td></tr>",
             "<tr><th scope=\"row\">lost clusters</th><td>member1</td></tr>",
         ] {

@@ -64,6 +64,9 @@ pub struct Move {
     pub leaving: i32,
     /// Added replicas by cluster; empty if there is no other placement.
     pub to: BTreeMap<String, i32>,
+    /// Replicas that other clusters lose because the same decision divides the replicas anew.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub shrunk: BTreeMap<String, i32>,
     /// Reason for the eviction.
     pub reason: String,
 }

@@ -369,6 +369,14 @@ impl Play<'_> {
             (more > 0 || !before.contains_key(&target.name)).then(|| (target.name.clone(), more))
         };
         let to: BTreeMap<_, _> = binding.spec.clusters.iter().filter_map(gained).collect();
+        let now_on = |name: &String| {
+            binding.spec.clusters.iter().find(|target| target.name == *name).map_or(0, |target| target.replicas)
+        };
+        let lost = |(name, replicas): (&String, &i32)| {
+            let fewer = replicas - now_on(name);
+            (fewer > 0).then(|| (name.clone(), fewer))
+        };
+        let shrunk: BTreeMap<_, _> = before.iter().filter_map(lost).collect();
         let moved: Vec<_> = to
             .iter()
             .map(|(name, replicas)| bulkhead_core::model::TargetCluster::new(name.clone(), *replicas))
@@ -383,7 +391,7 @@ impl Play<'_> {
         }
         self.changed = now;
         let (at_ms, key) = (millis(now), binding.key());
-        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), leaving, to, reason });
+        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), leaving, to, shrunk, reason });
     }
 
     fn end(mut self, before: &BTreeMap<String, i64>) -> Answer {

@@ -204,7 +204,7 @@ fn sum(targets: &[TargetCluster]) -> i64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(600), ..ProptestConfig::default() })]
 
     #[test]
     fn the_order_of_clusters_and_plugins_does_not_matter(

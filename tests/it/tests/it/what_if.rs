@@ -88,6 +88,26 @@ fn workloads_leave_at_the_rate_and_go_where_they_may() {
 }
 
 #[test]
+fn a_move_names_the_replicas_that_other_clusters_lose() {
+    let mut list: serde_json::Value =
+        serde_json::from_str(&bindings(1, &["member1", "member2", "member3", "member4"])).unwrap();
+    let spec = &mut list["items"][0]["spec"];
+    spec["replicas"] = json!(12);
+    spec["clusters"] = json!([{"name": "member1", "replicas": 6}, {"name": "member2", "replicas": 6}]);
+    let files = [("a.yaml", clusters(4)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
+    let answer = ask("shrunk", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    assert_eq!(answer.moves.len(), 1, "{answer:?}");
+    let moved = &answer.moves[0];
+    assert_eq!(moved.shrunk, BTreeMap::from([("member2".to_owned(), 2)]), "{answer:?}");
+    for load in &answer.load {
+        let gained = moved.to.get(&load.cluster).copied().unwrap_or(0);
+        let left = if load.cluster == moved.from { moved.leaving } else { 0 };
+        let lost = left + moved.shrunk.get(&load.cluster).copied().unwrap_or(0);
+        assert_eq!(load.before + i64::from(gained - lost), load.after, "{}", load.cluster);
+    }
+}
+
+#[test]
 fn what_cannot_go_anywhere_stays_and_the_gate_is_named() {
     let files = [("a.yaml", clusters(2)), ("b.json", bindings(3, &["member1"])), ("c.yaml", TAINT_POLICY.to_owned())];
     let answer = ask("stays", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();

@@ -192,3 +192,20 @@ fn the_numbers_of_the_drawing_are_a_table() {
     }
     assert!(page.contains("<tr><th scope=\"row\">member1</th><td>0.1s</td><td>0.2s</td></tr>"));
 }
+
+#[test]
+fn the_line_of_an_injected_event_is_above_the_areas_of_all_lanes() {
+    let mut report = report();
+    report.timeline = vec![TimelineEntry { source: EntrySource::Injected, ..event(100, "member1", "fails") }];
+    let page = html(&report);
+    let line = page.find("<line class=\"injected\"").unwrap();
+    let area = page.rfind("<path class=\"replicas\"").unwrap();
+    assert!(area < line && line < page.find("<a href=\"#e0\"").unwrap(), "{page}");
+}
+
+#[test]
+fn the_drawing_scrolls_on_a_narrow_screen() {
+    let elements = checks::check(&html(&report()));
+    let drawing = elements.iter().position(|element| element.name == "svg").unwrap();
+    assert_eq!(elements[drawing - 1].get("class"), Some("scroll"));
+}

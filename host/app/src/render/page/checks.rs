@@ -109,7 +109,10 @@ fn check_content(all: &[Element]) {
         let next = all.get(index + 1).map(|next| next.name.as_str());
         let is_named = ["aria-label", "aria-labelledby"].iter().any(|attribute| element.get(attribute).is_some());
         match element.name.as_str() {
-            "table" => assert_eq!(next, Some("caption"), "a table has no caption"),
+            "table" => {
+                assert_eq!(next, Some("caption"), "a table has no caption");
+                assert!(is_in_scroller(all, index), "a table does not scroll on a narrow screen");
+            }
             "caption" | "summary" => assert!(!element.text.trim().is_empty(), "an empty {}", element.name),
             "th" => assert!(matches!(element.get("scope"), Some("col" | "row")), "a head without a scope"),
             "section" | "nav" => assert!(is_named, "a {} without a name", element.name),
@@ -124,6 +127,12 @@ fn check_content(all: &[Element]) {
         }
     }
     assert!(!has_link_in_image(all), "a link inside of an element with the role img");
+}
+
+/// Returns true if the element before this one is a block that a keyboard scrolls.
+fn is_in_scroller(all: &[Element], index: usize) -> bool {
+    let before = index.checked_sub(1).and_then(|before| all.get(before));
+    before.is_some_and(|block| block.get("class") == Some("scroll") && block.get("tabindex") == Some("0"))
 }
 
 /// Returns true if a drawing that screen readers take as one image has a link inside, which they do not find.
@@ -147,7 +156,9 @@ fn a_page_without_the_structure_fails_the_check() {
              <nav aria-label=\"n\"></nav><main>{body}</main><footer></footer></body></html>"
         )
     };
-    check(&page("<h2>a</h2><table><caption>c</caption><tr><th scope=\"col\">x</th></tr></table>"));
+    let scroller = |body: &str| super::scroll("s", body);
+    let sound = scroller("<table><caption>c</caption><tr><th scope=\"col\">x</th></tr></table>");
+    check(&page(&format!("<h2>a</h2>{sound}")));
     for wrong in [
         "<h3>a</h3>",
         "<p>",
@@ -155,8 +166,9 @@ fn a_page_without_the_structure_fails_the_check() {
         "<i id=\"a\"></i><i id=\"a\"></i>",
         "<a href=\"#gone\">x</a>",
         "<a href=\"https://example.com\">x</a>",
-        "<table><tr></tr></table>",
-        "<table><caption>c</caption><tr><th>x</th></tr></table>",
+        &scroller("<table><tr></tr></table>"),
+        &scroller("<table><caption>c</caption><tr><th>x</th></tr></table>"),
+        "<table><caption>c</caption><tr><th scope=\"col\">x</th></tr></table>",
         "<svg></svg>",
         "<svg role=\"img\" aria-label=\"d\"><a aria-label=\"x\"></a></svg>",
         "<input>",

@@ -1,0 +1,181 @@
+//! Checks that take too long for CI. Each step has a short form in `.ci/run` or in the tests.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+
+use crate::{BUILD, browser, docs, guests, mutations, sh};
+
+/// Seeds of random federations, from seed 0 on.
+const TRIAL_SEEDS: &str = "10000";
+/// Seeds of each example, and of the fleet, one run of which takes minutes.
+const EXAMPLE_SEEDS: &str = "200";
+const FLEET_SEEDS: &str = "5";
+/// Seeds of each deliberate mistake.
+const MUTATION_SEEDS: &str = "150";
+/// Cases of each property test.
+const PROPERTY_CASES: &str = "20000";
+
+/// Name of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// Simulate 10,000 random federations, in the release profile.
+    Trials,
+    /// Simulate each example 200 times with all faults, the fleet 5 times, in the release profile.
+    Examples,
+    /// Find every deliberate mistake in 150 seeds.
+    Mutations,
+    /// Check the reference pages and build the site with mdBook.
+    Docs,
+    /// Check HTML reports in headless Chromium; needs Node.js and npm.
+    Browser,
+    /// Run the property tests with 20,000 cases each.
+    Proptest,
+    /// Run the program for a long time: the example `soak`.
+    Soak,
+}
+
+impl Step {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    fn run(self, root: &Path) -> anyhow::Result<()> {
+        match self {
+            Self::Trials => trials(root),
+            Self::Examples => examples(root),
+            Self::Mutations => sh::run(root, &mutations(root)?, &["--seeds", MUTATION_SEEDS]),
+            Self::Docs => docs::build(root).map(|_| ()),
+            Self::Browser => {
+                guests::build(root)?;
+                sh::cargo(root, BUILD)?;
+                browser::check(root)
+            }
+            Self::Proptest => properties(root),
+            Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
+        }
+    }
+}
+
+/// Lists the steps with their meaning.
+pub(crate) fn list() -> String {
+    let mut out = String::new();
+    for step in Step::value_variants() {
+        let help = step.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        let _ = writeln!(out, "{:<10} {}", step.name(), help.unwrap_or_default());
+    }
+    out
+}
+
+/// Runs the steps, all without a selection, and prints a table of their results. A step that fails does not stop the
+/// next one.
+pub(crate) fn run(root: &Path, selected: &[Step]) -> ExitCode {
+    let is_selected = |step: &&Step| selected.is_empty() || selected.contains(step);
+    let mut results = Vec::new();
+    for step in Step::value_variants().iter().filter(is_selected) {
+        println!("\n== {}", step.name());
+        let start = Instant::now();
+        let result = step.run(root);
+        if let Err(error) = &result {
+            eprintln!("error: {}: {error:#}", step.name());
+        }
+        results.push((*step, result.is_ok(), start.elapsed()));
+    }
+    print!("\n{}", table(&results));
+    if results.iter().all(|(_, passed, _)| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn table(results: &[(Step, bool, Duration)]) -> String {
+    let mut out = format!("{:<10} {:<6} {:>9}\n", "STEP", "RESULT", "TIME");
+    for (step, passed, took) in results {
+        let (result, seconds) = (if *passed { "passed" } else { "failed" }, took.as_secs());
+        let time = format!("{}m{:02}s", seconds / 60, seconds % 60);
+        let _ = writeln!(out, "{:<10} {result:<6} {time:>9}", step.name());
+    }
+    out
+}
+
+/// Builds the guests and the program in the release profile. Returns the program.
+fn program(root: &Path) -> anyhow::Result<PathBuf> {
+    guests::build(root)?;
+    sh::cargo(root, &[BUILD, &["--release"]].concat())?;
+    Ok(root.join("target/release/bulkhead"))
+}
+
+fn trials(root: &Path) -> anyhow::Result<()> {
+    let arguments = ["simulate", "--random", "target/random", "--seed", "0", "--seeds", TRIAL_SEEDS];
+    sh::run(root, &program(root)?, &arguments)
+}
+
+/// Simulates every example. Names all that fail.
+fn examples(root: &Path) -> anyhow::Result<()> {
+    let (program, mut failures) = (program(root)?, Vec::new());
+    for name in scenarios(root)? {
+        println!("-- {name}");
+        let file = format!("examples/{name}/scenario.yaml");
+        let seeds = if name == "fleet" { FLEET_SEEDS } else { EXAMPLE_SEEDS };
+        let arguments = ["simulate", &file, "--seeds", seeds, "--faults", "all"];
+        if let Err(error) = sh::run(root, &program, &arguments) {
+            failures.push(format!("{error:#}"));
+        }
+    }
+    if !failures.is_empty() {
+        bail!("{}", failures.join("; "));
+    }
+    Ok(())
+}
+
+/// Returns the folders of `examples` with a scenario, in order of name.
+fn scenarios(root: &Path) -> anyhow::Result<Vec<String>> {
+    let folder = root.join("examples");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.join("scenario.yaml").is_file() {
+            names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Runs the unit tests and the test programs that have property tests; a selection of packages would rebuild wasmtime
+/// with other features.
+fn properties(root: &Path) -> anyhow::Result<()> {
+    let programs = ["--lib", "--test", "promises", "--test", "scheduling", "--test", "bounds"];
+    let arguments = [&["test", "--workspace", "--quiet"], &programs[..]].concat();
+    sh::cargo_with(root, &arguments, &[("PROPTEST_CASES", PROPERTY_CASES)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_each_step_with_its_result_and_time() {
+        let results = [(Step::Trials, true, Duration::from_secs(754)), (Step::Docs, false, Duration::from_millis(900))];
+        let expected =
+            ["STEP       RESULT      TIME", "trials     passed    12m34s", "docs       failed     0m00s", ""];
+        assert_eq!(table(&results), expected.join("\n"));
+    }
+
+    #[test]
+    fn the_list_describes_every_step() {
+        let list = list();
+        let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["trials", "examples", "mutations", "docs", "browser", "proptest", "soak"]);
+        assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
+    }
+
+    #[test]
+    fn every_example_with_a_scenario_is_simulated() {
+        let names = scenarios(&crate::root()).unwrap();
+        for example in ["fleet", "nginx-divided"] {
+            assert!(names.contains(&example.to_owned()), "{names:?}");
+        }
+    }
+}
