@@ -25,13 +25,13 @@ pub(crate) struct NotJson(String);
 /// Conversion rules for results: lossless, or with Karmada's losses and inventions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conversions {
-    /// A table may be used twice, an empty table keeps its type regardless of its key, and replicas out of range are
-    /// an error.
+    /// A table may be used twice, an empty table keeps its type regardless of its key, replicas out of range are an
+    /// error, and nil is an empty list of dependencies.
     #[default]
     Safe,
     /// Karmada's behaviour. A table that is used twice is an error. An empty object whose key contains `|` becomes a
     /// list. One whose key also contains a backslash is added once more without it. Several empty tables in a list
-    /// are an error. Replicas beyond 32 bits become the minimum 32-bit integer.
+    /// are an error. Replicas beyond 32 bits become the minimum 32-bit integer. A nil list of dependencies is an error.
     Karmada,
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{
-    Description, Engine, Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource,
+    Description, Dialect, Engine, Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource,
     check_config,
 };
 use mlua::chunk::Compiler;
@@ -94,7 +94,11 @@ impl Engine for LuaEngine {
             return Err(LoadError::new(source, LoadStage::Fetched, "a Lua plugin is at least one script"));
         }
         let compiled: Result<Vec<_>, _> = source.modules.iter().map(|module| self.compile(source, module)).collect();
-        let pool = Pool::new(Arc::clone(&self.library), compiled?, source.budget);
+        let library = match source.dialect {
+            Dialect::Karmada => Arc::clone(&self.library),
+            Dialect::Argo => Arc::new(self.library.in_dialect(Dialect::Argo)),
+        };
+        let pool = Pool::new(library, compiled?, source.budget);
         let mut entries = Vec::new();
         for (script, module) in source.modules.iter().enumerate() {
             let answers = match source.inspection {

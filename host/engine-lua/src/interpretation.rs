@@ -136,9 +136,12 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
 }
 
 /// Parses a list of tables with `apiVersion`, `kind`, `namespace` and `name` or `labelSelector`. The name takes
-/// precedence if both are set; unknown members are ignored. Nil is an error, as in Karmada. (Karmada:
+/// precedence if both are set; unknown members are ignored. (Karmada:
 /// `pkg/util/interpreter/validation/validation.go`.)
-pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
+///
+/// Nil is an empty list, since `kube.getPodDependencies` returns nil for a pod without dependencies. It is an error if
+/// Karmada's conversions are selected.
+pub(crate) fn dependencies(result: &Value, conversions: Conversions) -> Result<Interpretation, String> {
     let dependency = |value: &Value| -> Result<DependentObjectReference, String> {
         let members = table(value, "dependency")?;
         let selector = members.get("labelSelector").filter(|selector| !selector.is_null()).cloned();
@@ -155,7 +158,7 @@ pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
             None => Ok(dependency),
         }
     };
-    if result.is_null() {
+    if result.is_null() && conversions == Conversions::Karmada {
         return Err("nil, not a list of dependencies".to_owned());
     }
     let dependencies: Result<_, _> = elements(result, "a list of dependencies")?.iter().map(dependency).collect();

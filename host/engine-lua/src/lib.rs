@@ -28,7 +28,7 @@
 //! | `Retain(desiredObj, observedObj)` | the object |
 //! | `ReflectStatus(observedObj)` | a table |
 //! | `AggregateStatus(desiredObj, statusItems)` | the object |
-//! | `GetDependencies(desiredObj)` | a list of `{apiVersion, kind, namespace, name, labelSelector}` |
+//! | `GetDependencies(desiredObj)` | a list of `{apiVersion, kind, namespace, name, labelSelector}` or nil |
 //!
 //! A plugin's configuration, if it has any, is the global `config`.
 //!

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bulkhead_core::pod::Detail;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::one_line;
+use bulkhead_plugin::{Dialect, one_line};
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, Table};
 
@@ -34,15 +34,17 @@ pub(crate) const UNSUPPORTED: [&str; 14] = [
     "module",
     "newproxy",
 ];
-/// The same for the library `string`.
+/// The same in the table `string`. Argo CD opens the whole table, so its scripts may call all but the last one.
 pub(crate) const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
 /// Maximum length of a module name in a message, in characters.
 const MODULE_CHARS_MAX: usize = 100;
 
 /// Compiled part of the library that is written in Lua.
+#[derive(Clone)]
 pub(crate) struct Library {
     bytecode: Vec<u8>,
     detail: Detail,
+    dialect: Dialect,
 }
 
 /// Functions and metatable that the library provides to its state.
@@ -57,7 +59,21 @@ pub(crate) struct Opened {
 impl Library {
     pub(crate) fn compile(compiler: &Compiler, detail: Detail) -> Self {
         let bytecode = compiler.compile(include_str!("library.luau"));
-        Self { bytecode: bytecode.expect("the library compiles, as its tests show"), detail }
+        let bytecode = bytecode.expect("the library compiles, as its tests show");
+        Self { bytecode, detail, dialect: Dialect::Karmada }
+    }
+
+    /// Returns the library for scripts of a dialect.
+    pub(crate) fn in_dialect(&self, dialect: Dialect) -> Self {
+        Self { dialect, ..self.clone() }
+    }
+
+    /// Returns the functions of `string` that the scripts may not call.
+    fn unsupported_in_string(&self) -> &'static [&'static str] {
+        match self.dialect {
+            Dialect::Karmada => &UNSUPPORTED_IN_STRING,
+            Dialect::Argo => &["dump"],
+        }
     }
 
     /// Installs the library in a new state. `bytes_max` bounds the size of a table passed to `kube`.
@@ -71,7 +87,7 @@ impl Library {
         let open = lua.load(self.bytecode.as_slice()).set_mode(ChunkMode::Binary).set_name(format!("={LIBRARY_NAME}"));
         let refused = lua.create_table()?;
         refused.raw_set("_G", unsupported(lua, meter, &UNSUPPORTED)?)?;
-        refused.raw_set("string", unsupported(lua, meter, &UNSUPPORTED_IN_STRING)?)?;
+        refused.raw_set("string", unsupported(lua, meter, self.unsupported_in_string())?)?;
         let kube = kube::functions(lua, meter, bytes_max, self.detail)?;
         let (now, missing) = (now(lua, Arc::clone(clock), Arc::clone(meter))?, missing(lua, Arc::clone(meter))?);
         let (fresh, incomplete) = open.call((now, missing, kube, refused, spend(lua, Arc::clone(meter))?))?;

@@ -145,7 +145,10 @@ impl LuaPolicy {
             }
             Operation::ReflectStatus { .. } => self.answer(&function_call, interpretation::status)?,
             Operation::Components { .. } => self.answer(&function_call, interpretation::components)?,
-            Operation::Dependencies { .. } => self.answer(&function_call, interpretation::dependencies)?,
+            Operation::Dependencies { .. } => {
+                let conversions = self.options.conversions;
+                self.answer(&function_call, |result| interpretation::dependencies(result, conversions))?
+            }
             Operation::AggregateStatus { items, .. } => {
                 // In Karmada the list is nil if no cluster reports a status, and scripts test for that.
                 let nil = items.is_empty() && self.options.no_items == EmptyItems::Nil;

@@ -202,13 +202,12 @@ fn tidy_fault(mut fault: Fault) -> Fault {
 }
 
 fn tidy(reason: &mut Reason) {
-    cut(&mut reason.code, REASON_CODE_CHARS_MAX);
-    cut(&mut reason.message, REASON_MESSAGE_CHARS_MAX);
-}
-
-fn cut(text: &mut String, chars_max: usize) {
-    if !is_plain(text, chars_max) {
-        *text = plain(text, chars_max);
+    if !is_plain(&reason.code, REASON_CODE_CHARS_MAX) {
+        reason.code = plain(&reason.code, REASON_CODE_CHARS_MAX);
+    }
+    // Line breaks and tabs separate words, so they become spaces.
+    if !is_plain(&reason.message, REASON_MESSAGE_CHARS_MAX) {
+        reason.message = one_line(&reason.message, REASON_MESSAGE_CHARS_MAX);
     }
 }
 
@@ -305,6 +304,18 @@ mod tests {
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
         assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
+    }
+
+    #[test]
+    fn words_of_a_message_stay_apart() {
+        let object = Arc::new(json!({}));
+        let reply = || {
+            let reason = Reason::new("Failed", "role cannot be found.\n\tstatus code: 404\u{7}\n");
+            Reply::Health(HealthVerdict { health: Health::Unhealthy, reason })
+        };
+        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+        let Ok(Reply::Health(verdict)) = bounded(reply).call(&call) else { panic!("no health") };
+        assert_eq!(verdict.reason.message, "role cannot be found.  status code: 404 ");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod source;
 mod status;
 mod text;
 mod watch;
+mod yaml;
 
 pub use bounds::{
     Bounded, CallCounts, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
@@ -50,3 +51,4 @@ pub use source::{Digest, Entry, EntryPoint, Inspection, Instances, Module, Plugi
 pub use status::{PluginStatus, Refused};
 pub use text::{one_line, plain};
 pub use watch::Watch;
+pub use yaml::{Documents, read_documents};

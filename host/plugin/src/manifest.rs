@@ -236,6 +236,7 @@ impl PluginManifest {
         for module in &mut source.modules {
             module.code = self.dialect.translate(std::mem::take(&mut module.code));
         }
+        source.dialect = self.dialect;
         source.object_kinds = kinds;
         source.config.clone_from(&self.config);
         source.config_schema.clone_from(&self.config_schema);

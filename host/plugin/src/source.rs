@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::Budget;
+use crate::{Budget, Dialect};
 
 /// A plugin before it is loaded.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,9 @@ pub struct PluginSource {
     pub instances: Instances,
     /// Time at which a script is checked for its functions.
     pub inspection: Inspection,
+    /// Interface that its scripts are written for. It decides which library functions they may call; the code is
+    /// translated already.
+    pub dialect: Dialect,
 }
 
 impl PluginSource {
@@ -48,6 +51,7 @@ impl PluginSource {
             budget: Budget::default(),
             instances: Instances::default(),
             inspection: Inspection::default(),
+            dialect: Dialect::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bulkhead_core::call::{Interpretation, Reply};
-use bulkhead_core::model::Health;
+use bulkhead_core::model::{DependentObjectReference, Health};
 use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
@@ -58,7 +58,7 @@ impl Outputs {
                 }
                 Interpretation::Components(components) => json!({ "components": components }),
                 Interpretation::Status(status) => json!({ "status": status }),
-                Interpretation::Dependencies(dependencies) => json!({ "dependencies": dependencies }),
+                Interpretation::Dependencies(dependencies) => json!({ "dependencies": united(dependencies) }),
                 Interpretation::Object(object) => match request {
                     Request::Retain(..) => json!({ "retained": object }),
                     Request::Revise(..) => json!({ "revised": object }),
@@ -133,6 +133,18 @@ fn clone_of((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
+/// Sorts dependencies and removes duplicates, as Karmada does before it uses them. References by selector are never
+/// duplicates. (Karmada: `pkg/resourceinterpreter/customized/declarative/configurable.go`.)
+fn united(dependencies: &[DependentObjectReference]) -> Vec<DependentObjectReference> {
+    let mut united = dependencies.to_vec();
+    let key = |one: &DependentObjectReference| {
+        (one.api_version.clone(), one.kind.clone(), one.namespace.clone(), one.name.clone())
+    };
+    united.sort_by_key(key);
+    united.dedup_by(|one, other| one == other && one.label_selector.is_none());
+    united
+}
+
 /// Returns a normal form that is equal for equivalent values. `name` is the key of the value.
 fn canonical(value: &Value, name: &str) -> Value {
     match value {
@@ -162,6 +174,8 @@ fn by_value(quantity: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn check(expected: Value, got: Value, fits: bool) {
@@ -185,6 +199,21 @@ mod tests {
         check(requires(json!(1)), requires(json!("1")), true);
         check(requires(json!("1")), requires(json!("1001m")), false);
         check(json!({"status": {"cpu": "1"}}), json!({"status": {"cpu": "1000m"}}), false);
+    }
+
+    #[test]
+    fn dependencies_are_sorted_and_each_is_there_once() {
+        let secret = |name: &str| DependentObjectReference {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            name: name.to_owned(),
+            ..DependentObjectReference::default()
+        };
+        let request = Request::Dependencies(Arc::new(json!({})));
+        let found = Interpretation::Dependencies(vec![secret("b"), secret("a"), secret("b")]);
+        let actual = Outputs::of(&request, &Reply::Interpret(Some(found))).to_json();
+        let expected = [secret("a"), secret("b")];
+        assert_eq!(actual, json!({ "dependencies": expected }));
     }
 
     #[test]

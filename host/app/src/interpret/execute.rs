@@ -66,8 +66,7 @@ fn documents(outputs: &Value) -> anyhow::Result<String> {
     results.iter().enumerate().map(document).collect()
 }
 
-/// Returns the first interpreter's reply. For dependencies, merges the replies of all interpreters into one list,
-/// sorted and deduplicated as in Karmada.
+/// Returns the first interpreter's reply. For dependencies, merges the replies of all interpreters into one list.
 fn answer<'a>(interpreters: &'a [Interpreter], call: &OwnedCall) -> Result<Option<Reply>, (&'a Interpreter, Fault)> {
     let mut dependencies: Option<Vec<DependentObjectReference>> = None;
     for interpreter in interpreters {
@@ -79,16 +78,7 @@ fn answer<'a>(interpreters: &'a [Interpreter], call: &OwnedCall) -> Result<Optio
             Some(reply) => return Ok(Some(reply)),
         }
     }
-    let in_order = |mut list: Vec<DependentObjectReference>| {
-        let key = |one: &DependentObjectReference| {
-            (one.api_version.clone(), one.kind.clone(), one.namespace.clone(), one.name.clone())
-        };
-        list.sort_by_key(key);
-        // References by selector are never deduplicated, as in Karmada.
-        list.dedup_by(|one, other| one == other && one.label_selector.is_none());
-        Reply::Interpret(Some(Interpretation::Dependencies(list)))
-    };
-    Ok(dependencies.map(in_order))
+    Ok(dependencies.map(|found| Reply::Interpret(Some(Interpretation::Dependencies(found)))))
 }
 
 /// Calls one interpreter. Returns `None` if it has no rule for the call.

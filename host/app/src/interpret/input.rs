@@ -1,6 +1,6 @@
 //! Input objects of an operation.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_conformance::Request;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::time::Time;
+use bulkhead_plugin::read_documents;
 use clap::Args;
 use serde_json::Value;
 
@@ -104,11 +105,14 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
 }
 
-/// Parses the non-empty documents of a file.
+/// Parses the non-empty documents of a file. Prints a warning for YAML that only other programs accept.
 fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&read(file)?).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
-    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+    let read = read_documents::<Value>(&read(file)?, &serde_saphyr::Options::default());
+    let read = read.map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
+    for warning in &read.warnings {
+        writeln!(anstream::stderr(), "warning: {}: {warning}", file.display())?;
+    }
+    Ok(read.documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
 fn object(file: &Path) -> anyhow::Result<Arc<Value>> {

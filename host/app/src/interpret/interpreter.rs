@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_lua::{EmptyItems, LuaEngine, Options};
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::{Bounded, Dialect, Engine, Module, PluginSource};
 
@@ -100,6 +100,11 @@ impl<'a> Loader<'a> {
     /// Loads the interpreters of these files in call order: customizations by name, as in Karmada, then the others
     /// in the order of the listing. Without files, returns the interpreters shipped with the program.
     pub(super) fn load(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Interpreter>> {
+        self.load_with(files, EmptyItems::default())
+    }
+
+    /// Loads interpreters like [`Self::load`], whose scripts get an empty list of status items in this form.
+    pub(super) fn load_with(&self, files: &[PathBuf], no_items: EmptyItems) -> anyhow::Result<Vec<Interpreter>> {
         if files.is_empty() {
             return Ok(built_in());
         }
@@ -109,11 +114,11 @@ impl<'a> Loader<'a> {
             Found::Script(..) | Found::Component(..) => (1, String::new()),
         };
         found.sort_by_key(key);
-        found.iter().filter_map(|found| self.load_one(found).transpose()).collect()
+        found.iter().filter_map(|found| self.load_one(found, no_items).transpose()).collect()
     }
 
     /// Loads one interpreter; `None` for a customization without rules.
-    fn load_one(&self, found: &Found) -> anyhow::Result<Option<Interpreter>> {
+    fn load_one(&self, found: &Found, no_items: EmptyItems) -> anyhow::Result<Option<Interpreter>> {
         let (source, places): (_, Vec<Place>) = match found {
             Found::Customization(customization) if customization.scripts.is_empty() => return Ok(None),
             Found::Customization(customization) => {
@@ -125,8 +130,8 @@ impl<'a> Loader<'a> {
         };
         let located =
             |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
-        let loaded =
-            LuaEngine::default().load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
+        let engine = LuaEngine::new(Options { no_items, ..Options::default() });
+        let loaded = engine.load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
         Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
     }
 
@@ -228,5 +233,5 @@ fn built_in() -> Vec<Interpreter> {
 pub(super) fn script_source(place: &Place, code: &str, dialect: Dialect) -> PluginSource {
     let code = dialect.translate(code.as_bytes().to_vec());
     let module = Module { origin: place.origin.clone(), code, entries: Vec::new() };
-    PluginSource::new(place.origin.clone(), EngineKind::Lua, vec![module])
+    PluginSource { dialect, ..PluginSource::new(place.origin.clone(), EngineKind::Lua, vec![module]) }
 }

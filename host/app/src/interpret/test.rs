@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
+use bulkhead_engine_lua::EmptyItems;
 use bulkhead_plugin::Budget;
 
 use super::interpreter::{Loader, files_of, is_test};
@@ -44,7 +45,11 @@ fn walk(loader: &Loader<'_>, folder: &Path, checks: &mut Vec<Check>) -> anyhow::
     let files = files_of(folder)?;
     let named = |name: &str| files.iter().find(|file| file.ends_with(name));
     if let Some(customization) = CUSTOMIZATIONS.iter().find_map(|name| named(name)) {
-        checks.extend(check(loader, customization, &cases(&files)?)?);
+        let cases = cases(&files, checks)?;
+        match check(loader, customization, &cases) {
+            Ok(more) => checks.extend(more),
+            Err(error) => checks.push(unusable(customization, &format!("{error:#}"))),
+        }
     }
     for below in files.iter().filter(|file| file.is_dir() && !file.ends_with("testdata")) {
         walk(loader, below, checks)?;
@@ -52,14 +57,22 @@ fn walk(loader: &Loader<'_>, folder: &Path, checks: &mut Vec<Check>) -> anyhow::
     Ok(())
 }
 
-/// Reads the cases beside a customization.
-fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
+/// Returns a failed check for a file that cannot be used, so that the other files are run.
+fn unusable(file: &Path, why: &str) -> Check {
+    Check { name: format!("{} can be used", file.display()), kind: None, outcome: Outcome::failed(why), steps: 0 }
+}
+
+/// Reads the cases beside a customization. A file that cannot be read becomes a failed check.
+fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for file in files {
         let testdata = if file.ends_with("testdata") { files_of(file)? } else { Vec::new() };
         let own = is_test(file).then(|| file.clone());
         for file in testdata.into_iter().chain(own) {
-            cases.extend(read_cases(&file).map_err(|errors| anyhow::anyhow!("{errors}"))?);
+            match read_cases(&file) {
+                Ok(read) => cases.extend(read),
+                Err(errors) => checks.push(unusable(&file, &errors.to_string())),
+            }
         }
     }
     Ok(cases)
@@ -67,9 +80,11 @@ fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
 
 /// Runs the cases against the customization. The name of each check starts with the kind of the tested object.
 fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
-    let interpreters = loader.load(&[customization.to_path_buf()])?;
+    let files = [customization.to_path_buf()];
+    let (usual, with_lists) = (loader.load(&files)?, loader.load_with(&files, EmptyItems::EmptyTable)?);
     let mut checks = Vec::new();
     for case in cases {
+        let interpreters = if case.has_empty_list { &with_lists } else { &usual };
         let kind = case.call.with_call(|call| {
             let kind = call.object().and_then(|object| object.get("kind")).and_then(serde_json::Value::as_str);
             kind.unwrap_or("?").to_owned()

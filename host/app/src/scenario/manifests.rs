@@ -1,18 +1,55 @@
 //! Parsing and validation of manifest files.
 
+use std::fmt;
 use std::path::Path;
 
 use bulkhead_api::decode;
 use bulkhead_controlplane::kinds;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use bulkhead_plugin::read_documents;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use super::load::{Loader, ManifestObject};
 use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Maximum number of copies of one file.
 const GENERATED_MAX: u32 = 100_000;
+
+/// Reads the shape from the fields. The derived implementation for untagged enums would read keys without a type, and
+/// take `n`, `y`, `on` and `off` in an inline object for booleans.
+impl<'de> Deserialize<'de> for ManifestSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = ManifestSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a file name, {file, count}, or {objects}")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, file: &str) -> Result<ManifestSource, E> {
+        Ok(ManifestSource::File(file.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ManifestSource, A::Error> {
+        let fields = Map::deserialize(MapAccessDeserializer::new(map))?;
+        let source = if fields.contains_key("objects") {
+            serde_json::from_value(Value::Object(fields)).map(ManifestSource::Inline)
+        } else {
+            serde_json::from_value(Value::Object(fields)).map(ManifestSource::Generated)
+        };
+        source.map_err(|error| {
+            A::Error::custom(format_args!("expected a file name, {{file, count}}, or {{objects}}: {error}"))
+        })
+    }
+}
 
 impl Loader<'_> {
     pub(super) fn manifests(&mut self, line: u64, field: &str, source: &ManifestSource) -> Vec<ManifestObject> {
@@ -60,8 +97,12 @@ impl Loader<'_> {
     }
 
     fn documents(&mut self, path: &Path, text: &str) -> Vec<ManifestObject> {
-        let documents: Vec<Value> = match serde_saphyr::from_multiple(text) {
-            Ok(documents) => documents,
+        let documents = match read_documents::<Value>(text, &serde_saphyr::Options::default()) {
+            Ok(read) => {
+                let warnings = read.warnings.iter().map(|warning| format!("{}: {warning}", path.display()));
+                self.warnings.extend(warnings);
+                read.documents
+            }
             Err(error) => {
                 self.problems.push(format!("{}: {error}", path.display()));
                 return Vec::new();
@@ -176,7 +217,41 @@ fn is_served(api_version: &str, kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::expand;
+    use serde_json::json;
+
+    use super::{ManifestSource, expand};
+
+    fn read(text: &str) -> Result<ManifestSource, String> {
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn keys_of_inline_objects_are_texts() {
+        let text = "objects: [{kind: ConfigMap, data: {n: a, y: b, on: c, off: d}}]";
+        let Ok(ManifestSource::Inline(inline)) = read(text) else { panic!("{:?}", read(text)) };
+        let data = json!({"n": "a", "y": "b", "on": "c", "off": "d"});
+        assert_eq!(inline.objects, [json!({"kind": "ConfigMap", "data": data})]);
+    }
+
+    #[test]
+    fn a_source_is_a_file_or_copies_of_one_or_objects() {
+        assert!(matches!(read("web.yaml"), Ok(ManifestSource::File(file)) if file == "web.yaml"));
+        let copies = |text: &str| match read(text) {
+            Ok(ManifestSource::Generated(copies)) => Ok((copies.file, copies.first, copies.count)),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
+        };
+        assert_eq!(copies("{file: web.yaml, count: 3}"), Ok(("web.yaml".to_owned(), 1, 3)));
+        assert_eq!(copies("{file: web.yaml, first: 2, count: 3}"), Ok(("web.yaml".to_owned(), 2, 3)));
+        let check = |text: &str, cause: &str| {
+            let error = read(text).unwrap_err();
+            let expected = format!("expected a file name, {{file, count}}, or {{objects}}: {cause}");
+            assert!(error.contains(&expected), "{text}: {error}");
+        };
+        check("{file: web.yaml}", "missing field `count`");
+        check("{objects: [], count: 3}", "unknown field `count`");
+        check("{fiel: web.yaml}", "unknown field `fiel`");
+    }
 
     #[test]
     fn placeholders_are_replaced_and_nothing_else() {

@@ -105,8 +105,8 @@ pub enum UnknownKinds {
 }
 
 /// Objects to apply: a file, objects generated from a file, or inline objects.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a file name, {file, count}, or {objects}")]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
 pub enum ManifestSource {
     /// File with one or more YAML documents.
     File(String),

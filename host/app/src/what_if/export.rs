@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
 use bulkhead_core::model;
+use bulkhead_plugin::read_documents;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -44,8 +45,10 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         let documents: Vec<Value> = if is_json {
             vec![serde_json::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?]
         } else {
-            serde_saphyr::from_multiple_with_options(&text, large())
-                .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?
+            let read = read_documents::<Value>(&text, &large());
+            let read = read.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+            export.notes.extend(read.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
+            read.documents
         };
         for document in documents.into_iter().filter(|document| !document.is_null()) {
             for object in flattened(document) {

@@ -344,7 +344,8 @@ fn is_zero_i64(value: &i64) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
-    /// Name of the member cluster.
+    /// Name of the member cluster; empty if it is absent, as in Karmada.
+    #[serde(default)]
     pub cluster_name: String,
     /// Reflected status of the object in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use bulkhead_core::call::{Interpretation, Operation};
+use bulkhead_core::call::{Call, InterpretCall, Interpretation, Operation};
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::EntryPoint;
+use bulkhead_plugin::{Engine as _, EntryPoint};
 use serde_json::{Value, json};
 
-use super::interpret;
+use super::{interpret, now, source};
+use crate::{Conversions, LuaEngine, Options};
 
 /// Returns the result of a script's function, or the text of its bad reply.
 fn result_of(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<Interpretation, String> {
@@ -103,7 +104,7 @@ fn dependencies_are_a_list() {
         "{{apiVersion = 'v1', kind = 'Pod', name = 'p', labelSelector = {matchLabels = {app = 'web'}}}}",
         Ok(json!([both])),
     );
-    check("nil", Err("nil, not a list of dependencies"));
+    check("nil", Ok(json!([])));
     check("'x'", Err("a string, not a list of dependencies"));
     check("{kind = 'Pod'}", Err("a table, not a list of dependencies"));
     check("{{kind = 'Pod', name = 'x'}}", Err("a dependency.apiVersion: missing required apiVersion"));
@@ -111,4 +112,16 @@ fn dependencies_are_a_list() {
     let unnamed = "a dependency: dependency can not leave name and labelSelector all empty";
     check("{{apiVersion = 'v1', kind = 'Pod'}}", Err(unnamed));
     check("{{apiVersion = 'v1', kind = 'Pod', name = 1}}", Err("a name that is a number, not a string"));
+}
+
+#[test]
+fn nil_in_place_of_dependencies_is_an_error_with_karmadas_conversions() {
+    let engine = LuaEngine::new(Options { conversions: Conversions::Karmada, ..Options::default() });
+    let source = source("function GetDependencies(object) end", &[EntryPoint::Dependencies]);
+    let policy = engine.load(&source).unwrap_or_else(|error| panic!("{error}")).policy;
+    let object = Arc::new(json!({}));
+    let operation = Operation::Dependencies { object: &object };
+    let fault = policy.call(&Call::Interpret(InterpretCall { operation, now: now() })).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::BadReply);
+    assert_eq!(fault.message, "GetDependencies returned nil, not a list of dependencies");
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::model::Health;
-use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::{Engine, Entry, EntryPoint, Module};
+use bulkhead_core::policy::{Fault, FaultKind};
+use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
 use serde_json::{Value, json};
 
 use super::{fault_of, health_call, health_of, kind_of_fault, load, now, source, value_of};
@@ -190,4 +190,42 @@ fn numbers_print_as_in_karmada() {
 #[test]
 fn output_goes_nowhere_and_does_no_harm() {
     check("print('x') == nil", json!(true));
+}
+
+/// Returns the answer of a health script in a dialect, about an object with a text.
+fn answer_in(dialect: Dialect, body: &str) -> Result<Reply, Fault> {
+    let script = format!("function InterpretHealth(obj)\n{body}\nend");
+    let source = PluginSource { dialect, ..source(&script, &[EntryPoint::Health]) };
+    let policy = LuaEngine::default().load(&source).unwrap_or_else(|error| panic!("{error}")).policy;
+    policy.call(&Call::Health(health_call(&Arc::new(json!({"text": "ERROR, no such key"})))))
+}
+
+#[test]
+fn scripts_of_argo_cd_may_replace_and_repeat_texts() {
+    let body = "local text = obj.text:gsub('ERROR, ', '')
+        local counted = string.gsub('a b', '%a', {a = '1'}) .. string.gsub('a b', '%a', function(c) return c .. c end)
+        return {health = 'Healthy', message = text .. ' ' .. ('-'):rep(3) .. ' ' .. counted}";
+    match answer_in(Dialect::Argo, body) {
+        Ok(Reply::Health(verdict)) => assert_eq!(verdict.reason.message, "no such key --- 1 baa bb"),
+        other => panic!("{other:?}"),
+    }
+    let denied = answer_in(Dialect::Karmada, body).unwrap_err();
+    assert_eq!(denied.kind, FaultKind::Denied, "{denied}");
+    let denied = answer_in(Dialect::Argo, "return string.dump(InterpretHealth)").unwrap_err();
+    assert_eq!(denied.kind, FaultKind::Denied, "{denied}");
+}
+
+#[test]
+fn replaced_and_repeated_texts_are_bounded() {
+    for body in [
+        "return ('x'):rep(1e9)",
+        "return ('x'):rep(1e300)",
+        "return (('x'):rep(1000)):gsub('', ('y'):rep(100000))",
+        "return (('x'):rep(1000)):gsub('x', function() return ('y'):rep(10000) end)",
+        "return (('x'):rep(1000)):gsub('x', {x = ('y'):rep(10000)})",
+    ] {
+        let fault = answer_in(Dialect::Argo, body).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Trap, "{body}: {fault}");
+        assert!(fault.message.contains("string is longer than 1000000 bytes"), "{body}: {fault}");
+    }
 }

@@ -112,18 +112,12 @@ fn deviation(case: &Value) -> Option<&'static str> {
         ("OCIRepository", "InterpretDependency") if !has("/spec/serviceAccountName") => {
             Some("a repository without a service account is no error")
         }
-        ("HelmChart", "InterpretStatus") if has("/status/observedGeneration") => {
-            Some("a chart's observed generation is collected, or the aggregate never is current")
-        }
         ("HelmRelease", "AggregateStatus") if object["status"]["failures"].as_i64() > Some(0) => {
             Some("failures of the last aggregation are not counted again")
         }
-        ("Workflow", "InterpretDependency")
-            if has("/spec/volumes/0/secret") || has("/spec/templates") || has("/spec/volumeClaimTemplates") =>
-        {
-            Some("secrets and steps of a workflow are found, claims that it makes itself are not waited for")
+        ("Workflow", "InterpretDependency") if has("/spec/volumes/0/secret") || has("/spec/templates") => {
+            Some("secrets and steps of a workflow are found")
         }
-        (_, "AggregateStatus") if !has("/metadata/generation") => Some("the metadata of a template is left alone"),
         _ => None,
     }
 }

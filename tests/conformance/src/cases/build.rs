@@ -55,6 +55,7 @@ impl At<'_> {
             call,
             expected,
             steps_max: budget.steps,
+            has_empty_list: false,
         })
     }
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::time::Time;
+use bulkhead_plugin::read_documents;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -85,8 +86,8 @@ pub(super) fn is_format_of(text: &str) -> bool {
 
 /// Returns the cases of a file, or everything that is wrong with it.
 pub(super) fn cases(origin: &str, text: &str) -> Result<Vec<Case>, Vec<String>> {
-    let documents: Vec<Option<Document>> =
-        serde_saphyr::from_multiple(text).map_err(|error| vec![format!("{origin}: {error}")])?;
+    let read = read_documents::<Option<Document>>(text, &serde_saphyr::Options::default());
+    let documents = read.map_err(|error| vec![format!("{origin}: {error}")])?.documents;
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     for document in documents.into_iter().flatten() {
         match case(origin, &document) {
@@ -116,7 +117,9 @@ fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
     };
     let call = OwnedCall { request, now: Time::from_millis(NOW) };
     let origin = format!("{origin}:{line}");
-    Ok(Case { name: document.name.value.clone(), origin, config: None, call, expected, steps_max: None })
+    let has_empty_list = document.status_items.as_ref().is_some_and(|items| items.value.is_empty());
+    let name = document.name.value.clone();
+    Ok(Case { name, origin, config: None, call, expected, steps_max: None, has_empty_list })
 }
 
 fn request(document: &Document) -> Result<Request, Problem> {

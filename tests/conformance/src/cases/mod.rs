@@ -68,6 +68,8 @@ pub struct Case {
     pub expected: Expectation,
     /// Maximum cost of the answer, in steps of the engine.
     pub steps_max: Option<u64>,
+    /// True if the case gives an empty list of status items, which is not the same as no list for Karmada's scripts.
+    pub has_empty_list: bool,
 }
 
 /// JSON Schema of a case file. A document with an `operation` at its top level is in Karmada's format.

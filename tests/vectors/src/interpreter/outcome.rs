@@ -106,7 +106,8 @@ pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) 
     })
 }
 
-/// For an object of the wrong shape, Bulkhead reports unknown health without a fault; Karmada reports an error.
+/// For an object of the wrong shape, Bulkhead reports unknown health without a fault. In Karmada the script of a bundled
+/// interpreter fails, or returns a value that is not a boolean, and the error has the same effect: the health is unknown.
 fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
     if policies.answering(&Call::Health(call.clone())).next().is_none() {
         return Outcome::no_handler();
@@ -116,6 +117,8 @@ fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
         (Some(fault), _) => failed(fault),
         (None, Health::Healthy) => Outcome::Result(json!({"healthy": true})),
         (None, Health::Unhealthy) => Outcome::Result(json!({"healthy": false})),
-        (None, Health::Unknown) => Outcome::Failed(&["input"], outcome.attribution.reason.to_string()),
+        (None, Health::Unknown) => {
+            Outcome::Failed(&["input", "luaRuntime", "returnType"], outcome.attribution.reason.to_string())
+        }
     }
 }

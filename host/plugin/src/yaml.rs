@@ -1,0 +1,116 @@
+//! Kubernetes objects in YAML, read as kubectl and other programs in Go read them.
+//!
+//! Go's parser accepts two kinds of text that are not valid YAML: a mapping with a repeated key, whose last value
+//! counts, and a line of a quoted text that is indented no further than its key. Both occur in exports and test data of
+//! other projects. They are read alike here, with a warning.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::{DuplicateKeyPolicy, Error, Options};
+
+/// Maximum number of lines whose indentation is corrected. Each of them costs one more pass over the text.
+const CORRECTIONS_MAX: usize = 100;
+/// Part of the parser's message about a line of a quoted text.
+const LOOSELY_INDENTED: &str = "invalid indentation in multiline quoted scalar";
+
+/// Documents of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Documents<T> {
+    /// Documents that are not empty, in order.
+    pub documents: Vec<T>,
+    /// Deviations from YAML that were accepted, each with its line.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the documents of a text within the limits of `options`.
+///
+/// # Errors
+///
+/// The text is not YAML, or a document does not have the shape of `T`. The message names line and column.
+pub fn read_documents<T: DeserializeOwned>(text: &str, options: &Options) -> Result<Documents<T>, String> {
+    let (mut text, mut options, mut warnings) = (Cow::Borrowed(text), options.clone(), Vec::new());
+    let mut corrections = 0;
+    loop {
+        let error = match serde_saphyr::from_multiple_with_options(&text, options.clone()) {
+            Ok(documents) => return Ok(Documents { documents, warnings }),
+            Err(error) => error,
+        };
+        let line = error.location().map_or(0, |location| location.line());
+        if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
+            // The parser reports the first repeated key only.
+            let key = key.as_deref().unwrap_or_default();
+            warnings.push(format!("line {line}: the key {key:?} is repeated; the last value of each key counts"));
+            options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+            continue;
+        }
+        corrections += 1;
+        let is_loose = corrections <= CORRECTIONS_MAX && error.to_string().contains(LOOSELY_INDENTED);
+        let Some(corrected) = is_loose.then(|| indented(&text, line)).flatten() else { return Err(error.to_string()) };
+        let warning = format!("line {line}: a line of a quoted text must be indented further than its key");
+        if warnings.last() != Some(&warning) {
+            warnings.push(warning);
+        }
+        text = Cow::Owned(corrected);
+    }
+}
+
+/// Indents a line further than itself and the line before. The value of a quoted text does not depend on the
+/// indentation of its lines. Returns `None` for an empty line, which is never at fault: the text ends within quotes.
+fn indented(text: &str, line: u64) -> Option<String> {
+    let index = usize::try_from(line).ok()?.checked_sub(1)?;
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let current = *lines.get(index).filter(|line| !line.trim().is_empty())?;
+    let before = index.checked_sub(1).and_then(|before| lines.get(before)).map_or(0, |line| spaces(line));
+    let corrected = format!("{}{}", " ".repeat(before.max(spaces(current)) + 1), current.trim_start_matches(' '));
+    *lines.get_mut(index)? = &corrected;
+    Some(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Documents<Value>, String> {
+        read_documents(text, &Options::default())
+    }
+
+    fn check(text: &str, expected: &[Value], warnings: &[&str]) {
+        let read = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(read.documents, expected, "{text}");
+        assert_eq!(read.warnings, warnings, "{text}");
+    }
+
+    #[test]
+    fn the_last_value_of_a_repeated_key_counts() {
+        let warning = "line 2: the key \"status\" is repeated; the last value of each key counts";
+        check("status: a\nstatus: {b: c}\n", &[json!({"status": {"b": "c"}})], &[warning]);
+        check("status: a\n---\nstatus: b\n", &[json!({"status": "a"}), json!({"status": "b"})], &[]);
+    }
+
+    #[test]
+    fn lines_of_a_quoted_text_may_be_indented_like_their_key() {
+        let warning = |line: u32| format!("line {line}: a line of a quoted text must be indented further than its key");
+        let text = "conditions:\n  - reason: A\n    message: 'one\n    two\n  three'\n    type: B\n";
+        let expected = json!({"conditions": [{"reason": "A", "message": "one two three", "type": "B"}]});
+        check(text, &[expected], &[&warning(4), &warning(5)]);
+        check("a:\n  b: \"one\n    two\"\n", &[json!({"a": {"b": "one two"}})], &[]);
+    }
+
+    #[test]
+    fn keys_that_old_yaml_takes_for_booleans_stay_texts() {
+        let expected = json!({"data": {"n": "a", "y": "b", "on": "c", "off": "d", "no": "e", "yes": "f"}});
+        check("data: {n: a, y: b, on: c, off: d, no: e, yes: f}\n", &[expected], &[]);
+    }
+
+    #[test]
+    fn other_mistakes_are_errors_with_their_line() {
+        for text in ["a: b\n c: d\n", "a: [b\n", "a: 'b\n"] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains("line "), "{text}: {error}");
+        }
+    }
+}
