@@ -14,6 +14,7 @@ pub mod decide;
 pub mod identity;
 pub mod journal;
 pub mod jsonpath;
+pub mod label;
 pub mod model;
 pub mod mutation;
 pub mod names;

@@ -14,6 +14,7 @@ use crate::foreign::foreign;
 use crate::library::Library;
 use crate::machine::{CallSettings, Global, Session};
 use crate::mentioned::Mentioned;
+use crate::names::no_function;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
 
@@ -82,6 +83,8 @@ pub(crate) struct Script {
     pub(crate) bytecode: Vec<u8>,
     /// Names that occur in its text.
     pub(crate) mentioned: Mentioned,
+    /// The text, which explains faults.
+    pub(crate) text: String,
 }
 
 impl Engine for LuaEngine {
@@ -152,7 +155,8 @@ impl LuaEngine {
         let bytecode = self
             .bytecode(origin, &module.code)
             .map_err(|message| load_error(source, origin, LoadStage::Compiled, message))?;
-        Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code) })
+        let text = String::from_utf8_lossy(&module.code).into_owned();
+        Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code), text })
     }
 }
 
@@ -206,7 +210,7 @@ fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, St
     let names = module.entries.iter().map(|entry| entry.point.function());
     let missing = names.into_iter().find_map(|name| match session.global(name) {
         Global::Function(_) => None,
-        Global::Absent => Some(format!("the script defines no global function {name}")),
+        Global::Absent => Some(no_function(name, &String::from_utf8_lossy(&module.code))),
         Global::Other(type_name) => Some(format!("{name} is a {type_name}, not a function")),
     });
     missing.map_or_else(|| Ok(module.entries.clone()), Err)

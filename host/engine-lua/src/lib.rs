@@ -35,6 +35,7 @@
 //! Syntax that Karmada accepts and Luau does not is rewritten before a script is compiled, see `dialect`. Syntax that
 //! only Luau accepts is found by [`foreign()`].
 
+mod culprit;
 mod decode;
 mod dialect;
 mod encode;
@@ -42,12 +43,14 @@ mod engine;
 mod fault;
 mod foreign;
 mod interpretation;
+mod jumps;
 mod kube;
 mod lazy;
 mod library;
 mod machine;
 mod mentioned;
 mod meter;
+mod names;
 mod policy;
 mod pool;
 mod probe;
@@ -61,5 +64,6 @@ pub use dialect::Difference;
 pub use encode::Conversions;
 pub use engine::{EmptyItems, LuaEngine, Options};
 pub use foreign::{check_portable, foreign};
+pub use names::always_nil;
 pub use probe::Probe;
 pub use syntax::{SyntaxError, check_syntax};

@@ -7,9 +7,11 @@ use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::culprit::explained;
 use crate::encode::{Conversions, EmptyTables};
-use crate::engine::{EmptyItems, Options};
+use crate::engine::{EmptyItems, Options, Script};
 use crate::machine::{CallSettings, Global};
+use crate::names::no_function;
 use crate::pool::Pool;
 use crate::{interpretation, reply};
 
@@ -83,11 +85,12 @@ impl LuaPolicy {
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
         let script = self.script(function_call).ok_or_else(|| missing(format!("no script offers {name}")))?;
         let setting = CallSettings { script, config: &self.config, now: function_call.now };
-        self.pool.session(&setting, |session| {
+        let answer = self.pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(name) else {
-                let origin = self.pool.scripts().get(script).map_or("", |script| &script.origin);
-                return Err(missing(format!("{origin}: the script defines no global function {name}")));
+                let script = self.pool.scripts().get(script);
+                let (origin, text) = script.map_or(("", ""), |script| (script.origin.as_str(), script.text.as_str()));
+                return Err(missing(format!("{origin}: {}", no_function(name, text))));
             };
             let results = session.call(&function, function_call.arguments.iter().map(AsRef::as_ref))?;
             let mut encoded = [const { Value::Null }; N];
@@ -101,6 +104,10 @@ impl LuaPolicy {
                     .map_err(|error| bad_reply(function_call.point, &format!("a bad value: {error}")))?;
             }
             Ok(encoded)
+        });
+        answer.map_err(|fault| match self.pool.scripts().get(script) {
+            Some(script) => explain(fault, script),
+            None => fault,
         })
     }
 
@@ -208,6 +215,22 @@ impl Policy for LuaPolicy {
     fn build(&self) -> Option<&Build> {
         Some(&self.build)
     }
+}
+
+/// Adds the cause to a fault if the text of the script shows it, and the script to one without a place.
+fn explain(mut fault: Fault, script: &Script) -> Fault {
+    match fault.kind {
+        FaultKind::Trap => {
+            if let Some(message) = explained(&fault.message, &script.origin, &script.text) {
+                fault.message = message;
+            }
+        }
+        FaultKind::Memory if !fault.message.starts_with(&script.origin) => {
+            fault.message = format!("{}: {}", script.origin, fault.message);
+        }
+        _ => {}
+    }
+    fault
 }
 
 /// Returns true for a number that JSON cannot represent. Karmada casts any number that a function returns.

@@ -39,7 +39,7 @@ impl LuaEngine {
         let not_loaded = |message: String| Fault::new(FaultKind::NotLoaded, message);
         let bytecode = self.bytecode(origin, probe.script.as_bytes()).map_err(not_loaded)?;
         let mentioned = Mentioned::read(probe.script.as_bytes());
-        let script = Script { origin: origin.to_owned(), bytecode, mentioned };
+        let script = Script { origin: origin.to_owned(), bytecode, mentioned, text: probe.script.to_owned() };
         let pool = Pool::new(Arc::clone(self.library()), vec![script], probe.budget);
         let setting = CallSettings { script: 0, config: &Value::Null, now: Some(probe.now) };
         pool.session(&setting, |session| {

@@ -2,6 +2,8 @@
 
 use mlua::chunk::Compiler;
 
+use crate::dialect::{Difference, bridged};
+
 /// Syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
@@ -14,8 +16,11 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// Checks the syntax of a script.
+/// Checks the syntax of a script, with the constructs that are translated for Luau.
 pub fn check_syntax(code: &str) -> Result<(), SyntaxError> {
+    if let Err(Difference { line, column, message }) = bridged(code) {
+        return Err(SyntaxError { line, column, message });
+    }
     let Some((line, message)) = mistake(code) else { return Ok(()) };
     let column = column(code, line, &message);
     Err(SyntaxError { line, column, message })
@@ -23,7 +28,9 @@ pub fn check_syntax(code: &str) -> Result<(), SyntaxError> {
 
 /// Returns the line and text of the compiler's message, which has no column.
 fn mistake(code: &str) -> Option<(usize, String)> {
-    let message = match Compiler::new().compile(code) {
+    // A part of a script may have a jump without its label.
+    let translated = bridged(code).ok().flatten();
+    let message = match Compiler::new().compile(translated.as_deref().unwrap_or(code)) {
         Ok(_) => return None,
         Err(mlua::Error::SyntaxError { message, .. }) => message,
         Err(other) => other.to_string(),
@@ -69,5 +76,9 @@ mod tests {
         check("function f(obj)\n  return obj.\nend", Some((3, 1, "got 'end'")));
         // The token occurs twice on the line; the second one is invalid.
         check("function f(a, b)\n  return b b\n", Some((2, 12, "got 'b'")));
+        check("for i = 1, 3 do\n  goto continue\n  ::continue::\nend", None);
+        check("::top:: ::other:: if a then goto top end", None);
+        check("if a then\n  goto nowhere end", Some((2, 3, "no label of this name")));
+        check("goto out ::out::\nreturn = 1", Some((2, 8, "got '='")));
     }
 }

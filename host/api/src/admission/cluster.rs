@@ -4,13 +4,13 @@
 //! Karmada's aggregated API server does this and more. Not implemented here: the nine default resource models, the
 //! normalisation of given models, and the syntax check of `apiEndpoint`.
 
+use bulkhead_core::label;
 use bulkhead_core::model::{ClusterSpec, Taint, TaintEffect};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
 use super::AdmissionOptions;
 use super::denied::Denied;
-use super::label;
 
 /// Maximum length of a name: 63 characters of a DNS label, less the prefix of the execution namespace and a reserve.
 const NAME_BYTES_MAX: usize = 48;

@@ -2,12 +2,13 @@
 //! (Karmada: `pkg/webhook/propagationpolicy/mutating.go`, `pkg/util/validation/validation.go`).
 
 use bulkhead_core::jsonpath::Template;
+use bulkhead_core::label;
 use bulkhead_core::model::{
     ApplicationFailover, ClusterFailover, FailoverBehavior, Health, PurgeMode, StatePreservation,
 };
 
+use super::AdmissionOptions;
 use super::denied::Denied;
-use super::{AdmissionOptions, label};
 
 const TOLERATION_SECONDS_DEFAULT: i32 = 300;
 const GRACE_PERIOD_SECONDS_DEFAULT: i32 = 600;

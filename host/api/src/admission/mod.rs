@@ -16,7 +16,6 @@ mod customization;
 mod denied;
 mod eviction;
 mod failover;
-mod label;
 mod placement;
 mod plugin;
 mod propagation;

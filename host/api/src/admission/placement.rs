@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bulkhead_core::label;
 use bulkhead_core::model::{
     ClusterAffinity, ClusterAffinityTerm, Placement, ReplicaDivisionPreference, ReplicaScheduling,
     ReplicaSchedulingType, SelectorOperator, SpreadConstraint, TaintEffect, Toleration,
@@ -10,7 +11,6 @@ use bulkhead_core::model::{
 use serde_json::Value;
 
 use super::denied::Denied;
-use super::label;
 use crate::decode::decode;
 
 const AFFINITY_NAME_BYTES_MAX: usize = 32;

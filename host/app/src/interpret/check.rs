@@ -5,12 +5,14 @@
 //! | shape | a document of another kind, without a target, or with an unknown field |
 //! | syntax | the script is not valid Lua; reported with line and column of the file |
 //! | functions | the function of the rule is missing or not a function, or the script also defines the function of another rule |
+//! | names | a variable that nothing defines is indexed or called, with the nearest name; position 0 of a list is read |
 //! | results | on a sample object the result has the wrong type or is missing, or the script exceeds its budget or requests something forbidden |
 //! | arguments | on a sample object the script modifies a read-only argument |
 //! | dialect | code that Karmada's Lua VM rejects although Bulkhead's accepts it; a warning for scripts outside a customization |
 //!
 //! The sample objects have the fields of most workloads. A script that fails on one of them can be correct, and nil
-//! can be the right result for a field that the sample does not have. Those cases are warnings only.
+//! can be the right result for a field that the sample does not have. Those cases are warnings only, one for each
+//! message of a function.
 //!
 //! The text has the form of `karmadactl interpret --check`.
 
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use bulkhead_conformance::plain_calls;
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
-use bulkhead_engine_lua::{Difference, LuaEngine, check_syntax, foreign};
+use bulkhead_engine_lua::{Difference, LuaEngine, always_nil, check_syntax, foreign};
 use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
 use serde::Serialize;
 
@@ -48,6 +50,8 @@ const INTERPRETERS: [EntryPoint; 8] = [
 /// `ARGUMENT` and `NEEDED` are replaced by its name, the position of the argument to watch (0 for none), and `true`
 /// if it must return a value.
 const WATCH: &str = include_str!("watch.lua");
+/// Maximum number of warnings about failures on samples.
+const TRAPS_MAX: usize = 3;
 /// Substrings of the wrapper's error messages.
 const WATCHED: [&str; 2] = ["modifies its input, at ", "returns nothing"];
 
@@ -224,7 +228,8 @@ fn other(loader: &Loader<'_>, found: &Found) -> Checked {
 fn of_rule(customization: &Customization, script: &Script) -> Finding {
     let place = &script.place;
     let refused = || foreign_to_karmada(place, &script.code).into_iter().next();
-    if let Some(message) = syntax(place, &script.code).err().or_else(refused) {
+    let unknown = || unknown_names(place, &script.code).into_iter().next();
+    if let Some(message) = syntax(place, &script.code).err().or_else(refused).or_else(unknown) {
         return Finding::error(message);
     }
     let policy = match load(customization.module(script)) {
@@ -262,6 +267,10 @@ fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
     if let Err(message) = syntax(place, code) {
         return Finding::error(message);
     }
+    let unknown = if dialect == Dialect::Argo { Vec::new() } else { unknown_names(place, code) };
+    if let Some(message) = unknown.into_iter().next() {
+        return Finding::error(message);
+    }
     let source = script_source(place, code, dialect);
     let policy = match LuaEngine::default().load(&source) {
         Ok(loaded) => loaded.policy,
@@ -296,6 +305,12 @@ fn foreign_to_karmada(place: &Place, code: &str) -> Vec<String> {
     foreign(code).into_iter().map(describe).collect()
 }
 
+/// Returns a message for each value that is nil on every object.
+fn unknown_names(place: &Place, code: &str) -> Vec<String> {
+    let describe = |found: Difference| format!("{}: {}", place.at(found.line, found.column), found.message);
+    always_nil(code).into_iter().map(describe).collect()
+}
+
 fn load(module: Module) -> Result<std::sync::Arc<dyn Policy>, String> {
     let loaded = LuaEngine::default().load(&PluginSource::new("checked", EngineKind::Lua, vec![module]));
     loaded.map(|loaded| loaded.policy).map_err(|error| error.message)
@@ -308,7 +323,7 @@ fn defines(code: &str, point: EntryPoint) -> bool {
 }
 
 /// Runs the sample objects. Returns the first wrong result as an error. A script that fails on a sample is not
-/// wrong, and nil results in one warning per function.
+/// wrong, so each of its messages is a warning, and nil results in one warning per function.
 fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, String> {
     let wrong = |kind: FaultKind| !matches!(kind, FaultKind::Trap | FaultKind::GuestError | FaultKind::Unsupported);
     let nil = |point: &EntryPoint| format!("{} returned nil", point.function());
@@ -317,7 +332,15 @@ fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, St
         return Err(message);
     }
     let warning = |point| first_fault(policy, |_, message| message.starts_with(&nil(point)));
-    Ok(points.iter().filter_map(warning).collect())
+    let mut warnings: Vec<String> = points.iter().filter_map(warning).collect();
+    let mut seen: Vec<String> = Vec::new();
+    for _ in 0..TRAPS_MAX {
+        let is_new = |kind, message: &str| kind == FaultKind::Trap && seen.iter().all(|known| known != message);
+        let Some(fault) = first_fault(policy, is_new) else { break };
+        seen.push(fault.lines().next().unwrap_or_default().to_owned());
+        warnings.push(fault);
+    }
+    Ok(warnings)
 }
 
 /// Checks that a function does not modify its argument and returns a value. Functions that return the whole object

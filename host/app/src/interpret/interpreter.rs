@@ -131,7 +131,11 @@ impl<'a> Loader<'a> {
         let located =
             |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
         let engine = LuaEngine::new(Options { no_items, ..Options::default() });
-        let loaded = engine.load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
+        let loaded = engine.load(&source).map_err(|error| {
+            let has_place = error.message.starts_with(&error.origin);
+            let message = if has_place { error.message } else { format!("{}: {}", error.origin, error.message) };
+            anyhow::anyhow!("{}", located(message))
+        })?;
         Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
     }
 

@@ -205,6 +205,16 @@ fn mistakes_are_told_with_line_and_column() {
     found(&format!("    healthInterpretation:\n      luaScript: \"{text}\"\n"), "InterpretHealth returned \"yes\"");
     let changing = "function GetReplicas(o) o.spec.replicas = 1 return 1 end";
     found(&format!("    replicaResource:\n      luaScript: '{changing}'\n"), "at argument 1.spec.replicas");
+    let misspelt = "function InterpretHealth(observedObj)\n          return observedObject.status == nil\n        end";
+    let rule = format!("    healthInterpretation:\n      luaScript: |\n        {misspelt}\n");
+    found(&rule, "a.yaml:10:18: observedObject is not defined; did you mean observedObj?");
+    let zero = "function InterpretHealth(o) return o.status.conditions[0].type == 'Ready' end";
+    found(
+        &format!("    healthInterpretation:\n      luaScript: \"{zero}\"\n"),
+        "conditions[0] is nil: lists begin at 1",
+    );
+    let renamed = "function InterpretHealt(o) return true end";
+    found(&format!("    healthInterpretation:\n      luaScript: '{renamed}'\n"), "; is InterpretHealt meant?");
     let endless = "function GetReplicas(o) while true do end end";
     found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
     check(
@@ -224,14 +234,7 @@ fn what_may_be_wrong_is_a_warning_and_no_failure() {
         "    healthInterpretation:\n      luaScript: 'function InterpretHealth(o) return (o.status or {}).up end'\n";
     let nothing = "    statusReflection:\n      luaScript: 'function ReflectStatus(o) end'\n";
     let two = format!("{head}{rule}---\n{head}{nothing}---\nkind: Pod\napiVersion: v1\nmetadata: {{name: p}}\n");
-    let folder = folder(
-        "warnings",
-        &[
-            ("a.yaml", &format!("{head}{rule}")),
-            ("two.yaml", &two),
-            ("a.lua", "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend"),
-        ],
-    );
+    let folder = folder("warnings", &[("a.yaml", &format!("{head}{rule}")), ("two.yaml", &two)]);
     check(
         &folder,
         &["-f", "a.yaml", "--check"],
@@ -245,6 +248,12 @@ fn what_may_be_wrong_is_a_warning_and_no_failure() {
         1,
         &["PASS", "InterpretStatus:           ERROR: two.yaml:", "returns nothing", other],
     );
+    let fresh = "function InterpretHealth(o)\n  return o.status.ready == true\nend";
+    let folder = self::folder("fresh", &[("a.lua", fresh)]);
+    let cause = "WARNING: a.lua:2: attempt to index nil with 'ready': o.status is nil, test it first";
+    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", cause, "asked about a sample"]);
+    let folder =
+        self::folder("portable", &[("a.lua", "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend")]);
     // A bare script may be for this program only, so this is a warning.
     check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="]);
 }

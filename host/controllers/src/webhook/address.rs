@@ -50,12 +50,14 @@ impl Address {
     }
 
     /// Returns the address of a service, as Kubernetes resolves it from outside of the cluster's network. A service
-    /// that does not exist is addressed by `dns_name`. The certificate must be valid for `dns_name` in any case.
+    /// that does not exist is addressed by `dns_name`. The certificate must be valid for `dns_name` in any case, also
+    /// for an ExternalName. (Karmada: `customized/webhook/serviceresolvers.go`.)
     pub(super) fn of_service(service: Option<&Service>, port: i32, dns_name: &str, path: &str) -> Result<Self, Fault> {
         let number = u16::try_from(port).map_err(|_| unreachable(format!("its port {port} is not valid")))?;
         let host = match service.and_then(|service| service.spec.as_ref()) {
             None => dns_name.to_owned(),
-            Some(spec) => match spec.type_.as_deref().unwrap_or("ClusterIP") {
+            // API servers default the type, so a service without one is not valid.
+            Some(spec) => match spec.type_.as_deref().unwrap_or_default() {
                 "ExternalName" => spec.external_name.clone().unwrap_or_default(),
                 "ClusterIP" | "NodePort" | "LoadBalancer" => {
                     if !spec.ports.iter().flatten().any(|declared| declared.port == port) {
@@ -64,7 +66,7 @@ impl Address {
                     let address = spec.cluster_ip.clone().filter(|address| !matches!(address.as_str(), "" | "None"));
                     address.ok_or_else(|| unreachable(format!("its service {dns_name} has no address")))?
                 }
-                other => return Err(unreachable(format!("its service {dns_name} is of the type {other}"))),
+                other => return Err(unreachable(format!("its service {dns_name} is of the type {other:?}"))),
             },
         };
         Ok(Self { host, port: number, server_name: Some(dns_name.to_owned()), path: path.to_owned() })
@@ -130,15 +132,22 @@ mod tests {
         let check = |spec: Value, expected: Option<(&str, u16)>| {
             let service: Service = serde_json::from_value(json!({"spec": spec})).unwrap();
             let actual = Address::of_service(Some(&service), 8443, "s.n.svc", "/").ok();
-            let actual = actual.map(|actual| (actual.host, actual.port));
+            let actual = actual.map(|actual| {
+                // The name in the certificate is that of the service, wherever the service leads.
+                assert_eq!(actual.server_name.as_deref(), Some("s.n.svc"), "{spec}");
+                (actual.host, actual.port)
+            });
             assert_eq!(actual, expected.map(|(host, port)| (host.to_owned(), port)), "{spec}");
         };
         let ports = json!([{"port": 8443}]);
-        check(json!({"clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
-        check(json!({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
-        check(json!({"clusterIP": "10.0.0.1", "ports": [{"port": 1}]}), None);
-        check(json!({"clusterIP": "None", "ports": ports}), None);
+        for type_ in ["ClusterIP", "NodePort", "LoadBalancer"] {
+            check(json!({"type": type_, "clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
+        }
+        check(json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 1}]}), None);
+        check(json!({"type": "ClusterIP", "clusterIP": "None", "ports": ports}), None);
         check(json!({"type": "ExternalName", "externalName": "h.example.io"}), Some(("h.example.io", 8443)));
+        check(json!({"type": "Other", "clusterIP": "10.0.0.1", "ports": ports}), None);
+        check(json!({"clusterIP": "10.0.0.1", "ports": ports}), None);
         let absent = Address::of_service(None, 443, "s.n.svc", "/x").unwrap();
         assert_eq!((absent.host.as_str(), absent.port, absent.path.as_str()), ("s.n.svc", 443, "/x"));
         assert_eq!(absent.server_name.as_deref(), Some("s.n.svc"));

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_api::webhook::{ClientConfig, Hook};
+use bulkhead_api::webhook::{ClientConfig, Hook, ServiceReference};
 use bulkhead_core::policy::{Fault, FaultKind};
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
@@ -68,17 +68,18 @@ impl HttpsWebhooks {
 
     async fn address(&self, config: &ClientConfig) -> Result<Address, Fault> {
         match (&config.url, &config.service) {
-            (Some(url), None) => Address::of_url(url, self.transport),
-            (None, Some(reference)) => {
+            // The service counts if admission let both pass, as in Karmada.
+            (_, Some(reference)) => {
                 let api: Api<Service> = Api::namespaced(self.hub.clone(), &reference.namespace);
                 let reading =
                     |error| unreachable(format!("reading service {}/{}: {error}", reference.namespace, reference.name));
                 let service = api.get_opt(&reference.name).await.map_err(reading)?;
                 let dns_name = format!("{}.{}.svc", reference.name, reference.namespace);
                 let path = reference.path.as_deref().unwrap_or("/");
-                Address::of_service(service.as_ref(), reference.port.unwrap_or(443), &dns_name, path)
+                Address::of_service(service.as_ref(), port(reference), &dns_name, path)
             }
-            _ => Err(unreachable("its clientConfig must have either a service or a url")),
+            (Some(url), None) => Address::of_url(url, self.transport),
+            (None, None) => Err(unreachable("its clientConfig must have either a service or a url")),
         }
     }
 
@@ -144,13 +145,18 @@ impl Webhooks for HttpsWebhooks {
 /// Returns the address of a webhook as text.
 fn place(config: &ClientConfig) -> String {
     match (&config.url, &config.service) {
-        (Some(url), _) => url.clone(),
-        (None, Some(service)) => {
-            let (port, path) = (service.port.unwrap_or(443), service.path.as_deref().unwrap_or("/"));
+        (_, Some(service)) => {
+            let (port, path) = (port(service), service.path.as_deref().unwrap_or("/"));
             format!("{}/{}:{port}{path}", service.namespace, service.name)
         }
+        (Some(url), None) => url.clone(),
         (None, None) => String::new(),
     }
+}
+
+/// Returns the port of a service; absent and 0 stand for 443.
+fn port(service: &ServiceReference) -> i32 {
+    service.port.filter(|port| *port != 0).unwrap_or(443)
 }
 
 /// Parses the certificates of a `caBundle`.
@@ -246,7 +252,22 @@ fn accepted(answer: &Answer) -> Result<Vec<u8>, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn a_service_counts_before_a_url_and_port_0_is_the_default() {
+        let check = |config: Value, expected: &str| {
+            let config: ClientConfig = serde_json::from_value(config).unwrap();
+            assert_eq!(place(&config), expected);
+        };
+        let service = |port: Value| json!({"namespace": "ns", "name": "svc", "path": "/s", "port": port});
+        check(json!({"url": "https://h/x", "service": service(json!(8443))}), "ns/svc:8443/s");
+        check(json!({"service": service(json!(0))}), "ns/svc:443/s");
+        check(json!({"service": service(Value::Null)}), "ns/svc:443/s");
+        check(json!({"url": "https://h/x"}), "https://h/x");
+    }
 
     #[test]
     fn only_an_overloaded_hook_that_says_when_is_asked_again() {

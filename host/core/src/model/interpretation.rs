@@ -48,11 +48,13 @@ impl DependentObjectReference {
         if self.kind.is_empty() {
             return Some(".kind: missing required kind".to_owned());
         }
-        let Some(selector) = &self.label_selector else {
-            let unnamed = self.name.is_empty();
-            return unnamed.then(|| ": dependency can not leave name and labelSelector all empty".to_owned());
-        };
-        let invalid = selector.match_expressions.iter().position(|requirement| !requirement.is_valid());
-        invalid.map(|index| format!(".labelSelector.matchExpressions[{index}]: operator and values do not go together"))
+        match &self.label_selector {
+            // A selector beside a name is not used, but must be valid too.
+            Some(selector) => selector.problem().map(|problem| format!(".labelSelector{problem}")),
+            None if self.name.is_empty() => {
+                Some(": dependency can not leave name and labelSelector all empty".to_owned())
+            }
+            None => None,
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::List;
+use crate::label::{check_key, check_value};
 
 /// Operator of a selector requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,25 @@ impl SelectorRequirement {
         }
     }
 
+    /// Returns the first invalid field, as a path from the requirement with the reason.
+    fn problem(&self) -> Option<String> {
+        if !self.is_valid() {
+            let operator = &self.operator;
+            return Some(match operator {
+                SelectorOperator::Other(_) => format!(".operator: {operator} is not In, NotIn, Exists or DoesNotExist"),
+                SelectorOperator::In | SelectorOperator::NotIn => format!(".values: {operator} needs a value"),
+                SelectorOperator::Exists | SelectorOperator::DoesNotExist => {
+                    format!(".values: {operator} takes no values")
+                }
+            });
+        }
+        if let Err(reason) = check_key(&self.key) {
+            return Some(format!(".key: {:?}: {reason}", self.key));
+        }
+        let mut values = self.values.iter().enumerate();
+        values.find_map(|(index, value)| Some(format!(".values[{index}]: {value:?}: {}", check_value(value).err()?)))
+    }
+
     /// Matches an optional value with Kubernetes' semantics; an invalid requirement never matches.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let listed = || value.is_some_and(|value| self.values.iter().any(|listed| listed == value));
@@ -94,6 +114,19 @@ impl LabelSelector {
                 .iter()
                 .all(|requirement| requirement.matches(labels.get(&requirement.key).map(String::as_str)))
     }
+
+    /// Returns the first invalid field, as a path from the selector with the reason. (Kubernetes:
+    /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`, without invalid values.)
+    pub fn problem(&self) -> Option<String> {
+        for (key, value) in &self.match_labels {
+            if let Err(reason) = check_key(key).and_then(|()| check_value(value)) {
+                return Some(format!(".matchLabels: {key:?}: {value:?}: {reason}"));
+            }
+        }
+        let mut requirements = self.match_expressions.iter().enumerate();
+        requirements
+            .find_map(|(index, requirement)| Some(format!(".matchExpressions[{index}]{}", requirement.problem()?)))
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +150,27 @@ mod tests {
         check(SelectorOperator::Exists, &["a"], Some("a"), false);
         check(SelectorOperator::DoesNotExist, &[], None, true);
         check(SelectorOperator::Other("Like".into()), &["a"], Some("a"), false);
+    }
+
+    #[test]
+    fn an_invalid_selector_names_its_field() {
+        let check = |selector: &str, expected: &str| {
+            let selector: LabelSelector = serde_json::from_str(selector).unwrap();
+            let problem = selector.problem().unwrap_or_default();
+            assert!(problem.starts_with(expected) && problem.is_empty() == expected.is_empty(), "{problem}");
+        };
+        check("{}", "");
+        check(r#"{"matchLabels": {"app.kubernetes.io/name": "web", "empty": ""}}"#, "");
+        check(r#"{"matchLabels": {"a b": "c"}}"#, ".matchLabels: \"a b\": \"c\": name part must consist of");
+        check(r#"{"matchLabels": {"a": "c d"}}"#, ".matchLabels: \"a\": \"c d\": a valid label must");
+        let expression =
+            |text: &str| format!(r#"{{"matchExpressions": [{{"key": "a", "operator": "Exists"}}, {text}]}}"#);
+        let check = |text: &str, expected: &str| check(&expression(text), expected);
+        check(r#"{"key": "a", "operator": "In", "values": ["", "b"]}"#, "");
+        check(r#"{"key": "a", "operator": "Like", "values": ["b"]}"#, ".matchExpressions[1].operator: Like is not In");
+        check(r#"{"key": "a", "operator": "NotIn"}"#, ".matchExpressions[1].values: NotIn needs a value");
+        check(r#"{"key": "a", "operator": "Exists", "values": [""]}"#, ".matchExpressions[1].values: Exists takes no");
+        check(r#"{"key": "", "operator": "Exists"}"#, ".matchExpressions[1].key: \"\": name part must be non-empty");
+        check(r#"{"key": "a", "operator": "In", "values": ["b", "c d"]}"#, ".matchExpressions[1].values[1]: \"c d\"");
     }
 }

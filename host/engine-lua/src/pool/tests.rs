@@ -20,7 +20,8 @@ fn pool(scripts: &[&str]) -> Pool {
     let compiler = mlua::chunk::Compiler::new().set_optimization_level(1).set_debug_level(1);
     let script = |(index, code): (usize, &&str)| {
         let bytecode = compiler.compile(code).unwrap_or_else(|error| panic!("{error}: {code}"));
-        Script { origin: format!("{index}.lua"), bytecode, mentioned: Mentioned::read(code.as_bytes()) }
+        let mentioned = Mentioned::read(code.as_bytes());
+        Script { origin: format!("{index}.lua"), bytecode, mentioned, text: (*code).to_owned() }
     };
     Pool::new(
         Arc::new(Library::compile(&compiler, Default::default())),

@@ -14,7 +14,8 @@ fn karmadas_documented_script_works_as_a_folded_scalar() {
     assert_eq!(health_of(script, &object(2)).map(|verdict| verdict.health), Ok(Health::Unhealthy));
     let fault = health_of(script, &json!({"spec": {}})).expect_err("no status");
     assert_eq!(fault.kind, FaultKind::Trap);
-    assert_eq!(fault.message, "test.lua:1: attempt to index nil with 'readyReplicas'");
+    let cause = "observedObj.status is nil, test it first";
+    assert_eq!(fault.message, format!("test.lua:1: attempt to index nil with 'readyReplicas': {cause}"));
 }
 
 #[test]

@@ -27,6 +27,8 @@ fn a_promised_function_must_be_there() {
     let absent = "the script defines no global function InterpretHealth";
     check_error("local function InterpretHealth(obj) return true end", LoadStage::Inspected, absent);
     check_error("-- function InterpretHealth(obj) return true end", LoadStage::Inspected, absent);
+    let near = "the script defines no global function InterpretHealth; is InterpretHealt meant?";
+    check_error("function InterpretHealt(obj) return true end", LoadStage::Inspected, near);
     check_error("InterpretHealth = 1", LoadStage::Inspected, "InterpretHealth is a number, not a function");
 }
 

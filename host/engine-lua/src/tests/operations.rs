@@ -111,6 +111,9 @@ fn dependencies_are_a_list() {
     check("{{apiVersion = 'v1', name = 'x'}}", Err("a dependency.kind: missing required kind"));
     let unnamed = "a dependency: dependency can not leave name and labelSelector all empty";
     check("{{apiVersion = 'v1', kind = 'Pod'}}", Err(unnamed));
+    let beside = "{{apiVersion = 'v1', kind = 'Pod', name = 'p', labelSelector = {matchExpressions = {{key = 'a', \
+                  operator = 'In'}}}}}";
+    check(beside, Err("a dependency.labelSelector.matchExpressions[0].values: In needs a value"));
     check("{{apiVersion = 'v1', kind = 'Pod', name = 1}}", Err("a name that is a number, not a string"));
 }
 

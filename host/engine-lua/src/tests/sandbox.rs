@@ -184,7 +184,55 @@ fn numbers_print_as_in_karmada() {
     check("tostring(-0)", json!("0"));
     check("string.format('%s %s', true, nil)", json!("true nil"));
     check("tostring(0.1 + 0.2)", json!("0.30000000000000004"));
+    check("tostring(2^60)", json!("1152921504606846976"));
+    check("tostring(2^63)", json!("9.223372036854776e+18"));
+    check("tostring(-1e20)", json!("-1e+20"));
+    check("tostring(0.00001)", json!("1e-05"));
+    check("tostring(0.0001)", json!("0.0001"));
+    check("tostring(1234567.5)", json!("1.2345675e+06"));
+    check("string.format('%s %5s %d%% %s', 2^60, 0/0, 7, -0)", json!("1152921504606846976   NaN 7% 0"));
+    check("table.concat({1e20, 'a', -0, 1/0}, ' ')", json!("1e+20 a 0 +Inf"));
+    check("table.concat({1, 2, 3}, ',', 2, 3)", json!("2,3"));
+    check("table.concat({1, 2, 3}, ',', 2)", json!("2,3"));
     check("string.format('%5s|%-5s|%05d|%+d', 'a', 'b', 42, 7)", json!("    a|b    |00042|+7"));
+}
+
+#[test]
+fn texts_become_numbers_as_in_karmada() {
+    check("tonumber('-ff', 16)", json!(-255));
+    check("tonumber(' 0x1F ')", json!(31));
+    check("tonumber('101', 2)", json!(5));
+    check("tostring(tonumber('inf')) .. tostring(tonumber('nan'))", json!("nilnil"));
+    check("'10' * '2' + '0x10'", json!(36));
+    check("math.mod(-5, 3) + -5 % 3", json!(2));
+}
+
+#[test]
+fn dates_have_the_letters_of_karmada() {
+    check("os.date('%F %P %Z %z', 0)", json!("1970-01-01 am UTC +0000"));
+    check("os.date('%Q 100%', 0)", json!("%Q 100%"));
+    check("os.date('%%F', 0)", json!("%F"));
+    check("os.date('*t', 0).year", json!(1970));
+}
+
+#[test]
+fn jumps_run_as_in_karmada() {
+    let check = |body: &str, expected: i32| check(&format!("(function() local n = 0 {body} end)()"), json!(expected));
+    check("::top:: n = n + 1 if n < 3 then goto top end return n", 3);
+    check("::top:: for i = 1, 2 do n = n + 1 if n == 1 then goto top end end return n", 3);
+    check(
+        "for i = 1, 3 do for j = 1, 3 do n = n + 1 if i == 2 and j == 2 then goto out end end end ::out:: return n",
+        5,
+    );
+    check(
+        "while true do n = n + 1 if n == 2 then goto skip end if n == 4 then break end ::skip:: n = n + 0 end return n",
+        4,
+    );
+    check(
+        "for i = 1, 3 do for j = 1, 3 do if j == 2 then goto continue end n = n + 1 end ::continue:: end return n",
+        3,
+    );
+    check("::unused:: return n", 0);
 }
 
 #[test]

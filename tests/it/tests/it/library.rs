@@ -64,6 +64,71 @@ fn a_customization_comes_before_the_library_and_the_library_before_the_native_ru
     assert!(status().is_some());
 }
 
+/// Returns the interpretation of an operation by all levels.
+fn interpretation(registry: &Registry, operation: Operation<'_>) -> Option<Interpretation> {
+    let call = InterpretCall { operation, now: now() };
+    combine::interpret(&registry.policies(), call).unwrap().interpretation
+}
+
+/// Replaces the customizations with one of a single rule; none without a script.
+fn customize(registry: &Registry, (api_version, kind): (&str, &str), rule: &str, script: Option<&str>) {
+    let policy = |script: &str| {
+        let text = format!(
+            "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: mine}}\n\
+             spec:\n  target: {{apiVersion: {api_version}, kind: {kind}}}\n  customizations:\n    {rule}:\n      \
+             luaScript: {script:?}\n"
+        );
+        let source = customization::source(&customization::parse("mine.yaml", &text).unwrap(), "mine.yaml");
+        registry.load(&source).unwrap().policy
+    };
+    registry.replace(Layer::Customizations, script.map(policy).into_iter().collect());
+}
+
+#[test]
+fn replaced_customizations_answer_the_next_call() {
+    let registry = registry();
+    let deployment = Arc::new(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "c"}]}}},
+    }));
+    let check = |script: Option<&str>, expected: i32| {
+        customize(&registry, ("apps/v1", "Deployment"), "replicaResource", script);
+        match interpretation(&registry, Operation::Replicas { object: &deployment }) {
+            Some(Interpretation::Replicas { replicas, .. }) => assert_eq!(replicas, expected, "{script:?}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    check(None, 2);
+    check(Some("function GetReplicas(o) return 40 end"), 40);
+    check(Some("function GetReplicas(o) return o.spec.replicas + 39 end"), 41);
+    check(None, 2);
+}
+
+#[test]
+fn the_first_level_with_a_rule_gives_the_components() {
+    let registry = registry();
+    let cluster = Arc::new(json!({
+        "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "x"},
+        "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h"}]}}}},
+    }));
+    let names = || match interpretation(&registry, Operation::Components { object: &cluster }) {
+        Some(Interpretation::Components(components)) => {
+            components.into_iter().map(|component| component.name).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(names(), ["ray-head"]);
+    let kind = ("ray.io/v1", "RayCluster");
+    customize(&registry, kind, "componentResource", Some("function GetComponents(o) return {{name = 'mine'}} end"));
+    assert_eq!(names(), ["mine"]);
+    // Nil is an answer as well, so that the library is not called.
+    customize(&registry, kind, "componentResource", Some("function GetComponents(o) return nil end"));
+    assert_eq!(names(), Vec::<String>::new());
+    // No native rule gives components.
+    let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}));
+    assert_eq!(interpretation(&registry, Operation::Components { object: &deployment }), None);
+}
+
 #[test]
 fn kinds_of_kubernetes_are_left_to_the_native_rules() {
     let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}));

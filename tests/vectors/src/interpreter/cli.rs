@@ -111,6 +111,10 @@ fn results(stdout: &str) -> Option<Vec<(String, Value)>> {
 type Checked = (String, Vec<(String, String)>);
 
 fn same_check(theirs: &Ended, ours: &Ended) -> bool {
+    // Without an output the arguments were at fault, such as a missing file.
+    if theirs.failed && theirs.stdout.is_empty() {
+        return ours.failed && ours.stdout.is_empty() && !ours.blames_script;
+    }
     let (expected, got) = (checked(&theirs.stdout), checked(&ours.stdout));
     let has_more = blocks(&ours.stdout).any(|block| !block.starts_with("SOURCE: "));
     !expected.is_empty() && expected == got && (ours.failed == theirs.failed || has_more)
@@ -144,6 +148,16 @@ mod tests {
         let request = json!({"resourceRequest": {"cpu": "100m"}});
         assert_eq!(actual, [("replica".to_owned(), json!(2)), ("requires".to_owned(), request)]);
         assert_eq!(results("replica: 2\n"), None);
+    }
+
+    #[test]
+    fn a_check_that_does_not_start_is_compared_by_its_failure() {
+        let ended = |failed: bool, stdout: &str| Ended { failed, stdout: stdout.to_owned(), blames_script: false };
+        assert!(same_check(&ended(true, ""), &ended(true, "")));
+        assert!(!same_check(&ended(true, ""), &ended(false, "")));
+        assert!(!same_check(&ended(true, ""), &ended(true, "SOURCE: a")));
+        assert!(!same_check(&ended(true, ""), &Ended { blames_script: true, ..ended(true, "") }));
+        assert!(!same_check(&ended(false, ""), &ended(false, "")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::advance;
 use tokio_rustls::TlsAcceptor;
 
-/// Names in the certificate.
+/// Names in the certificate; the last one is that of the service.
 const NAMES: [&str; 3] = ["127.0.0.1", "localhost", "svc.ns.svc"];
 /// Path that redirects lead to.
 pub(super) const REDIRECTED: &str = "/p";
@@ -34,6 +34,8 @@ pub(super) struct Behaviour {
     pub(super) redirects: bool,
     /// True if the server speaks plain HTTP instead of TLS.
     pub(super) plain: bool,
+    /// True if the certificate is not valid for the name of the service.
+    pub(super) lacks_service_name: bool,
 }
 
 /// Requests that a server received.
@@ -56,7 +58,8 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server.
     pub(super) async fn start(behaviour: Behaviour) -> Result<Self, String> {
-        let (certificate, acceptor) = certificate()?;
+        let names = if behaviour.lacks_service_name { &NAMES[..2] } else { &NAMES[..] };
+        let (certificate, acceptor) = certificate(names)?;
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| format!("no port: {error}"))?;
         let port = listener.local_addr().map_err(|error| format!("no port: {error}"))?.port();
         let seen = Arc::new(Mutex::new(Seen::default()));
@@ -72,8 +75,9 @@ impl Server {
 }
 
 /// Generates a new certificate and a TLS acceptor for it.
-fn certificate() -> Result<(String, TlsAcceptor), String> {
-    let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(|error| error.to_string())?;
+fn certificate(names: &[&str]) -> Result<(String, TlsAcceptor), String> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -85,7 +89,7 @@ fn certificate() -> Result<(String, TlsAcceptor), String> {
 
 /// Returns a certificate that no server uses.
 pub(super) fn other_certificate() -> Result<String, String> {
-    certificate().map(|(pem, _)| pem)
+    certificate(&NAMES).map(|(pem, _)| pem)
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, behaviour: Behaviour, seen: Arc<Mutex<Seen>>) {

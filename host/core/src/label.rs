@@ -16,12 +16,12 @@ const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case a
                          used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 /// Checks a label key: a name with an optional DNS prefix.
-pub(super) fn check_key(text: &str) -> Result<(), String> {
+pub fn check_key(text: &str) -> Result<(), String> {
     key_problems(text).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Returns all problems of a label key, in Kubernetes' order and with its messages.
-pub(super) fn key_problems(text: &str) -> Vec<String> {
+pub fn key_problems(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
@@ -56,7 +56,7 @@ pub(super) fn key_problems(text: &str) -> Vec<String> {
 }
 
 /// Checks a label value.
-pub(super) fn check_value(text: &str) -> Result<(), String> {
+pub fn check_value(text: &str) -> Result<(), String> {
     match text {
         "" => Ok(()),
         text if text.len() > 63 => Err("must be no more than 63 characters".to_owned()),
@@ -66,7 +66,7 @@ pub(super) fn check_value(text: &str) -> Result<(), String> {
 }
 
 /// Checks a DNS label of at most `bytes_max` characters.
-pub(super) fn check_dns_label(text: &str, bytes_max: usize) -> Result<(), String> {
+pub fn check_dns_label(text: &str, bytes_max: usize) -> Result<(), String> {
     match text {
         "" => Err("must be not empty".to_owned()),
         text if text.len() > bytes_max => Err(format!("must be no more than {bytes_max} characters")),
