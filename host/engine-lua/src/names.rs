@@ -7,6 +7,9 @@ use crate::tokens::{Token, tokens};
 
 /// Maximum number of findings in a script.
 const FOUND_MAX: usize = 20;
+/// Maximum length of a name that is compared with others, in bytes. The time of a comparison grows with the product of
+/// both lengths, and is not part of the budget of a call.
+const COMPARED_BYTES_MAX: usize = 40;
 /// Words that are no names.
 const KEYWORDS: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil",
@@ -103,10 +106,15 @@ impl<'a> Defined<'a> {
     }
 }
 
-/// Returns the nearest name, if it is near enough to be meant. Nothing is near to a name of one or two letters.
+/// Returns the nearest name, if it is near enough to be meant. Nothing is near to a name of one or two letters, or to
+/// one longer than [`COMPARED_BYTES_MAX`].
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > COMPARED_BYTES_MAX {
+        return None;
+    }
     let distance = |other: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
-    let found = names.into_iter().filter(|other| *other != name).min_by_key(distance)?;
+    let is_compared = |other: &&str| *other != name && other.len() <= COMPARED_BYTES_MAX;
+    let found = names.into_iter().filter(is_compared).min_by_key(distance)?;
     (name.len() > 2 && distance(&found) <= (name.len() / 4).max(1)).then_some(found)
 }
 
@@ -196,5 +204,15 @@ mod tests {
         assert_eq!(nearest("interprethealth", names), Some("InterpretHealth"));
         assert_eq!(nearest("Replicas", names), None);
         assert_eq!(nearest("x", names), None);
+    }
+
+    #[test]
+    fn long_names_are_not_compared() {
+        let of_length = |length: usize| "a".repeat(length);
+        let (shorter, longest) = (of_length(COMPARED_BYTES_MAX - 1), of_length(COMPARED_BYTES_MAX));
+        let too_long = of_length(COMPARED_BYTES_MAX + 1);
+        assert_eq!(nearest(&shorter, [longest.as_str()]), Some(longest.as_str()));
+        assert_eq!(nearest(&longest, [too_long.as_str()]), None);
+        assert_eq!(nearest(&too_long, [longest.as_str()]), None);
     }
 }
