@@ -1,5 +1,7 @@
 //! Causes of Luau's runtime errors: the variable or field that was nil, found in the text of the line.
 
+use std::collections::BTreeSet;
+
 use bulkhead_plugin::one_line;
 
 use crate::names::{Defined, is_name, undefined};
@@ -132,15 +134,20 @@ impl Line<'_, '_> {
 
     /// Formats the cause for the values that may be nil.
     fn nil(&self, values: impl Iterator<Item = String>) -> Option<String> {
-        let mut found: Vec<String> = values.collect();
-        found.sort();
-        found.dedup();
+        let mut distinct = BTreeSet::new();
+        for value in values {
+            distinct.insert(value);
+            // A line can have thousands of long values, and they are not part of the memory of the call.
+            if distinct.len() > CAUSES_MAX {
+                return None;
+            }
+        }
+        let found: Vec<String> = distinct.into_iter().collect();
         match found.as_slice() {
             [] => None,
             [one] if !one.contains(['.', '[']) && !self.defined.contains(one) => Some(undefined(&self.defined, one)),
             [one] => Some(format!("{one} is nil, test it first")),
-            many if many.len() <= CAUSES_MAX => Some(format!("{} is nil, test them first", many.join(" or "))),
-            _ => None,
+            many => Some(format!("{} is nil, test them first", many.join(" or "))),
         }
     }
 
@@ -181,6 +188,7 @@ mod tests {
         check("function F(o) return o.list[1].ready end", index, Some("o.list[1] is nil, test it first"));
         check("function F(o) return o.a.ready == o.b.ready end", index, Some("o.a or o.b is nil, test them first"));
         check("function F(o) return f(o).ready end", index, None);
+        check("return {o.a.ready, o.b.ready, o.c.ready, o.d.ready}", index, None);
         check(
             "function F(o) return o.list[1] end",
             "attempt to index nil with number",
