@@ -16,12 +16,12 @@ use crate::journal::{DecisionInput, DecisionRecord, canonical};
 /// Minimum length of a value, in characters; shorter ones occur in messages by chance.
 const VALUE_CHARS_MIN: usize = 6;
 
-/// Messages of guests that repeat secrets, each with its cleaned form.
+/// Messages of guests that repeat secrets, each with its cleaned form. A longer message comes before a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct Echoes(Vec<(String, String)>);
 
 impl Echoes {
-    /// Finds the messages in a case that is not redacted yet.
+    /// Finds the messages in a decision record that is not redacted yet.
     pub fn of(decision_record: &DecisionRecord) -> Self {
         let secrets = secrets(&decision_record.input);
         let mut found = Vec::new();
@@ -34,10 +34,15 @@ impl Echoes {
                 }
             });
         }
+        Self::new(found)
+    }
+
+    fn new(mut found: Vec<(String, String)>) -> Self {
+        found.sort_by_key(|(echo, _)| Reverse(echo.len()));
         Self(found)
     }
 
-    /// Cleans the messages in a case or a record and returns the number of those that changed.
+    /// Cleans the messages in a record or a decision record and returns the number of those that changed.
     pub fn remove(&self, value: &mut Value) -> usize {
         let mut count = 0;
         if !self.0.is_empty() {
@@ -144,6 +149,19 @@ mod tests {
         let object = json!({"password": "hunter01", "tokens": ["hunter01-and-more"]});
         let message = without_echoes("hunter01-and-more, hunter01 and hunter", &object);
         assert_eq!(message, "(redacted), (redacted) and hunter");
+    }
+
+    #[test]
+    fn a_longer_message_is_cleaned_before_a_part_of_it() {
+        let echo = |message: &str, clean: &str| (message.to_owned(), clean.to_owned());
+        let echoes = Echoes::new(vec![
+            echo("saw hunter01", "saw (redacted)"),
+            echo("saw hunter01 and hunter02", "saw (redacted) and (redacted)"),
+        ]);
+        let mut record = json!({"message": "p: saw hunter01 and hunter02", "other": [{"message": "saw hunter01"}]});
+        assert_eq!(echoes.remove(&mut record), 2);
+        let other = json!([{"message": "saw (redacted)"}]);
+        assert_eq!(record, json!({"message": "p: saw (redacted) and (redacted)", "other": other}));
     }
 
     #[test]
