@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_priority_class_is_told_where_it_is_asked_for() {
+    fn the_priority_class_is_returned_if_requested() {
         let check = |spec: Value, expected: Option<&str>| {
             let needed = requirements(&json!({"spec": spec}), Detail::PriorityClass).unwrap().unwrap_or_default();
             let actual = needed.rest.get("priorityClassName").and_then(Value::as_str);

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_comments_and_numbers_are_told_apart() {
+    fn texts_comments_and_numbers_are_distinguished() {
         let check = |text: &str, expected: &[&str]| {
             let found: Vec<_> = tokens(text).iter().map(|token| token.text).collect();
             assert_eq!(found, expected, "{text}");

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_job_is_frozen_and_no_news_change_nothing() {
+    fn a_finished_job_is_frozen_and_without_reports_nothing_changes() {
         let finished = json!({"status": {"conditions": conditions(&["Complete"]), "succeeded": 1}});
         check(("batch/v1", "Job"), finished, &[("m1", json!({"failed": 5}))], Ok(json!("unchanged")));
         check(("batch/v1", "Job"), json!({"spec": {}}), &[], Ok(json!("unchanged")));

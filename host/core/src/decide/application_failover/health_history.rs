@@ -100,7 +100,7 @@ mod tests {
         let seen = HealthHistory::first(at(0)).unhealthy(at(10));
         assert_eq!(seen.unhealthy_ms(at(40)), 30_000);
         let paused = seen.paused(at(40));
-        assert_eq!(paused.unhealthy_ms(at(900)), 30_000, "time that nobody can tell about does not count");
+        assert_eq!(paused.unhealthy_ms(at(900)), 30_000, "time of unknown health does not count");
         let again = paused.unhealthy(at(100));
         assert_eq!(again.unhealthy_ms(at(130)), 60_000);
         assert_eq!(again.healthy().unhealthy_ms(at(130)), 0);

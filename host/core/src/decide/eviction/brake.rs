@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_told_apart_within_a_region() {
+    fn zones_are_distinguished_within_a_region() {
         let mut clusters: Vec<_> = (0..4).map(|index| cluster(index, "east", index > 1)).collect();
         for (index, cluster) in clusters.iter_mut().enumerate() {
             cluster.spec.zones = vec![format!("z{}", index / 2)];

@@ -36,7 +36,7 @@ mod tests {
     use crate::time::Time;
 
     #[test]
-    fn an_empty_result_is_told_from_one_that_is_not_there_yet() {
+    fn an_empty_result_differs_from_a_missing_one() {
         let check = |observed, targets: usize, scheduled: Option<ConditionStatus>, expected| {
             let mut binding = Binding { generation: 3, ..Binding::default() };
             binding.status.scheduler_observed_generation = observed;
