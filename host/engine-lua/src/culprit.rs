@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use bulkhead_plugin::one_line;
 
-use crate::names::{Defined, is_name, undefined};
+use crate::names::{Defined, EXPLAINED_BYTES_MAX, is_name, undefined};
 use crate::tokens::{Token, tokens};
 
-/// Maximum length of a script in bytes whose faults are explained; the text is read anew for each fault.
-const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of causes in a message.
 const CAUSES_MAX: usize = 3;
 /// Maximum length of a message in characters.
@@ -17,7 +15,7 @@ const MESSAGE_CHARS_MAX: usize = 1_024;
 /// Returns an error message of Luau with its cause, if the text of the script shows it. The message begins with
 /// `origin:line: `.
 pub(crate) fn explained(message: &str, origin: &str, text: &str) -> Option<String> {
-    if text.len() > TEXT_BYTES_MAX {
+    if text.len() > EXPLAINED_BYTES_MAX {
         return None;
     }
     let (line, words) = message.strip_prefix(origin)?.strip_prefix(':')?.split_once(": ")?;

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use crate::dialect::Difference;
 use crate::tokens::{Token, tokens};
 
+/// Maximum length of a script in bytes whose faults are explained; the text is read anew for each fault.
+pub(crate) const EXPLAINED_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of findings in a script.
 const FOUND_MAX: usize = 20;
 /// Maximum length of a name that is compared with others, in bytes. The time of a comparison grows with the product of
@@ -149,8 +151,11 @@ pub fn always_nil(text: &str) -> Vec<Difference> {
 
 /// Formats the message about a missing function, with a misspelt one that is there.
 pub(crate) fn no_function(name: &str, text: &str) -> String {
-    let found = tokens(text);
     let message = format!("the script defines no global function {name}");
+    if text.len() > EXPLAINED_BYTES_MAX {
+        return message;
+    }
+    let found = tokens(text);
     match Defined::read(&found).nearest(name) {
         Some(near) => format!("{message}; is {near} meant?"),
         None => message,
@@ -204,6 +209,15 @@ mod tests {
         assert_eq!(nearest("interprethealth", names), Some("InterpretHealth"));
         assert_eq!(nearest("Replicas", names), None);
         assert_eq!(nearest("x", names), None);
+    }
+
+    #[test]
+    fn a_missing_function_has_a_suggestion_unless_the_script_is_long() {
+        let message = "the script defines no global function GetReplicas";
+        let script = "function GetReplica(obj) end";
+        assert_eq!(no_function("GetReplicas", script), format!("{message}; is GetReplica meant?"));
+        let long = format!("{script} --{}", " ".repeat(EXPLAINED_BYTES_MAX));
+        assert_eq!(no_function("GetReplicas", &long), message);
     }
 
     #[test]
