@@ -31,6 +31,9 @@ use crate::store::{Change, Key};
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
+/// Delay of the next decision about a binding whose unhealthy reports its Works contradict. If the application fails
+/// again before the status of the binding is written, that status does not change.
+const CONTRADICTED_RECHECK: Duration = Duration::from_secs(10);
 
 struct ApplicationFailover {
     context: Context,
@@ -103,7 +106,7 @@ impl Reconcile for ApplicationFailover {
                 item.health = Some(Health::Unhealthy);
             }
         }
-        context.refresh_unhealthy(&mut model);
+        let contradicted = context.refresh_unhealthy(&mut model);
         let recorder = context.without_policies();
         let decide = |clusters: &[Arc<Cluster>], options| {
             application_failover::decide(FailoverSnapshot {
@@ -172,8 +175,9 @@ impl Reconcile for ApplicationFailover {
         if let Some(blocked) = plan.blocked {
             return Err(Error::Undecided(format!("cannot evict {} {key}: {blocked}", B::kind(&()))));
         }
-        let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
-        Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))
+        let again = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        let after = again.into_iter().chain(contradicted.then_some(CONTRADICTED_RECHECK)).min();
+        Ok(after.map_or(Action::Wait, Action::After))
     }
 }
 
@@ -261,5 +265,62 @@ impl ApplicationFailover {
                 events.emit(NAME, about, EventType::Warning, reason, message.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_api::Work;
+    use kube::Api;
+    use kube::api::{Patch, PatchParams, PostParams};
+    use kube::runtime::watcher;
+
+    use super::*;
+    use crate::testing::{context, hub_of_works, member};
+
+    /// The status of the binding is not written, so that it stays unhealthy throughout.
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_follows_a_recovery_counts_while_the_binding_keeps_its_old_status() {
+        let hub = hub_of_works(1);
+        let (context, _events) = context(hub.client(), member().client());
+        let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
+        let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
+        let (all_bindings, all_works) = (Arc::clone(&context.stores.bindings), Arc::clone(&context.stores.works));
+        tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
+        tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
+        let failover = json!({"application": {"decisionConditions": {"tolerationSeconds": 60}}});
+        let binding = json!({
+            "metadata": {"name": "web-deployment", "namespace": "default"},
+            "spec": {
+                "resource": resource, "replicas": 1, "clusters": [{"name": "m1", "replicas": 1}],
+                "propagateDeps": true, "failover": failover,
+            },
+        });
+        bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+        let item = json!({"clusterName": "m1", "applied": true, "health": "Unhealthy"});
+        let status = Patch::Merge(json!({"status": {"aggregatedStatus": [item]}}));
+        bindings.patch_status("web-deployment", &PatchParams::default(), &status).await.unwrap();
+        let name = bulkhead_core::names::work_name("Deployment", "web", "default");
+        let work = json!({
+            "metadata": {"name": name, "namespace": "karmada-es-m1"}, "spec": {"workload": {"manifests": []}},
+        });
+        works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+        let identifier = json!({
+            "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "",
+            "namespace": "default", "name": "web",
+        });
+        let controller = ApplicationFailover { context, waits: Mutex::default() };
+        let decided = async |health: &str| {
+            let reported = json!([{"identifier": identifier, "health": health}]);
+            let status = Patch::Merge(json!({"status": {"manifestStatuses": reported}}));
+            works.patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+            // The informers deliver the changes.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap()
+        };
+        assert_eq!(decided("Healthy").await, Action::After(CONTRADICTED_RECHECK), "no event follows a new failure");
+        let Action::After(counting) = decided("Unhealthy").await else { panic!("the toleration must run") };
+        assert!(counting > CONTRADICTED_RECHECK, "{counting:?}");
     }
 }

@@ -161,18 +161,22 @@ impl Context {
     }
 
     /// Replaces unhealthy reports in a binding that its Works contradict by now. The status of a binding stays as it is
-    /// while its writes fail, and an application that recovered meanwhile must not be evicted for it.
-    pub(crate) fn refresh_unhealthy(&self, binding: &mut Binding) {
+    /// while its writes fail, and an application that recovered meanwhile must not be evicted for it. Returns true if it
+    /// replaced a report.
+    pub(crate) fn refresh_unhealthy(&self, binding: &mut Binding) -> bool {
         if mutation::on(Mutation::StaleReportCounts) {
-            return;
+            return false;
         }
         let is_unhealthy = |item: &AggregatedStatusItem| item.health == Some(Health::Unhealthy);
         let unhealthy = binding.status.aggregated_status.iter().filter(|item| is_unhealthy(item));
         let current: Vec<_> = unhealthy.map(|item| self.health_in_work(binding, &item.cluster_name)).collect();
         let items = binding.status.aggregated_status.iter_mut().filter(|item| is_unhealthy(item));
+        let mut replaced = false;
         for (item, current) in items.zip(current) {
             item.health = current.or(item.health);
+            replaced |= !is_unhealthy(item);
         }
+        replaced
     }
 
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A
