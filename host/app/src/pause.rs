@@ -300,9 +300,14 @@ impl Pauses {
             lines.push(format!("{done} EvictionPause {name}, which held {}", scope_of(&pause.spec)));
         }
         let covered: Vec<_> = ended.iter().map(|pause| &pause.spec).collect();
-        lines.extend(self.causes(&covered, "can evict now").await);
-        let in_force = left.iter().filter(|pause| pause.spec.is_in_force(now));
-        lines.extend(in_force.map(|pause| format!("  still in force: {}", describe(pause))));
+        let in_force: Vec<_> = left.iter().filter(|pause| pause.spec.is_in_force(now)).collect();
+        let title = match (in_force.is_empty(), self.dry_run) {
+            (true, false) => "can evict now",
+            (true, true) => "could evict then",
+            (false, _) => "can evict unless another pause holds it",
+        };
+        lines.extend(self.causes(&covered, title).await);
+        lines.extend(in_force.into_iter().map(|pause| format!("  still in force: {}", describe(pause))));
         Ok(lines.join("\n"))
     }
 

@@ -176,6 +176,7 @@ async fn a_resume_names_the_pauses_that_are_left_in_force() {
     let left = "still in force: EvictionPause namespace-shop holds evictions of namespace shop until it is deleted \
                 (reason: quarter-end)";
     assert!(summary.ends_with(left) && !summary.contains("EvictionPause over"), "{summary}");
+    assert!(!summary.contains("can evict now"), "{summary}");
     let missing = error(pauses.end(Some(&scope(&[], &[], None)), at(2_000)).await);
     assert_eq!(missing, "there is no EvictionPause all-evictions; there are: namespace-shop, over");
     let summary = pauses.end(None, at(2_000)).await.unwrap();
