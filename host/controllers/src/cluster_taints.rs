@@ -36,10 +36,10 @@ const WORKERS: usize = 5;
 /// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
-    let (clusters, telling) = (Arc::clone(&queue), context.clone());
+    let (clusters, warning) = (Arc::clone(&queue), context.clone());
     let _clusters = context.stores.clusters.subscribe(move |change| {
-        tell_foreign_effects(&telling, change);
-        tell_malformed_owners(&telling, change);
+        warn_of_foreign_effects(&warning, change);
+        warn_of_malformed_owners(&warning, change);
         if !matches!(change, Change::Deleted(_)) {
             clusters.add(Key::of(change.object()));
         }
@@ -79,7 +79,7 @@ pub(crate) async fn run(context: Context) {
 }
 
 /// Emits an event when a cluster gets a taint with a foreign effect. The taint is left alone and has no effect.
-fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
+fn warn_of_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
     let (before, cluster) = match change {
         Change::Added(cluster) => (&[][..], cluster),
         Change::Updated { old, new } => (&*old.spec.taints, new),
@@ -93,8 +93,9 @@ fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
     }
 }
 
-/// Emits an event when the owners of a cluster's taints become unreadable. Until then, no taint is adopted.
-fn tell_malformed_owners(context: &Context, change: &Change<'_, Cluster>) {
+/// Emits an event when the owners of a cluster's taints become unreadable. As long as they are, no taint is
+/// adopted.
+fn warn_of_malformed_owners(context: &Context, change: &Change<'_, Cluster>) {
     let (before, cluster) = match change {
         Change::Added(cluster) => (None, cluster),
         Change::Updated { old, new } => (Some(old), new),

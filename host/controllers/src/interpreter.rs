@@ -179,7 +179,7 @@ impl Context {
 }
 
 /// Removes the secrets of an object from the faults of the interpreters that were called about it. Their records have
-/// no case in which the journal could look for them.
+/// no decision record that the journal could search for them.
 pub(crate) fn recordable(mut diagnostics: Diagnostics, object: &Value) -> Diagnostics {
     for fault in &mut diagnostics.faults {
         fault.fault.message = without_echoes(&fault.fault.message, object);

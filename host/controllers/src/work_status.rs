@@ -48,7 +48,7 @@ struct Memory {
 
 impl Memory {
     /// Removes the faults that the last call about a Work had too.
-    fn health_change(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
+    fn without_recorded(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let found = std::mem::take(&mut diagnostics.faults);
         let known = if found.is_empty() { faults.remove(work) } else { faults.insert(work.clone(), found.clone()) };
@@ -136,8 +136,8 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     let Some(known) = context.stores.cluster(&cluster).filter(|known| context.serves(known)) else {
         return Ok(Action::Wait);
     };
-    let looked_at = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
-    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
+    let is_observed = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
+    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_observed) else { return Ok(Action::Wait) };
     let manifest = manifest.value();
     let (kind, object) = identify(&manifest);
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
@@ -149,7 +149,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
             Ownership::Ours | Ownership::Unmanaged => reflect_status(&context, &work, &kind, &object, &observed).await,
         };
     let failed = !diagnostics.faults.is_empty();
-    let diagnostics = memory.health_change(&key, recordable(diagnostics, &observed));
+    let diagnostics = memory.without_recorded(&key, recordable(diagnostics, &observed));
     context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
@@ -282,9 +282,9 @@ mod tests {
                 PolicyFault { policy: PolicyId::builtin("script"), fault }
             };
             let diagnostics = Diagnostics { faults: messages.iter().map(fault).collect(), ..Diagnostics::default() };
-            let health_change = memory.health_change(&Key::new("karmada-es-m1", work), diagnostics).faults;
-            let health_change: Vec<_> = health_change.iter().map(|fault| fault.fault.message.as_str()).collect();
-            assert_eq!(health_change, expected, "{work} {messages:?}");
+            let new = memory.without_recorded(&Key::new("karmada-es-m1", work), diagnostics).faults;
+            let new: Vec<_> = new.iter().map(|fault| fault.fault.message.as_str()).collect();
+            assert_eq!(new, expected, "{work} {messages:?}");
         };
         check("web", &["no status"], &["no status"]);
         check("web", &["no status"], &[]);
