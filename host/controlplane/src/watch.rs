@@ -83,7 +83,8 @@ impl Watch {
         if let Some(name) = name {
             selector = selector.and_name(name);
         }
-        let timeout = query.number("timeoutSeconds")?.map(Duration::from_secs);
+        // As in Kubernetes, 0 stands for no timeout.
+        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let initial_events = query.is_true("sendInitialEvents");
         let start = match query.number("resourceVersion")? {
             _ if initial_events => Start::Present,

@@ -70,6 +70,16 @@ async fn a_watch_ends_in_time_while_it_is_paused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_timeout_of_zero_is_no_timeout() {
+    let server = server();
+    let api = configmaps(&server);
+    let mut stream = pin!(api.watch(&WatchParams::default().timeout(0), "0").await.unwrap());
+    create_configmap(&server, "c", "1").await;
+    let event = stream.try_next().await.unwrap().unwrap();
+    assert_eq!(shown(&event), "added c");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_timeout_beyond_the_clock_is_no_timeout() {
     let server = server();
     let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", u64::MAX);

@@ -70,7 +70,7 @@ impl Application for Api {
     /// Returns the timeout of a watch.
     fn lifetime(&self, head: &Parts) -> Option<Duration> {
         let seconds = head.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds="))?;
-        seconds.parse().ok().map(Duration::from_secs)
+        seconds.parse().ok().filter(|seconds: &u64| *seconds > 0).map(Duration::from_secs)
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<ApiBody>, ConnectionError> {
