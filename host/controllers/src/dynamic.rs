@@ -44,7 +44,7 @@ impl Tasks {
 pub(crate) struct KeptObject {
     /// Metadata without labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] return.
     pub(crate) metadata: ObjectMeta,
-    /// [`OwnershipMetadata`], in canonical form; empty if there are none.
+    /// [`LabelsAndAnnotations`], in canonical form; empty if there are none.
     marks: Box<str>,
     /// Everything but metadata and status, in canonical form.
     content: Box<str>,
@@ -54,7 +54,7 @@ pub(crate) struct KeptObject {
 
 /// Labels and annotations of an object.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct OwnershipMetadata {
+struct LabelsAndAnnotations {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<BTreeMap<String, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,14 +71,14 @@ impl KeptObject {
     fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
         let status = data.as_object_mut().and_then(|data| data.remove("status"));
         let status = status.map(|status| status.to_string()).unwrap_or_default();
-        let marks = OwnershipMetadata { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
+        let marks = LabelsAndAnnotations { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
         // Maps of strings can always be serialized.
-        let marks = if marks == OwnershipMetadata::default() { None } else { serde_json::to_string(&marks).ok() };
+        let marks = if marks == LabelsAndAnnotations::default() { None } else { serde_json::to_string(&marks).ok() };
         let (marks, content) = (marks.unwrap_or_default(), data.to_string());
         Self { metadata, marks: marks.into(), content: content.into(), status: status.into() }
     }
 
-    fn marks(&self) -> OwnershipMetadata {
+    fn marks(&self) -> LabelsAndAnnotations {
         serde_json::from_str(&self.marks).unwrap_or_default()
     }
 
@@ -99,7 +99,7 @@ impl KeptObject {
 
     /// Returns the labels and the annotations.
     pub(crate) fn labels_and_annotations(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
-        let OwnershipMetadata { labels, annotations } = self.marks();
+        let LabelsAndAnnotations { labels, annotations } = self.marks();
         (labels.unwrap_or_default(), annotations.unwrap_or_default())
     }
 }
@@ -342,7 +342,7 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     if let Some(status) = parsed(&object.status) {
         value["status"] = status;
     }
-    let OwnershipMetadata { labels, annotations } = object.marks();
+    let LabelsAndAnnotations { labels, annotations } = object.marks();
     identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 
