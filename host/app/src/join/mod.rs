@@ -158,10 +158,12 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         if arguments.dry_run {
             return Ok(format!("{name} can join, with the id {id} (dry run)"));
         }
+        // Opened first: with an unwritable path, the agent of a replaced cluster keeps its token.
+        let destination = arguments.pull.as_deref().map(Destination::open).transpose()?;
         if replaces {
             agent::revoke(&hub.unguarded, name).await?;
         }
-        let Some(file) = &arguments.pull else {
+        let (Some(file), Some(destination)) = (&arguments.pull, destination) else {
             let registered = async {
                 let about = || format!("creating an account in {}", member.cluster_url);
                 let control_plane = control_plane_id(&hub.unguarded).await?;
@@ -176,7 +178,6 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
             })?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
-        let destination = Destination::open(file)?;
         let registered = async {
             agent::allow(&hub, name, destination).await?;
             apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await?;
