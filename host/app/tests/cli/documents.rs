@@ -87,7 +87,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/src/how-to/pause-evictions.md", "$ bulkhead resume", CONTROL_PLANE),
     ("docs/src/how-to/roll-back.md", "$ bulkhead pause --kubeconfig KARMADA --reason \"roll back\"", CONTROL_PLANE),
     ("docs/src/how-to/roll-back.md", "$ helm rollback bulkhead --namespace karmada-system", RELEASE),
-    ("docs/src/how-to/roll-back.md", "$ kubectl --kubeconfig KARMADA delete evictionpause roll-back", CONTROL_PLANE),
+    ("docs/src/how-to/roll-back.md", "$ bulkhead resume --kubeconfig KARMADA", CONTROL_PLANE),
     (
         "docs/src/how-to/simulate-and-trials.md",
         "$ bulkhead simulate target/random/random-seed-17.yaml",
