@@ -1,4 +1,4 @@
--- Tells how a Deployment is.
+-- Reports the health of a Deployment.
 
 -- The member of a table; nil if it is no table. Objects come as member clusters report them, in any shape.
 local function member(value, name)
@@ -11,7 +11,7 @@ end
 function InterpretHealth(observedObj)
   local desired = member(observedObj.spec, "replicas")
   if type(desired) ~= "number" then
-    return { health = "Unknown", reason = "NoReplicas", message = "the object does not say how many it wants" }
+    return { health = "Unknown", reason = "NoReplicas", message = "spec.replicas is missing or not a number" }
   end
   local ready = member(observedObj.status, "readyReplicas")
   if type(ready) ~= "number" then

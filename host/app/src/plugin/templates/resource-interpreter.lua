@@ -1,4 +1,4 @@
--- Tells the replicas of a custom resource, here a Game of example.io/v1, and how it is.
+-- Interprets replicas and health of a custom resource, here a Game of example.io/v1.
 
 -- The member of a table; nil if it is no table. Objects come as member clusters report them, in any shape.
 local function member(value, name)
