@@ -32,7 +32,10 @@ pub enum JournalError {
     #[error("{}: another process writes this journal; give each process its own directory", .0.display())]
     InUse(PathBuf),
     /// The directory has no segments.
-    #[error("{}: there is no journal in this directory; --journal writes one", .0.display())]
+    #[error(
+        "{}: there is no journal in this directory; `bulkhead run` and `bulkhead simulate` write one with --journal",
+        .0.display()
+    )]
     Empty(PathBuf),
     /// The journal is damaged in a place where nothing may be cut, so nothing is appended to it.
     #[error(

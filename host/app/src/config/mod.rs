@@ -333,7 +333,7 @@ mod tests {
             "4: resource-evicton-rate: there is no such field; did you mean resource-eviction-rate?",
         );
         check("colour: red\n", "3: colour: there is no such field; the fields are the flags");
-        check("mode: everything\n", "3: mode: there are all, evict");
+        check("mode: everything\n", "3: mode: there is no mode everything; there are all, evict");
         check("resource-eviction-rate: fast\n", "3: resource-eviction-rate: must be a number");
         check("resource-eviction-rate: -1\n", "3: resource-eviction-rate: must be 0 (stop)");
         check("cluster-failure-threshold: 10\n", "3: cluster-failure-threshold: \"10\" is not a duration");

@@ -195,7 +195,11 @@ fn bare_manifest(path: &Path) -> anyhow::Result<PluginManifest> {
     let engine = match path.extension().and_then(OsStr::to_str) {
         Some("wasm") => EngineKind::Wasm,
         Some("lua") => EngineKind::Lua,
-        _ => bail!("{} is neither a component (.wasm), a script (.lua) nor a directory", path.display()),
+        _ if !path.exists() => bail!("{}: no such file or directory", path.display()),
+        _ => bail!(
+            "{} is neither a component (.wasm), a script (.lua), a customization (.yaml) nor a directory",
+            path.display()
+        ),
     };
     let part = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(PluginManifest::of_file(&part(path.file_stem()), engine, &part(path.file_name())))

@@ -25,7 +25,7 @@ use super::{LogOnChange, RETRY, say};
 /// The mode is unknown; the message lists the known modes.
 pub(crate) fn parse(text: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
-    found.ok_or_else(|| format!("there are {}", Mode::ALL.map(Mode::name).join(", ")))
+    found.ok_or_else(|| format!("there is no mode {text}; there are {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
 /// Argument `--mode`.

@@ -94,12 +94,17 @@ fn what_cannot_be_used_ends_with_2_and_says_why() {
     };
     fs::write(folder.join("text.wasm"), "no component").unwrap();
     fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
+    fs::write(folder.join("readme.txt"), "no plugin").unwrap();
     fs::write(folder.join("broken.lua"), "function InterpretHealth(obj)\n  return obj.\nend").unwrap();
     check(&["inspect", "text.wasm"], "is not WebAssembly in binary form");
     check(&["inspect", "empty.lua"], "none of the known global functions");
     check(&["inspect", "broken.lua"], "broken.lua:3:");
     check(&["inspect", "gone.lua"], "failed to fetch");
-    check(&["inspect", "readme.txt"], "neither a component (.wasm), a script (.lua) nor a directory");
+    check(&["inspect", "gone"], "gone: no such file or directory");
+    check(
+        &["inspect", "readme.txt"],
+        "neither a component (.wasm), a script (.lua), a customization (.yaml) nor a directory",
+    );
     check(&["test", "."], "plugin.yaml; a plugin directory has one");
     check(&["build", "."], "has no Cargo.toml");
     check(&["new", "--kind", "health", "Not A Name"], "is not a plugin name");
