@@ -88,7 +88,7 @@ pub enum Decision {
     Tainted,
     /// A taint is removed from a cluster.
     Untainted,
-    /// A binding tolerates a taint for a limited time.
+    /// An unhealthy application stays while its tolerated time runs.
     Tolerated,
     /// A binding is evicted from a cluster.
     Evicted,
@@ -100,7 +100,7 @@ pub enum Decision {
     Held,
     /// The old copy may be deleted.
     Released,
-    /// An eviction is canceled because its cluster is a target again.
+    /// An eviction is canceled: its cluster is a target again or has recovered.
     CalledOff,
     /// The health of an object in a member cluster changes.
     HealthChanged,

@@ -43,7 +43,7 @@ pub struct Scenario {
     /// Member clusters.
     #[schemars(with = "Vec<ClusterSpec>")]
     pub clusters: Vec<Spanned<ClusterSpec>>,
-    /// Objects to apply at the start: files relative to the scenario, or inline objects.
+    /// Objects to apply at the start: files relative to the scenario, or `{objects: [...]}`.
     #[serde(default)]
     #[schemars(with = "Vec<ManifestSource>")]
     pub manifests: Vec<Spanned<ManifestSource>>,
