@@ -215,7 +215,9 @@ impl Observed {
             let resource = &binding.spec.resource;
             let workload = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
             let well_for = observer.fully_ready_since(cluster, &workload).map(|since| at.0.saturating_sub(since.0));
-            if well_for.is_some_and(|well_for| well_for > LATE) {
+            // The last report of a cluster that cannot be reached is all that is known of it.
+            let is_known = self.inspector.with(|ledger| ledger.truth.is_reachable_for(cluster, LATE));
+            if is_known && well_for.is_some_and(|well_for| well_for > LATE) {
                 self.found("S4", at, format!("{key} leaves {cluster} as failed, and all of it is ready there"));
             }
         }

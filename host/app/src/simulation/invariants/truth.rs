@@ -51,6 +51,8 @@ struct Member {
     changes: Subscription,
     /// Last time at which the cluster was reachable.
     reachable: Instant,
+    /// Last time at which the cluster was not reachable.
+    lost: Option<Instant>,
     /// Longest silence of the cluster that cannot be detected.
     silence_max: Duration,
     /// Ready replicas of workloads over time, by `Kind namespace/name`.
@@ -88,9 +90,9 @@ impl Truth {
                 .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
                 .collect();
             let changes = cluster.server().store().subscribe(&kinds);
-            let (reachable, ready, failures) = (Instant::now(), BTreeMap::new(), Vec::new());
+            let (reachable, lost, ready, failures) = (Instant::now(), None, BTreeMap::new(), Vec::new());
             let silence_max = federation.silence_max(name);
-            let member = Member { cluster: cluster.clone(), changes, reachable, silence_max, ready, failures };
+            let member = Member { cluster: cluster.clone(), changes, reachable, lost, silence_max, ready, failures };
             self.members.insert(name.to_owned(), member);
         }
     }
@@ -108,6 +110,11 @@ impl Truth {
     pub(super) fn blinded(&mut self, lasts: Duration) {
         let now = Instant::now();
         self.blind.push((now, now + lasts + CATCH_UP_MAX));
+    }
+
+    /// Returns true if a cluster was reachable without interruption for this time, so that its reports are current.
+    pub(super) fn is_reachable_for(&self, cluster: &str, time: Duration) -> bool {
+        self.members.get(cluster).is_some_and(|member| member.lost.is_none_or(|lost| lost.elapsed() > time))
     }
 
     /// Records the start of an eviction task.
@@ -177,6 +184,8 @@ impl Member {
     fn sample(&mut self, is_well: bool, now: Instant) {
         if self.is_reachable() {
             self.reachable = now;
+        } else {
+            self.lost = Some(now);
         }
         match (self.failures.last_mut(), is_well) {
             (Some((_, until @ None)), true) => *until = Some(now),
