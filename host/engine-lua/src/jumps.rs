@@ -154,12 +154,12 @@ impl<'t, 'a> Jumps<'t, 'a> {
                 None => regions.push(found),
             }
         }
-        // Where two loops begin at one token, the outer one comes first.
+        // The outer one of two loops that begin at one token comes first.
         regions.sort_by_key(|region| (region.start, usize::MAX - region.end));
         for region in &regions {
             self.replace(region, &regions, edits)?;
         }
-        // Where two loops end at one token, the inner one comes first.
+        // The inner one of two loops that end at one token comes first.
         for region in regions.iter().rev().filter(|region| region.is_backward) {
             let until = format!(" until not goto_{}{}", self.name(region), self.carried_break(region));
             self.append(edits, region.end.saturating_sub(1), &until);
