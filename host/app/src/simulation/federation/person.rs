@@ -1,6 +1,6 @@
 //! Concurrent writes of a person between a read and a write of a controller.
 
-use bulkhead_controlplane::{ApiServer, DeleteOptions, ObjectKey, ResourceRequest};
+use bulkhead_controlplane::{ApiServer, DeleteOptions, KindId, ObjectKey, ResourceRequest};
 use bulkhead_core::decide::eviction::taint_based::REASON_TAINT_UNTOLERATED;
 use serde_json::{Value, json};
 
@@ -22,6 +22,18 @@ impl Person {
         let info = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.plural == request.plural)?;
         let kind = self.0.kind_id(&info.api_version(), info.kind)?;
         let key = ObjectKey::new(kind, request.namespace.as_deref().unwrap_or_default(), request.name.as_deref()?);
+        self.object(key)
+    }
+
+    fn cluster_kind(&self) -> Option<KindId> {
+        self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster")
+    }
+
+    fn cluster(&self, name: &str) -> Option<(ObjectKey, Value)> {
+        self.object(ObjectKey::new(self.cluster_kind()?, "", name))
+    }
+
+    fn object(&self, key: ObjectKey) -> Option<(ObjectKey, Value)> {
         let object = Value::clone(self.0.store().get(&key)?.value());
         Some((key, object))
     }
@@ -73,7 +85,7 @@ impl Person {
         };
         let targets = names("clusters", "name");
         let used = [targets.clone(), names("gracefulEvictionTasks", "fromCluster")].concat();
-        let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster").filter(|_| !targets.is_empty())?;
+        let kind = self.cluster_kind().filter(|_| !targets.is_empty())?;
         let clusters = self.0.store().list(kind, None);
         let mut names = clusters.iter().filter_map(|cluster| cluster.value()["metadata"]["name"].as_str());
         names.find(|name| !used.iter().any(|used| used == name)).map(str::to_owned)
@@ -88,10 +100,8 @@ impl Person {
 
     /// Deletes and recreates a Cluster.
     pub(in crate::simulation) fn recreate_cluster(&self, name: &str) {
-        let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster");
-        let key = kind.map(|kind| ObjectKey::new(kind, "", name));
-        if let Some((key, object)) = key.and_then(|key| Some((key.clone(), self.0.store().get(&key)?))) {
-            self.replace(&key, Value::clone(object.value()));
+        if let Some((key, object)) = self.cluster(name) {
+            self.replace(&key, object);
         }
     }
 
