@@ -179,6 +179,8 @@ impl Transform for AnyValue {
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_core::model::AggregatedStatusItem;
+
     use super::*;
 
     fn schema(kind: &str) -> Value {
@@ -253,6 +255,21 @@ mod tests {
         let range = &spec["properties"]["resourceModels"]["items"]["properties"]["ranges"]["items"];
         assert_eq!(range["properties"]["min"]["x-kubernetes-int-or-string"], true, "{range}");
         assert_eq!(spec["properties"]["secretRef"]["required"], json!(["name", "namespace"]));
+    }
+
+    /// Karmada: `pkg/apis/work/v1alpha2/binding_types.go:AggregatedStatusItem`.
+    #[test]
+    fn a_report_in_a_binding_names_its_cluster() {
+        for kind in ["ResourceBinding", "ClusterResourceBinding"] {
+            let schema = schema(kind);
+            let report = schema.pointer("/properties/status/properties/aggregatedStatus/items").unwrap();
+            assert_eq!(report["required"], json!(["clusterName"]), "{kind}");
+            assert_eq!(report["properties"]["clusterName"]["default"], Value::Null, "{kind}");
+            assert_eq!(report["properties"]["clusterName"]["type"], "string", "{kind}");
+        }
+        // Karmada's files of interpreter cases have reports without a name.
+        let report: AggregatedStatusItem = serde_json::from_value(json!({"health": "Healthy"})).unwrap();
+        assert_eq!(report.cluster_name, "");
     }
 
     #[test]

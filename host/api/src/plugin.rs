@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use bulkhead_core::manifest::{PluginManifest, PluginObject};
 use bulkhead_core::model::{Condition, set_condition};
-use bulkhead_plugin::{PluginManifest, PluginObject};
 use kube::ResourceExt;
 use kube::core::ClusterResourceScope;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -33,7 +33,7 @@ impl Plugin {
 }
 
 /// `spec` of a `Plugin`: the fields of [`PluginManifest`] except its name, with the code itself in `lua` or `wasm`.
-/// It is stored as written; [`PluginObject::find`] reads and validates it.
+/// It is stored as written; [`PluginObject`] reads and validates it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PluginSpec(pub Map<String, Value>);

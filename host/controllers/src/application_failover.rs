@@ -13,21 +13,27 @@ use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::application_failover::{
     self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_HISTORY,
 };
-use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
-use bulkhead_core::model::{BindingSpec, Cluster, Health};
+use bulkhead_core::model::{Cluster, Health};
 use bulkhead_core::mutation::{self, Mutation};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error};
+use crate::contact::Reported;
+use crate::decision_log::{DecisionLog, Record};
 use crate::decision_recorder::DecisionInputs;
-use crate::events::EventType;
-use crate::graceful_eviction::template_of;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::flags::Flags;
+use crate::scheduler::{Eviction, Evictions, Precondition};
+use crate::stores::Stores;
+use crate::subjects::{about, input, subject, template_of};
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
@@ -36,13 +42,25 @@ const WORKERS: usize = 5;
 const CONTRADICTED_RECHECK: Duration = Duration::from_secs(10);
 
 struct ApplicationFailover {
-    context: Context,
+    deps: Dependencies,
     /// Reason codes of the last recorded waits, by cluster.
     waits: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) evictions: Evictions,
+    pub(crate) clock: Clock,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) log: DecisionLog,
+    pub(crate) reported: Reported,
+    pub(crate) stores: Arc<Stores>,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     fn matters<B: Binding>(change: &Change<'_, B>) -> bool {
         match change {
             Change::Added(binding) | Change::Deleted(binding) => is_concerned(&***binding),
@@ -53,25 +71,25 @@ pub(crate) async fn run(context: Context) {
         }
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
-    let _bindings = binding_kind::subscribe(&context, &queue, matters, matters);
+    let _bindings = binding_kind::subscribe(&deps.stores, &queue, matters, matters);
     // The end of a pause releases the evictions that it held.
-    let (held_back, known) = (Arc::clone(&queue), context.clone());
-    let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
+    let (held_back, known) = (Arc::clone(&queue), deps.clone());
+    let _pauses = deps.stores.eviction_pauses.subscribe(move |_| {
         enqueue::<ResourceBinding>(&known, &held_back);
         enqueue::<ClusterResourceBinding>(&known, &held_back);
     });
-    let controller = Arc::new(ApplicationFailover { context: context.clone(), waits: Mutex::default() });
+    let controller = Arc::new(ApplicationFailover { deps: deps.clone(), waits: Mutex::default() });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     // No eviction may start before pauses are known.
-    context.stores.eviction_pauses.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    deps.stores.eviction_pauses.wait_for_cache_sync().await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
 }
 
-fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>) {
-    for binding in B::store(&context.stores).list().iter().filter(|binding| is_concerned(&***binding)) {
+fn enqueue<B: Binding>(deps: &Dependencies, queue: &WorkQueue<Key>) {
+    for binding in B::store(&deps.stores).list().iter().filter(|binding| is_concerned(&***binding)) {
         queue.add(Key::of(&**binding));
     }
 }
@@ -92,22 +110,22 @@ fn producer<B: Binding>() -> &'static str {
 
 impl Reconcile for ApplicationFailover {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(&key) else {
+        let deps = &self.deps;
+        let Some(binding) = B::store(&deps.stores).get(&key) else {
             self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Ok(Action::Wait);
         };
-        let options = context.flags.failover_options();
-        let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
-        let (mut model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
+        let options = deps.flags.failover_options();
+        let pauses: Vec<_> = deps.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let (mut model, producer, now) = (binding.to_model(), producer::<B>(), deps.clock.now());
         if mutation::on(Mutation::Karmada2989) {
-            let lost = |name: &str| context.stores.cluster(name).is_some_and(|known| !known.to_model().is_ready());
+            let lost = |name: &str| deps.stores.cluster(name).is_some_and(|known| !known.to_model().is_ready());
             for item in model.status.aggregated_status.iter_mut().filter(|item| lost(&item.cluster_name)) {
                 item.health = Some(Health::Unhealthy);
             }
         }
-        let contradicted = context.refresh_unhealthy(&mut model);
-        let recorder = context.without_policies();
+        let contradicted = deps.reported.refresh_unhealthy(&mut model);
+        let recorder = deps.log.without_policies();
         let decide = |clusters: &[Arc<Cluster>], options| {
             application_failover::decide(FailoverSnapshot {
                 binding: &model,
@@ -122,7 +140,7 @@ impl Reconcile for ApplicationFailover {
         let mut clusters = Vec::new();
         let mut plan = decide(&clusters, FailoverOptions { pre_check: None, ..options });
         if !plan.evicted.is_empty() {
-            clusters.extend(context.stores.clusters.list().iter().map(|cluster| Arc::new(cluster.to_model())));
+            clusters.extend(deps.stores.clusters.list().iter().map(|cluster| Arc::new(cluster.to_model())));
             plan = decide(&clusters, options);
         }
         let waits = self.new_waits(&key, &plan);
@@ -153,24 +171,19 @@ impl Reconcile for ApplicationFailover {
                 effect: "the application stays for now".to_owned(),
                 inputs: vec![input(&*binding)],
             };
-            context.record_decided(record, decision_record.as_ref(), None);
+            deps.log.record_decided(record, decision_record.as_ref(), None);
         }
-        if let Some(mut patch) = patch(&plan) {
-            let mut records = self.record(&*binding, &plan, decision_record.as_ref());
-            let evictions = records.clone();
-            let inline = match &plan.spec {
-                Some(spec) => context.scheduler.add_placement(&*binding, spec, &mut patch, &mut records).await,
-                None => None,
+        if plan.health_histories.is_some() || plan.spec.is_some() {
+            let records = self.record(&*binding, &plan, decision_record.as_ref());
+            let eviction = Eviction {
+                spec: plan.spec.as_deref(),
+                annotations: health_history(&plan).into_iter().collect(),
+                records: records.clone(),
+                precondition: Precondition::Unchanged,
+                operation: format!("writing the failover of {} {key}", B::kind(&())),
             };
-            context.sign(&mut patch, &records);
-            let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
-            let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;
-            self.emit(&*binding, &plan, written.as_ref().err(), &evictions);
-            let written = context.settle(&records, written.map_err(operation));
-            if let Some(inline) = inline {
-                Box::pin(inline.written(written.as_ref())).await;
-            }
-            written?;
+            let emit = |error: Option<&kube::Error>| self.emit(&*binding, &plan, error, &records);
+            deps.evictions.write(&*binding, eviction, emit).await?;
         }
         if let Some(blocked) = plan.blocked {
             return Err(Error::Undecided(format!("cannot evict {} {key}: {blocked}", B::kind(&()))));
@@ -181,26 +194,11 @@ impl Reconcile for ApplicationFailover {
     }
 }
 
-/// Returns the changes of a plan as one patch.
-fn patch(plan: &FailoverPlan) -> Option<Value> {
-    let mut patch = json!({});
-    if let Some(health_histories) = &plan.health_histories {
-        let text = if health_histories.is_empty() { Value::Null } else { json!(json!(health_histories).to_string()) };
-        patch["metadata"] = json!({"annotations": {HEALTH_HISTORY: text}});
-    }
-    if let Some(spec) = &plan.spec {
-        patch["spec"] = spec_patch(spec);
-    }
-    (plan.health_histories.is_some() || plan.spec.is_some()).then_some(patch)
-}
-
-fn spec_patch(spec: &BindingSpec) -> Value {
-    let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
-    let mut patch = json!({"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks});
-    if let Some(history) = spec.rest.get(EVICTION_HISTORY) {
-        patch[EVICTION_HISTORY] = history.clone();
-    }
-    patch
+/// Returns the annotation with the health history that a plan changes.
+fn health_history(plan: &FailoverPlan) -> Option<(&'static str, Value)> {
+    let history = plan.health_histories.as_ref()?;
+    let text = if history.is_empty() { Value::Null } else { json!(json!(history).to_string()) };
+    Some((HEALTH_HISTORY, text))
 }
 
 impl ApplicationFailover {
@@ -234,7 +232,7 @@ impl ApplicationFailover {
                 effect,
                 inputs: vec![input(binding)],
             };
-            self.context.record_decided(record, decision_record, None)
+            self.deps.log.record_decided(record, decision_record, None)
         };
         let counting = plan.counting.iter().map(|(cluster, attribution)| {
             record(cluster, Decision::Tolerated, attribution, "the application stays for now".to_owned())
@@ -249,7 +247,7 @@ impl ApplicationFailover {
 
     /// Emits an event for each eviction. Karmada has none for a successful one.
     fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>, records: &[u64]) {
-        let events = self.context.events_of(records);
+        let events = self.deps.log.events_of(records);
         if error.is_some_and(controller::is_conflict) {
             return;
         }
@@ -276,16 +274,16 @@ mod tests {
     use kube::runtime::watcher;
 
     use super::*;
-    use crate::testing::{context, hub_of_works, member};
+    use crate::testing::{components, hub_of_works, member};
 
     /// The status of the binding is not written, so that it stays unhealthy throughout.
     #[tokio::test(start_paused = true)]
     async fn a_failure_that_follows_a_recovery_counts_while_the_binding_keeps_its_old_status() {
         let hub = hub_of_works(1);
-        let (context, _events) = context(hub.client(), member().client());
+        let (components, _events) = components(hub.client(), member().client());
         let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
         let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
-        let (all_bindings, all_works) = (Arc::clone(&context.stores.bindings), Arc::clone(&context.stores.works));
+        let (all_bindings, all_works) = (Arc::clone(&components.stores.bindings), Arc::clone(&components.stores.works));
         tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
@@ -310,7 +308,7 @@ mod tests {
             "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "",
             "namespace": "default", "name": "web",
         });
-        let controller = ApplicationFailover { context, waits: Mutex::default() };
+        let controller = ApplicationFailover { deps: components.application_failover(), waits: Mutex::default() };
         let decided = async |health: &str| {
             let reported = json!([{"identifier": identifier, "health": health}]);
             let status = Patch::Merge(json!({"status": {"manifestStatuses": reported}}));

@@ -10,23 +10,32 @@ use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::dispatch::{self, Purge};
 use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::Decision;
-use bulkhead_core::names::{self, keys};
+use bulkhead_core::names::{self};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, is_conflict, is_not_found};
+use bulkhead_runtime::dynamic;
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ListParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::binding_kind::{self, Binding, Reconcile};
+use crate::binding_kind::{self, Binding, Bindings, Reconcile};
 use crate::binding_owner::{self, Contested};
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error, is_conflict, is_not_found};
-use crate::dynamic;
-use crate::events::EventType;
-use crate::flags::FeatureGate;
-use crate::kinds::ObjectKind;
-use crate::queue::WorkQueue;
+use crate::decision_log::{DecisionLog, Record};
+use crate::flags::{FeatureGate, Flags};
+use crate::interpreter::Interpreters;
 use crate::render::{self, Source};
-use crate::store::{Change, Key};
+use crate::stores::Stores;
+use crate::subjects::{about, input, subject};
+use crate::templates::Templates;
+use crate::works::{binding_of, cluster_of};
+use crate::writers::Writers;
 
 const NAME: &str = "binding-controller";
 const WORKERS: usize = 5;
@@ -34,30 +43,42 @@ const WORKERS: usize = 5;
 const DIRECT_PURGE_RECHECK: Duration = Duration::from_secs(5);
 
 struct BindingController {
-    context: Context,
+    deps: Dependencies,
     /// Clusters that are not ready and hold back a replacement, by binding, as recorded.
     blocked: Mutex<BTreeMap<Key, BTreeSet<String>>>,
     /// Bindings whose Work name belongs to another binding.
     refused: Contested<Key>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) clock: Clock,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) hub: Client,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) log: DecisionLog,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) templates: Templates,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(
-        &context,
+        &deps.stores,
         &queue,
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
     // A Work that arrives late may be an orphan already, and one that vanished may still be needed.
-    let controller = Arc::new(BindingController {
-        context: context.clone(),
-        blocked: Mutex::default(),
-        refused: Contested::default(),
-    });
+    let controller =
+        Arc::new(BindingController { deps: deps.clone(), blocked: Mutex::default(), refused: Contested::default() });
     let (owners, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
-    let _works = context.stores.works.subscribe(move |change| {
+    let _works = deps.stores.works.subscribe(move |change| {
         if let Change::Added(work) | Change::Deleted(work) = change {
             owners.add(binding_of(work));
         }
@@ -69,29 +90,14 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    context.wait_for_interpreters().await;
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
-}
-
-/// Returns the binding that a Work names as its own.
-pub(crate) fn binding_of(work: &Work) -> Key {
-    let annotation = |key| work.annotations().get(key).cloned();
-    match annotation(keys::RESOURCE_BINDING_NAME) {
-        Some(name) => Key::new(annotation(keys::RESOURCE_BINDING_NAMESPACE).unwrap_or_default(), name),
-        None => Key::new("", annotation(keys::CLUSTER_RESOURCE_BINDING_NAME).unwrap_or_default()),
-    }
-}
-
-/// Returns the cluster that a Work is for.
-pub(crate) fn cluster_of(work: &Work) -> String {
-    let namespace = work.namespace().unwrap_or_default();
-    names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned()
+    deps.interpreters.wait_for_cache_sync().await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
 }
 
 impl Reconcile for BindingController {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(&key) else {
+        let deps = &self.deps;
+        let Some(binding) = B::store(&deps.stores).get(&key) else {
             self.blocked().remove(&key);
             return Ok(Action::Wait);
         };
@@ -99,7 +105,7 @@ impl Reconcile for BindingController {
         let Some(id) = binding.permanent_id().map(str::to_owned) else {
             return Err(Error::NotYet(format!("{} {key} has no label {}", B::kind(&()), B::ID_LABEL)));
         };
-        let works = context.stores.works.by_index(&id);
+        let works = deps.stores.works.by_index(&id);
         if binding.meta().deletion_timestamp.is_some() {
             // A new Work may not be known yet, and nothing would ever delete it.
             let works = self.works::<B>(&id).await?;
@@ -121,7 +127,7 @@ impl Reconcile for BindingController {
         let mut first_error = None;
         let mut written = 0;
         let none = BTreeMap::new();
-        let injects = context.flags.gate(FeatureGate::StatefulFailoverInjection);
+        let injects = deps.flags.gate(FeatureGate::StatefulFailoverInjection);
         let preserved_labels = if injects { &dispatch.preserved_labels } else { &none };
         let source = Source { binding: &*binding, permanent_id: &id, template: &template, preserved_labels };
         let attribution = match &given_up {
@@ -139,13 +145,13 @@ impl Reconcile for BindingController {
             // Conflicts are retried soon and need no event.
             if !error.is_conflict() {
                 let message = format!("Failed to sync work: {}", error.describe());
-                context.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
+                deps.log.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
             }
             return Err(error);
         }
         if written > 0 {
             let message = format!("Sync work of {}({key}) successful.", B::kind(&()));
-            context.events.emit(NAME, about(&*binding), EventType::Normal, "SyncWorkSucceed", message);
+            deps.log.events.emit(NAME, about(&*binding), EventType::Normal, "SyncWorkSucceed", message);
         }
         Ok(Action::Wait)
     }
@@ -173,11 +179,11 @@ impl BindingController {
     /// Checks the clusters whose old copies must be purged first and are not gone. A cluster that is not ready holds
     /// back the replacement for a limited time, which is recorded once.
     fn purged<B: Binding>(&self, key: &Key, binding: &B, unpurged: BTreeSet<String>) -> Purged {
-        let (context, now) = (&self.context, self.context.clock.now());
-        let timeout_s = context.flags.graceful_eviction_timeout.as_secs();
+        let (deps, now) = (&self.deps, self.deps.clock.now());
+        let timeout_s = deps.flags.graceful_eviction_timeout.as_secs();
         let (mut blocked, mut given_up, mut after) = (BTreeSet::new(), Vec::new(), None);
         for name in unpurged {
-            let is_ready = context.stores.cluster(&name).is_some_and(|cluster| cluster.to_model().is_ready());
+            let is_ready = deps.stores.cluster(&name).is_some_and(|cluster| cluster.to_model().is_ready());
             match dispatch::purge(binding.spec(), &name, is_ready, timeout_s, now) {
                 Purge::UnderWay => after = Some(DIRECT_PURGE_RECHECK),
                 Purge::Blocked { limit_s, .. } => {
@@ -208,7 +214,7 @@ impl BindingController {
             "purge mode Directly removes the old copy first, and {cluster} is not ready; the replacement waits until the \
              copy is gone, for {limit_s} s after the eviction at most"
         );
-        self.context.record(Record {
+        self.deps.log.record(Record {
             controller: NAME,
             subject: subject(binding),
             cluster: Some(cluster.to_owned()),
@@ -222,7 +228,7 @@ impl BindingController {
     /// Returns an error if a binding is outdated: a watch that lags must not cost a workload its place.
     async fn is_current<B: Binding>(&self, binding: &B) -> Result<(), Error> {
         let (name, kind) = (binding.name_any(), B::kind(&()));
-        let api = B::api(self.context.hub.clone(), &binding.namespace().unwrap_or_default());
+        let api = B::api(self.deps.hub.clone(), &binding.namespace().unwrap_or_default());
         let live = api.get_metadata_opt(&name).await.map_err(Error::api(format!("reading {kind} {name}")))?;
         let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
         if live.is_some_and(|live| version(&live.metadata) != version(binding.meta())) {
@@ -233,17 +239,17 @@ impl BindingController {
 
     /// Returns the Works of a binding from the API server.
     async fn works<B: Binding>(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
-        let api: Api<Work> = Api::all(self.context.hub.clone());
+        let api: Api<Work> = Api::all(self.deps.hub.clone());
         let found = api.list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL))).await;
         let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
         Ok(found.items.into_iter().map(Arc::new).collect())
     }
 
     async fn withdraw<B: Binding>(&self, binding: &B, works: &[Arc<Work>], why: &str) -> Result<(), Error> {
-        let context = &self.context;
+        let deps = &self.deps;
         for work in works.iter().filter(|work| work.metadata.deletion_timestamp.is_none()) {
             let cluster = cluster_of(work);
-            let record = context.record(Record {
+            let record = deps.log.record(Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.clone()),
@@ -252,17 +258,17 @@ impl BindingController {
                 effect: format!("Work {} is deleted", Key::of(&**work)),
                 inputs: vec![input(binding), input(&**work)],
             });
-            let deleted = match context.work_writer(&work.namespace().unwrap_or_default()).delete(work).await {
+            let deleted = match deps.writers.works(&work.namespace().unwrap_or_default()).delete(work).await {
                 Err(error) => {
                     if !is_conflict(&error) {
                         let message = format!("Failed to delete the Work of cluster {cluster}: {error}");
-                        context.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
+                        deps.log.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
                     }
                     Err(Error::api(format!("deleting Work {}", Key::of(&**work)))(error))
                 }
                 Ok(()) => Ok(()),
             };
-            context.settle(&[record], deleted)?;
+            deps.log.settle(&[record], deleted)?;
         }
         Ok(())
     }
@@ -273,7 +279,7 @@ impl BindingController {
             return Ok(Action::Wait);
         }
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        match B::writer(&self.context, binding).patch_despite_status(binding, patch).await {
+        match B::writer(&self.deps.bindings, binding).patch_despite_status(binding, patch).await {
             Err(error) if !is_not_found(&error) => {
                 Err(Error::api(format!("releasing {} {}", B::kind(&()), binding.name_any()))(error))
             }
@@ -284,8 +290,7 @@ impl BindingController {
     async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Arc<Value>>, Error> {
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let template =
-            dynamic::hub_object(&self.context, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
+        let template = self.deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
@@ -300,7 +305,7 @@ impl BindingController {
             return Ok(Value::clone(template));
         }
         let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
-        match self.context.interpret(NAME, &subject(binding), revise).await {
+        match self.deps.interpreters.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => {
                 same_identity(template, &revised).map_err(Error::Undecided)?;
                 Ok(revised)
@@ -317,12 +322,12 @@ impl BindingController {
         target: &bulkhead_core::model::TargetCluster,
         attribution: &Attribution,
     ) -> Result<bool, Error> {
-        let context = &self.context;
+        let deps = &self.deps;
         let binding = source.binding;
         let resource = &binding.spec().resource;
         let namespace = names::execution_namespace(&target.name);
         let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
-        let existing = context.stores.works.get(&Key::new(&namespace, &name));
+        let existing = deps.stores.works.get(&Key::new(&namespace, &name));
         if let Some(work) = &existing
             && let Err(refused) = binding_owner::check_work(work, binding)
         {
@@ -335,7 +340,7 @@ impl BindingController {
         let manifest = self.revised(binding, source.template, target).await?;
         // An interpreter may have been slow, and a new Work carries no version of the binding that it was rendered
         // from.
-        let current = B::store(&context.stores).get(&Key::of(binding));
+        let current = B::store(&deps.stores).get(&Key::of(binding));
         let is_wanted = |current: &B| {
             current.meta().uid == binding.meta().uid
                 && current.meta().deletion_timestamp.is_none()
@@ -352,7 +357,7 @@ impl BindingController {
         }
         let mut records = Vec::new();
         if existing.is_none() {
-            records.push(context.record(Record {
+            records.push(deps.log.record(Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(target.name.clone()),
@@ -363,12 +368,12 @@ impl BindingController {
             }));
         }
         let operation = Error::api(format!("writing Work {namespace}/{name}"));
-        let writer = context.work_writer(&namespace);
+        let writer = deps.writers.works(&namespace);
         let written = match existing {
-            None => writer.api.create(&PostParams::default(), &desired).await,
+            None => writer.create(&desired).await,
             Some(existing) => writer.replace(&existing, desired).await,
         };
-        context.settle(&records, written.map_err(operation))?;
+        deps.log.settle(&records, written.map_err(operation))?;
         Ok(true)
     }
 }
@@ -380,13 +385,14 @@ mod tests {
     use bulkhead_plugin::Layer;
 
     use super::*;
-    use crate::testing::{Renames, context, hub_of_works, member};
+    use crate::testing::{Renames, components, hub_of_works, member};
 
     #[tokio::test]
     async fn a_template_that_an_interpreter_revises_under_another_name_is_refused() {
-        let (context, _events) = context(hub_of_works(1).client(), member().client());
-        context.registry.replace(Layer::Builtins, vec![Renames::policy()]);
-        let controller = BindingController { context, blocked: Mutex::default(), refused: Contested::default() };
+        let (components, _events) = components(hub_of_works(1).client(), member().client());
+        components.registry.replace(Layer::Builtins, vec![Renames::policy()]);
+        let controller =
+            BindingController { deps: components.binding(), blocked: Mutex::default(), refused: Contested::default() };
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": {"name": "web-deployment", "namespace": "default"},

@@ -3,13 +3,25 @@
 use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use bulkhead_runtime::controller::{Action, Error};
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::{Change, Store, Subscription};
+use bulkhead_runtime::write::Writer;
 use kube::{Api, Client};
 
-use crate::context::{Context, Stores};
-use crate::controller::{Action, Error};
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key, Store, Subscription};
-use crate::write::Writer;
+use crate::pending_status::PendingStatus;
+use crate::stores::Stores;
+use crate::writers::writer;
+
+/// Access to bindings of both kinds.
+#[derive(Clone)]
+pub(crate) struct Bindings {
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) hub: Client,
+    /// Scheduler status fields that are not written yet.
+    pub(crate) pending_status: Arc<PendingStatus>,
+}
 
 /// Kind of binding, with its store and its API.
 pub(crate) trait Binding: AnyBinding {
@@ -20,15 +32,15 @@ pub(crate) trait Binding: AnyBinding {
     fn api(client: Client, namespace: &str) -> Api<Self>;
 
     /// Returns the writer of a binding.
-    fn writer<'a>(context: &'a Context, binding: &Self) -> Writer<'a, Self> {
+    fn writer<'a>(bindings: &'a Bindings, binding: &Self) -> Writer<'a, Self> {
         let namespace = binding.meta().namespace.as_deref().unwrap_or_default();
-        Writer { store: Self::store(&context.stores), api: Self::api(context.hub.clone(), namespace) }
+        writer(Self::store(&bindings.stores), Self::api(bindings.hub.clone(), namespace))
     }
 
     /// Returns a binding with the pending status fields of this process's scheduler.
-    fn latest(context: &Context, key: &Key) -> Option<Arc<Self>> {
-        let mut binding = Self::store(&context.stores).get(key)?;
-        if let Some(fields) = context.pending_status.get(key) {
+    fn latest(bindings: &Bindings, key: &Key) -> Option<Arc<Self>> {
+        let mut binding = Self::store(&bindings.stores).get(key)?;
+        if let Some(fields) = bindings.pending_status.get(key) {
             fields.merge_into(Arc::make_mut(&mut binding).status_mut());
         }
         Some(binding)
@@ -37,7 +49,7 @@ pub(crate) trait Binding: AnyBinding {
     /// Changes the status of a binding as [`Writer::update_status`] does. If there is anything to write, the pending
     /// fields of the scheduler are written too.
     fn write_status(
-        context: &Context,
+        bindings: &Bindings,
         known: &Self,
         mut change: impl FnMut(&mut Self) -> bool + Send,
     ) -> impl Future<Output = Result<Option<Self>, Error>> + Send {
@@ -45,15 +57,15 @@ pub(crate) trait Binding: AnyBinding {
             let (key, mut taken) = (Key::of(known), None);
             let change = |binding: &mut Self| {
                 let changed = change(binding);
-                taken = context.pending_status.get(&key).filter(|_| changed);
+                taken = bindings.pending_status.get(&key).filter(|_| changed);
                 if let Some(fields) = taken {
                     fields.merge_into(binding.status_mut());
                 }
                 changed
             };
-            let written = Self::writer(context, known).update_status(known, change).await?;
+            let written = Self::writer(bindings, known).update_status(known, change).await?;
             if let Some(taken) = taken {
-                context.pending_status.done(&key, taken);
+                bindings.pending_status.done(&key, taken);
             }
             Ok(written)
         }
@@ -97,7 +109,7 @@ pub(crate) async fn dispatch(reconciler: &impl Reconcile, key: Key) -> Result<Ac
 
 /// Enqueues bindings of both kinds whose changes match.
 pub(crate) fn subscribe<R, C>(
-    context: &Context,
+    stores: &Stores,
     queue: &Arc<WorkQueue<Key>>,
     resource: R,
     cluster_resource: C,
@@ -106,16 +118,16 @@ where
     R: Fn(&Change<'_, ResourceBinding>) -> bool + Send + Sync + 'static,
     C: Fn(&Change<'_, ClusterResourceBinding>) -> bool + Send + Sync + 'static,
 {
-    (subscribe_one(context, queue, resource), subscribe_one(context, queue, cluster_resource))
+    (subscribe_one(stores, queue, resource), subscribe_one(stores, queue, cluster_resource))
 }
 
 fn subscribe_one<B: Binding>(
-    context: &Context,
+    stores: &Stores,
     queue: &Arc<WorkQueue<Key>>,
     matters: impl Fn(&Change<'_, B>) -> bool + Send + Sync + 'static,
 ) -> Subscription<B> {
     let queue = Arc::clone(queue);
-    B::store(&context.stores).subscribe(move |change| {
+    B::store(stores).subscribe(move |change| {
         if matters(change) {
             queue.add(Key::of(change.object()));
         }

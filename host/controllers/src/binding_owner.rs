@@ -8,11 +8,11 @@ use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::ObjectReference;
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::split_api_version;
+use bulkhead_runtime::controller::Error;
+use bulkhead_runtime::key::Key;
 use kube::ResourceExt;
 
-use crate::binding::binding_of;
-use crate::controller::Error;
-use crate::store::Key;
+use crate::works::binding_of;
 
 /// Relation of an existing binding to the object that derives its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

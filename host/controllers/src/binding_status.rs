@@ -7,39 +7,56 @@ use bulkhead_api::work::APPLIED;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::decide::{dispatch, report};
 use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
+use bulkhead_runtime::dynamic;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::binding::{binding_of, cluster_of};
-use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, HUB, subject};
-use crate::controller::{self, Action, Error, is_not_found};
-use crate::dynamic;
-use crate::kinds::ObjectKind;
-use crate::queue::WorkQueue;
+use crate::binding_kind::{self, Binding, Bindings, Reconcile};
+use crate::interpreter::Interpreters;
 use crate::status_batcher::{StatusBatcher, StatusChange};
-use crate::store::{Change, Key};
+use crate::stores::Stores;
+use crate::subjects::subject;
+use crate::templates::Templates;
+use crate::works::{binding_of, cluster_of};
 
 const NAME: &str = "binding-status-controller";
 const WORKERS: usize = 5;
 
 struct BindingStatus {
-    context: Context,
+    deps: Dependencies,
     batcher: StatusBatcher,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) clock: Clock,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) templates: Templates,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     // The placement determines the Works that should exist, so a changed spec matters too.
     let _bindings = binding_kind::subscribe(
-        &context,
+        &deps.stores,
         &queue,
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
     let works = Arc::clone(&queue);
-    let _works = context.stores.works.subscribe(move |change| {
+    let _works = deps.stores.works.subscribe(move |change| {
         let matters = match change {
             Change::Added(_) | Change::Deleted(_) => true,
             Change::Updated { old, new } => {
@@ -50,23 +67,23 @@ pub(crate) async fn run(context: Context) {
             works.add(binding_of(change.object()));
         }
     });
-    let controller = Arc::new(BindingStatus { context: context.clone(), batcher: StatusBatcher::default() });
+    let controller = Arc::new(BindingStatus { deps: deps.clone(), batcher: StatusBatcher::default() });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    context.wait_for_interpreters().await;
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    deps.interpreters.wait_for_cache_sync().await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
 }
 
 impl Reconcile for BindingStatus {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let deps = &self.deps;
+        let Some(binding) = B::store(&deps.stores).get(&key) else { return Ok(Action::Wait) };
         let Some(id) = binding.permanent_id().filter(|_| binding.meta().deletion_timestamp.is_none()) else {
             return Ok(Action::Wait);
         };
-        let works = context.stores.works.by_index(id);
+        let works = deps.stores.works.by_index(id);
         // Bindings of dependencies are never scheduled, and one that was created again has lost its status.
         let is_new = binding.status().last_scheduled_time.is_none() && binding.status().aggregated_status.is_empty();
         if is_new && works.is_empty() {
@@ -82,7 +99,7 @@ impl Reconcile for BindingStatus {
             .collect();
         let items = report::aggregate(&reports);
         let kept = dispatch::decide(binding.spec()).kept;
-        let fully_applied = report::fully_applied(&items, kept.iter().map(String::as_str), context.clock.now());
+        let fully_applied = report::fully_applied(&items, kept.iter().map(String::as_str), deps.clock.now());
         let change = |binding: &mut B| {
             let status = binding.status_mut();
             let changed = set_condition(&mut status.conditions, fully_applied.clone());
@@ -102,7 +119,7 @@ impl Reconcile for BindingStatus {
         {
             return Ok(Action::After(wait));
         }
-        B::write_status(context, &binding, change).await?;
+        B::write_status(&deps.bindings, &binding, change).await?;
         self.batcher.done(&key);
         self.write_template(&*binding, &items).await?;
         Ok(Action::Wait)
@@ -112,13 +129,14 @@ impl Reconcile for BindingStatus {
 impl BindingStatus {
     /// Merges the members' statuses into the template, if an interpreter can do that for this kind.
     async fn write_template<B: Binding>(&self, binding: &B, items: &[AggregatedStatusItem]) -> Result<(), Error> {
-        let context = &self.context;
+        let deps = &self.deps;
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let key = Key::new(&resource.namespace, &resource.name);
-        let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(()) };
+        let Some(template) = deps.templates.get(&kind, &key) else { return Ok(()) };
         let object = Arc::new(dynamic::to_value(&kind, &template));
-        let aggregated = context
+        let aggregated = deps
+            .interpreters
             .interpret(NAME, &subject(binding), Operation::AggregateStatus { object: &object, items })
             .await
             .map_err(|fault| Error::Undecided(format!("status of {resource}: {}", fault.reason())))?;
@@ -127,11 +145,11 @@ impl BindingStatus {
             return Ok(());
         }
         // An interpreter may have been slow, and the patch would apply to any object of this name.
-        let current = context.templates.get(HUB, &kind, &key);
+        let current = deps.templates.get(&kind, &key);
         if current.is_none_or(|current| current.metadata.uid != template.metadata.uid) {
             return Ok(());
         }
-        let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &key.namespace);
+        let api = deps.templates.api(&kind, &key.namespace).await?;
         // A merge patch only adds, so removed fields have to be named.
         let mut status = json!({});
         for field in object.get("status").and_then(|status| status.as_object()).into_iter().flat_map(|s| s.keys()) {
@@ -159,7 +177,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::testing::{context, hub_of_works, member};
+    use crate::testing::{components, hub_of_works, member};
 
     fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).unwrap()
@@ -169,10 +187,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_binding_without_a_scheduled_time_gets_the_status_of_its_works() {
         let hub = hub_of_works(1);
-        let (context, _events) = context(hub.client(), member().client());
+        let (components, _events) = components(hub.client(), member().client());
         let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
         let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
-        let (all_bindings, all_works) = (Arc::clone(&context.stores.bindings), Arc::clone(&context.stores.works));
+        let (all_bindings, all_works) = (Arc::clone(&components.stores.bindings), Arc::clone(&components.stores.works));
         tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
         let labels = json!({keys::RESOURCE_BINDING_ID: "id"});
@@ -186,7 +204,7 @@ mod tests {
         // The informers deliver the changes.
         let delivered = || tokio::time::sleep(std::time::Duration::from_secs(1));
         delivered().await;
-        let controller = BindingStatus { context, batcher: StatusBatcher::default() };
+        let controller = BindingStatus { deps: components.binding_status(), batcher: StatusBatcher::default() };
         let reconciled = || async {
             controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap();
             bindings.get("web-deployment").await.unwrap().status

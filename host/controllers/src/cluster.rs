@@ -6,25 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{Cluster, Work};
-use bulkhead_core::combine::Attribution;
-use bulkhead_core::journal::Decision;
-use bulkhead_core::model::{Condition, ConditionStatus, SyncMode, set_condition};
+use bulkhead_core::model::{Condition, ConditionStatus, SyncMode};
 use bulkhead_core::names::{self, keys};
 use bulkhead_core::time::Time;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, is_conflict, is_not_found};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams, Preconditions};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error, is_conflict, is_not_found};
-use crate::events::EventType;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::contact::Contacts;
+use crate::decision_log::DecisionLog;
+use crate::flags::Flags;
+use crate::members::Scope;
+use crate::readiness::Readiness;
+use crate::stores::Stores;
+use crate::subjects::about;
+use crate::writers::Writers;
 
 const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
@@ -33,42 +41,57 @@ const CLEANUP_RECHECK: Duration = Duration::from_secs(10);
 /// Namespace of the leases of Pull clusters.
 pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) clock: Clock,
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) hub: Client,
+    pub(crate) log: DecisionLog,
+    pub(crate) readiness: Readiness,
+    pub(crate) scope: Scope,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let clusters = Arc::clone(&queue);
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         if !matches!(change, Change::Deleted(_)) {
             clusters.add(Key::of(change.object()));
         }
     });
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), key)
     };
-    let reconciling = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
-    futures::join!(monitor(context), reconciling);
+    let reconciling = controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME));
+    futures::join!(monitor(deps), reconciling);
 }
 
-async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
-    let Some(cluster) = context.stores.clusters.get(&key) else { return Ok(Action::Wait) };
+async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
+    let Some(cluster) = deps.stores.clusters.get(&key) else { return Ok(Action::Wait) };
     if cluster.metadata.deletion_timestamp.is_some() {
-        return remove(&context, &cluster).await;
+        return remove(&deps, &cluster).await;
     }
-    ensure_execution_namespace(&context, &cluster).await?;
+    ensure_execution_namespace(&deps, &cluster).await?;
     if !cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER) {
         let mut finalizers = cluster.finalizers().to_vec();
         finalizers.push(keys::CLUSTER_FINALIZER.to_owned());
         let patch = json!({"metadata": {"finalizers": finalizers}});
         let operation = Error::api(format!("adding the finalizer of Cluster {key}"));
-        context.cluster_writer().patch_despite_status(&cluster, patch).await.map_err(operation)?;
+        deps.writers.clusters().patch_despite_status(&cluster, patch).await.map_err(operation)?;
     }
     Ok(Action::Wait)
 }
 
-async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Result<(), Error> {
+async fn ensure_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> Result<(), Error> {
     let name = names::execution_namespace(&cluster.name_any());
-    let api: Api<Namespace> = Api::all(context.hub.clone());
+    let api: Api<Namespace> = Api::all(deps.hub.clone());
     let existing = api.get_opt(&name).await.map_err(Error::api(format!("reading namespace {name}")))?;
     if existing.is_some() {
         return Ok(());
@@ -79,12 +102,12 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
         Err(error) if !is_conflict(&error) => {
             let message =
                 format!("Failed to create execution space({name}) for cluster({}): {error}", cluster.name_any());
-            context.events.emit(NAME, about(cluster), EventType::Warning, "CreateExecutionSpaceFailed", message);
+            deps.log.events.emit(NAME, about(cluster), EventType::Warning, "CreateExecutionSpaceFailed", message);
             Err(Error::api(format!("creating namespace {name}"))(error))
         }
         _ => {
             let message = format!("Created execution space({name}) for cluster({}).", cluster.name_any());
-            context.events.emit(NAME, about(cluster), EventType::Normal, "CreateExecutionSpaceSucceed", message);
+            deps.log.events.emit(NAME, about(cluster), EventType::Normal, "CreateExecutionSpaceSucceed", message);
             Ok(())
         }
     }
@@ -92,29 +115,29 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
 
 /// Removes a cluster (Karmada: `cluster_controller.go:removeCluster`). The scheduler moves its bindings, not this
 /// function.
-async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
+async fn remove(deps: &Dependencies, cluster: &Cluster) -> Result<Action, Error> {
     let name = cluster.name_any();
     let namespace = names::execution_namespace(&name);
     // The cluster must stay until its remaining bindings and Works are known.
-    if context.stores.wait_for_cache_sync(&context.scope).now_or_never().is_none() {
+    if deps.stores.wait_for_cache_sync(&deps.scope).now_or_never().is_none() {
         return Err(Error::NotYet(format!("the remaining bindings and Works of Cluster {name} are not known yet")));
     }
     if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
-        for work in context.stores.works.list_namespace(&namespace) {
-            release_work(context, &work).await?;
+        for work in deps.stores.works.list_namespace(&namespace) {
+            release_work(deps, &work).await?;
         }
     }
-    let namespace_stays = remove_execution_namespace(context, cluster).await?;
-    let bound = !context.stores.bindings.by_index(&name).is_empty()
-        || !context.stores.cluster_bindings.by_index(&name).is_empty();
+    let namespace_stays = remove_execution_namespace(deps, cluster).await?;
+    let bound =
+        !deps.stores.bindings.by_index(&name).is_empty() || !deps.stores.cluster_bindings.by_index(&name).is_empty();
     if namespace_stays || bound {
         return Ok(Action::After(CLEANUP_RECHECK));
     }
     let message = format!("Removed execution space for cluster({name}).");
-    context.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
+    deps.log.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
     let remaining: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
     let patch = json!({"metadata": {"finalizers": remaining}});
-    match context.cluster_writer().patch_despite_status(cluster, patch).await {
+    match deps.writers.clusters().patch_despite_status(cluster, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
         _ => Ok(Action::Wait),
     }
@@ -124,12 +147,12 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
 ///
 /// A cluster that joins under the same name uses the same namespace. If the cached Cluster is outdated, the namespace
 /// is that of the new one, and its Works must stay.
-async fn remove_execution_namespace(context: &Context, cluster: &Cluster) -> Result<bool, Error> {
+async fn remove_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> Result<bool, Error> {
     let (name, namespace) = (cluster.name_any(), names::execution_namespace(&cluster.name_any()));
-    let api: Api<Namespace> = Api::all(context.hub.clone());
+    let api: Api<Namespace> = Api::all(deps.hub.clone());
     let reading = || Error::api(format!("reading namespace {namespace}"));
     let Some(found) = api.get_opt(&namespace).await.map_err(reading())? else { return Ok(false) };
-    let current = Api::<Cluster>::all(context.hub.clone()).get_opt(&name).await;
+    let current = Api::<Cluster>::all(deps.hub.clone()).get_opt(&name).await;
     let current = current.map_err(Error::api(format!("reading Cluster {name}")))?;
     if current.is_none_or(|current| current.metadata.uid != cluster.metadata.uid) {
         return Err(Error::NotYet(format!("namespace {namespace} stays: another Cluster {name} may use it")));
@@ -138,7 +161,7 @@ async fn remove_execution_namespace(context: &Context, cluster: &Cluster) -> Res
     match api.delete(&namespace, &DeleteParams::background().preconditions(preconditions)).await {
         Err(error) if !is_not_found(&error) => {
             let message = format!("Failed to remove execution space for cluster({name}): {error}");
-            context.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
+            deps.log.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
             return Err(Error::api(format!("deleting namespace {namespace}"))(error));
         }
         _ => {}
@@ -146,10 +169,10 @@ async fn remove_execution_namespace(context: &Context, cluster: &Cluster) -> Res
     Ok(api.get_opt(&namespace).await.map_err(reading())?.is_some())
 }
 
-async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
+async fn release_work(deps: &Dependencies, work: &Work) -> Result<(), Error> {
     let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
     let patch = json!({"metadata": {"finalizers": remaining}});
-    match context.work_writer(&work.namespace().unwrap_or_default()).patch_despite_status(work, patch).await {
+    match deps.writers.works(&work.namespace().unwrap_or_default()).patch_despite_status(work, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {}", Key::of(work)))(error)),
         _ => Ok(()),
     }
@@ -167,43 +190,40 @@ struct Heartbeat {
 
 /// Sets a Pull cluster to Unknown when its agent stops reporting (Karmada:
 /// `cluster_controller.go:monitorClusterHealth`).
-async fn monitor(context: Context) {
-    context.contacts.expect_heartbeats();
+async fn monitor(deps: Dependencies) {
+    deps.contacts.expect_heartbeats();
     let heartbeats = Mutex::new(BTreeMap::<String, Heartbeat>::new());
-    let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
+    let mut ticks = tokio::time::interval(deps.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
         // Another cluster of the same name starts anew.
-        let exists = |name: &String| context.stores.cluster(name).is_some();
+        let exists = |name: &String| deps.stores.cluster(name).is_some();
         heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
-        for cluster in context.stores.clusters.list() {
+        for cluster in deps.stores.clusters.list() {
             let pull = cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none();
-            if pull && let Err(error) = watch_heartbeat(&context, &heartbeats, &cluster).await {
-                context.failures.count(NAME, &error);
+            if pull && let Err(error) = watch_heartbeat(&deps, &heartbeats, &cluster).await {
+                deps.failures.count(NAME, &error);
             }
         }
     }
 }
 
 async fn watch_heartbeat(
-    context: &Context,
+    deps: &Dependencies,
     heartbeats: &Mutex<BTreeMap<String, Heartbeat>>,
     cluster: &Cluster,
 ) -> Result<(), Error> {
-    let (name, now) = (cluster.name_any(), context.clock.now());
+    let (name, now): (_, Time) = (cluster.name_any(), deps.clock.now());
     let model = cluster.to_model();
     let ready = model.ready().cloned();
-    let leases: Api<Lease> = Api::namespaced(context.hub.clone(), LEASE_NAMESPACE);
+    let leases: Api<Lease> = Api::namespaced(deps.hub.clone(), LEASE_NAMESPACE);
     let lease = leases.get_opt(&name).await.map_err(Error::api(format!("reading lease {LEASE_NAMESPACE}/{name}")))?;
     if lease.is_none() {
         make_lease(&leases, cluster).await?;
     }
     let renewed = lease.and_then(|lease| lease.spec?.renew_time).map(|renewed| Time::new(renewed.0));
-    let grace = if ready.is_some() {
-        context.flags.cluster_monitor_grace_period
-    } else {
-        context.flags.cluster_startup_grace_period
-    };
+    let grace =
+        if ready.is_some() { deps.flags.cluster_monitor_grace_period } else { deps.flags.cluster_startup_grace_period };
     let stale = {
         let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |silent| Heartbeat { seen: Instant::now(), silent, ready: ready.clone(), renewed: None };
@@ -220,7 +240,7 @@ async fn watch_heartbeat(
         if renewed.is_some() && renewed != heartbeat.renewed {
             // A renewal from before the start is no evidence of the present.
             if heartbeat.renewed.is_some() {
-                context.contacts.heard(&name);
+                deps.contacts.heard(&name);
             }
             (heartbeat.renewed, heartbeat.seen, heartbeat.silent) = (renewed, Instant::now(), Duration::ZERO);
         }
@@ -235,7 +255,7 @@ async fn watch_heartbeat(
         ("ClusterStatusNeverUpdated", "Cluster status controller never posted cluster status.")
     };
     let condition = Condition::new("Ready", ConditionStatus::Unknown, reason, message, now);
-    write_ready(context, NAME, cluster, condition, |_| {}).await
+    deps.readiness.write(NAME, cluster, condition, |_| {}).await
 }
 
 /// Creates the Lease that the agent of a Pull cluster renews. The Cluster owns it.
@@ -255,47 +275,16 @@ async fn make_lease(leases: &Api<Lease>, cluster: &Cluster) -> Result<(), Error>
     }
 }
 
-/// Writes the Ready condition, records the change, and lets `also` fill in the rest of the status.
-pub(crate) async fn write_ready(
-    context: &Context,
-    controller: &'static str,
-    cluster: &Cluster,
-    condition: Condition,
-    also: impl Fn(&mut Cluster),
-) -> Result<(), Error> {
-    let before = Condition::find(&cluster.status.conditions, "Ready").map(|ready| ready.status);
-    let mut records = Vec::new();
-    if before != Some(condition.status) {
-        records.push(context.record(Record {
-            controller,
-            subject: subject(cluster),
-            cluster: Some(cluster.name_any()),
-            decision: Decision::ReadyChanged,
-            attribution: Attribution::rule(&condition.reason, &condition.message),
-            effect: condition.status.as_str().to_owned(),
-            inputs: vec![input(cluster)],
-        }));
-    }
-    let writer = context.cluster_writer();
-    let changed = |cluster: &mut Cluster| {
-        let before = cluster.status.clone();
-        set_condition(&mut cluster.status.conditions, condition.clone());
-        also(cluster);
-        cluster.status != before
-    };
-    let written = writer.update_status(cluster, changed).await;
-    context.settle(&records, written.map(drop))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{context, hub_of_works, member};
+    use crate::testing::{components, hub_of_works, member};
 
     #[tokio::test]
     async fn a_cluster_that_joined_again_keeps_its_execution_namespace() {
         let hub = hub_of_works(1).client();
-        let (context, _events) = context(hub.clone(), member().client());
+        let (components, _events) = components(hub.clone(), member().client());
+        let deps = components.cluster();
         let (clusters, namespaces) = (Api::<Cluster>::all(hub.clone()), Api::<Namespace>::all(hub));
         let joining: Cluster = serde_json::from_value(json!({
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
@@ -303,17 +292,17 @@ mod tests {
         }))
         .unwrap();
         let left = clusters.create(&PostParams::default(), &joining).await.unwrap();
-        ensure_execution_namespace(&context, &left).await.unwrap();
+        ensure_execution_namespace(&deps, &left).await.unwrap();
         clusters.delete("m1", &DeleteParams::default()).await.unwrap();
-        let refused = remove_execution_namespace(&context, &left).await.unwrap_err().to_string();
+        let refused = remove_execution_namespace(&deps, &left).await.unwrap_err().to_string();
         assert!(refused.contains("another Cluster m1 may use it"), "{refused}");
         let again = clusters.create(&PostParams::default(), &joining).await.unwrap();
-        remove_execution_namespace(&context, &left).await.unwrap_err();
+        remove_execution_namespace(&deps, &left).await.unwrap_err();
         let kept = namespaces.get("karmada-es-m1").await.unwrap();
         assert_eq!(kept.metadata.deletion_timestamp, None);
         // The same cluster leaves.
-        assert!(!remove_execution_namespace(&context, &again).await.unwrap());
+        assert!(!remove_execution_namespace(&deps, &again).await.unwrap());
         assert!(namespaces.get_opt("karmada-es-m1").await.unwrap().is_none());
-        assert!(!remove_execution_namespace(&context, &again).await.unwrap());
+        assert!(!remove_execution_namespace(&deps, &again).await.unwrap());
     }
 }

@@ -10,6 +10,13 @@ use bulkhead_core::model::{
 };
 use bulkhead_core::names::keys;
 use bulkhead_core::time::Time;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::dynamic::DynamicStores;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use http::Request;
 use kube::client::Body;
 use kube::{Client, ResourceExt};
@@ -17,12 +24,13 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::cluster::write_ready;
-use crate::context::{Context, MemberError, Scope};
-use crate::controller::{self, Action, Error};
+use crate::contact::Contacts;
+use crate::flags::Flags;
 use crate::member_resources;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::members::{MemberError, Members, Scope};
+use crate::metrics::Metrics;
+use crate::readiness::Readiness;
+use crate::stores::Stores;
 
 const NAME: &str = "cluster-status-controller";
 /// First pause after a probe whose outcome could not be written; never longer than the probe interval.
@@ -39,15 +47,15 @@ const COLLECTION_WAIT_MAX: Duration = Duration::from_secs(5);
 const COLLECTION_TIME_MAX: Duration = Duration::from_mins(1);
 
 /// Minimum pause between extra probes of all clusters.
-const LOOK_AROUND_PAUSE: Duration = Duration::from_secs(5);
+const PROBE_ALL_INTERVAL_MIN: Duration = Duration::from_secs(5);
 
 struct ClusterStatusController {
-    context: Context,
+    deps: Dependencies,
     queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
     collections: Semaphore,
     /// Time of the last extra probe of all clusters.
-    looked_around: Mutex<Option<Instant>>,
+    last_probe_of_all: Mutex<Option<Instant>>,
     start: Instant,
 }
 
@@ -60,17 +68,32 @@ struct Collected {
     resources: Option<(NodeSummary, ResourceSummary)>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) clock: Clock,
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) member_objects: Arc<DynamicStores>,
+    pub(crate) members: Arc<dyn Members>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) readiness: Readiness,
+    pub(crate) scope: Scope,
+    pub(crate) stores: Arc<Stores>,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
-    if context.scope == Scope::Push {
-        context.contacts.expect_probes();
+pub(crate) async fn run(deps: Dependencies) {
+    if deps.scope == Scope::Push {
+        deps.contacts.expect_probes();
     }
     // An outcome that could not be written is outdated by the next probe.
-    let queue = WorkQueue::with_backoff(RETRY_BASE, context.flags.cluster_status_update_frequency.0);
+    let queue = WorkQueue::with_backoff(RETRY_BASE, deps.flags.cluster_status_update_frequency.0);
     let queue: Arc<WorkQueue<Key>> = Arc::new(queue);
-    let (clusters, served) = (Arc::clone(&queue), context.clone());
-    let _clusters = context.stores.clusters.subscribe(move |change| {
-        if change.is_generation_change() && served.serves(change.object()) {
+    let (clusters, served) = (Arc::clone(&queue), deps.clone());
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
+        if change.is_generation_change() && served.scope.serves(change.object()) {
             // A change of the spec needs no extra probe, unless the cluster could not be probed before.
             let is_as_before = |old, new| has_finalizer(old) == has_finalizer(new) && served.can_probe(old);
             if !matches!(change, Change::Updated { old, new } if is_as_before(old, new)) {
@@ -79,36 +102,36 @@ pub(crate) async fn run(context: Context) {
         }
     });
     let controller = Arc::new(ClusterStatusController {
-        context: context.clone(),
+        deps: deps.clone(),
         queue: Arc::clone(&queue),
         debounce: Mutex::default(),
         collections: Semaphore::new(COLLECTIONS_MAX),
-        looked_around: Mutex::default(),
+        last_probe_of_all: Mutex::default(),
         start: Instant::now(),
     });
     // A cut connection triggers a probe at once, so that the loss of a cluster is dated correctly.
     let suspecting = Arc::clone(&controller);
-    let _silence = context.member_objects.subscribe_silence(move |cluster| {
+    let _silence = deps.member_objects.subscribe_silence(move |cluster| {
         if suspecting.debounce().was_ready(cluster) {
             suspecting.queue.add(Key::new("", cluster));
-            suspecting.look_around();
+            suspecting.probe_all();
         }
     });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
     };
-    controller::run_per_key(queue, 1, Key::clone, reconcile, context.failed(NAME)).await;
+    controller::run_per_key(queue, 1, Key::clone, reconcile, deps.failures.counter(NAME)).await;
 }
 
 fn has_finalizer(cluster: &Cluster) -> bool {
     cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
 }
 
-impl Context {
+impl Dependencies {
     /// True if the cluster can be probed. A Push cluster without credentials is managed elsewhere.
     fn can_probe(&self, cluster: &Cluster) -> bool {
-        self.serves(cluster) && (cluster.spec.sync_mode == SyncMode::Pull || cluster.spec.secret_ref.is_some())
+        self.scope.serves(cluster) && (cluster.spec.sync_mode == SyncMode::Pull || cluster.spec.secret_ref.is_some())
     }
 }
 
@@ -119,76 +142,77 @@ impl ClusterStatusController {
 
     /// Probes all clusters. A lost cluster may not be the only one, and the eviction of its workloads depends on the
     /// state of the others: failures that happen together must be noticed together.
-    fn look_around(&self) {
-        let mut looked_around = self.looked_around.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked_around.is_some_and(|at| at.elapsed() < LOOK_AROUND_PAUSE) {
+    fn probe_all(&self) {
+        let mut last_probe_of_all = self.last_probe_of_all.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_probe_of_all.is_some_and(|at| at.elapsed() < PROBE_ALL_INTERVAL_MIN) {
             return;
         }
-        *looked_around = Some(Instant::now());
-        for cluster in self.context.stores.clusters.list().iter().filter(|cluster| self.context.serves(cluster)) {
+        *last_probe_of_all = Some(Instant::now());
+        for cluster in self.deps.stores.clusters.list().iter().filter(|cluster| self.deps.scope.serves(cluster)) {
             self.queue.add(Key::of(&**cluster));
         }
     }
 
     async fn reconcile(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(cluster) = context.stores.clusters.get(&key) else {
+        let deps = &self.deps;
+        let Some(cluster) = deps.stores.clusters.get(&key) else {
             self.debounce().forget(&key.name);
-            context.contacts.forget(&key.name);
-            context.metrics.forget_cluster(&key.name);
+            deps.contacts.forget(&key.name);
+            deps.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
         };
         if !has_finalizer(&cluster) {
             return Err(Error::NotYet(format!("Cluster {key} has no finalizer yet")));
         }
-        if !context.can_probe(&cluster) {
+        if !deps.can_probe(&cluster) {
             return Ok(Action::Wait);
         }
         self.sync(&cluster).await?;
-        Ok(Action::After(context.flags.cluster_status_update_frequency.0))
+        Ok(Action::After(deps.flags.cluster_status_update_frequency.0))
     }
 
     async fn sync(&self, cluster: &Cluster) -> Result<(), Error> {
-        let context = &self.context;
+        let deps = &self.deps;
         let name = cluster.name_any();
-        let client = match context.members.client(&name) {
+        let client = match deps.members.client(&name) {
             Ok(client) => client,
             Err(MemberError::NotYet(error)) => return Err(Error::NotYet(error)),
             Err(MemberError::Broken(error)) => {
-                context.contacts.probed(&name, false);
+                deps.contacts.probed(&name, false);
                 let message = format!("failed to create a ClusterClient: {error}");
-                let now = context.clock.now();
+                let now = deps.clock.now();
                 let observed = Condition::new("Ready", ConditionStatus::False, "StatusCollectionFailed", message, now);
-                return write_ready(context, NAME, cluster, self.debounced(cluster, observed), |_| {}).await;
+                return deps.readiness.write(NAME, cluster, self.debounced(cluster, observed), |_| {}).await;
             }
         };
         let probe = probe(&client).await;
-        context.contacts.probed(&name, probe == Probe::Ready);
+        deps.contacts.probed(&name, probe == Probe::Ready);
         if probe != Probe::Ready && self.debounce().was_ready(&name) {
-            self.look_around();
+            self.probe_all();
         }
-        let ready = self.debounced(cluster, probe.condition(context.clock.now()));
+        let ready = self.debounced(cluster, probe.condition(deps.clock.now()));
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
-            return write_ready(context, NAME, cluster, ready, |_| {}).await;
+            return deps.readiness.write(NAME, cluster, ready, |_| {}).await;
         }
         let Some(collected) = self.collected(&client, &cluster.spec.resource_models).await else {
-            return write_ready(context, NAME, cluster, ready, |_| {}).await;
+            return deps.readiness.write(NAME, cluster, ready, |_| {}).await;
         };
-        context.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
-        write_ready(context, NAME, cluster, ready, |cluster| {
-            cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
-            cluster.status.api_enablements.clone_from(&collected.api_enablements);
-            if let Some((nodes, resources)) = collected.resources.clone() {
-                cluster.status.node_summary = Some(nodes);
-                cluster.status.resource_summary = Some(resources);
-            }
-            set_condition(&mut cluster.status.conditions, collected.enablements.clone());
-        })
-        .await
+        deps.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
+        deps.readiness
+            .write(NAME, cluster, ready, |cluster| {
+                cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
+                cluster.status.api_enablements.clone_from(&collected.api_enablements);
+                if let Some((nodes, resources)) = collected.resources.clone() {
+                    cluster.status.node_summary = Some(nodes);
+                    cluster.status.resource_summary = Some(resources);
+                }
+                set_condition(&mut cluster.status.conditions, collected.enablements.clone());
+            })
+            .await
     }
 
     fn debounced(&self, cluster: &Cluster, observed: Condition) -> Condition {
-        let flags = &self.context.flags;
+        let flags = &self.deps.flags;
         let thresholds = Thresholds {
             success_s: flags.cluster_success_threshold.as_secs(),
             failure_s: flags.cluster_failure_threshold.as_secs(),
@@ -219,9 +243,9 @@ impl ClusterStatusController {
             let message = format!("might collect partial APIEnablements({count}) from the cluster");
             (ConditionStatus::False, "Partial", message)
         };
-        let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.context.clock.now());
+        let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.deps.clock.now());
         let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
-        let resources = if self.context.flags.enable_cluster_resource_modeling {
+        let resources = if self.deps.flags.enable_cluster_resource_modeling {
             member_resources::collect(client, models).await
         } else {
             None

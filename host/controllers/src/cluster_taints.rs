@@ -19,41 +19,60 @@ use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Layer;
 use bulkhead_plugins_builtin::{ClusterDrains, ClusterTaintPolicyRule, TaintPolicyOptions};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error};
+use crate::decision_log::{DecisionLog, Record};
 use crate::decision_recorder::DecisionInputs;
-use crate::events::EventType;
-use crate::flags::FeatureGate;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::evaluate::Decider;
+use crate::flags::{FeatureGate, Flags};
+use crate::stores::Stores;
+use crate::subjects::{about, input, subject};
+use crate::writers::Writers;
 
 const NAME: &str = "cluster-taint-controller";
 const WORKERS: usize = 5;
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) clock: Clock,
+    pub(crate) decider: Decider,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) log: DecisionLog,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
-    let (clusters, warning) = (Arc::clone(&queue), context.clone());
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let (clusters, warning) = (Arc::clone(&queue), deps.clone());
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         warn_of_foreign_effects(&warning, change);
         warn_of_malformed_owners(&warning, change);
         if !matches!(change, Change::Deleted(_)) {
             clusters.add(Key::of(change.object()));
         }
     });
-    let failover = context.flags.gate(FeatureGate::Failover);
+    let failover = deps.flags.gate(FeatureGate::Failover);
     let policies = failover.then(|| {
-        let context = context.clone();
-        let taint_policies = Arc::clone(&context.stores.taint_policies);
-        taint_policies.subscribe(move |_| load_taint_policies(&context))
+        let deps = deps.clone();
+        let taint_policies = Arc::clone(&deps.stores.taint_policies);
+        taint_policies.subscribe(move |_| load_taint_policies(&deps))
     });
-    let draining = context.clone();
-    let _drains = context.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
+    let draining = deps.clone();
+    let _drains = deps.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
     // Taints of a policy that was deleted unobserved are removed only once all policies are known.
-    let (listing, rechecked) = (context.clone(), Arc::clone(&queue));
+    let (listing, rechecked) = (deps.clone(), Arc::clone(&queue));
     let complete = async move {
         listing.stores.cluster_drains.wait_for_cache_sync().await;
         listing.stores.taint_policies.wait_for_cache_sync().await;
@@ -62,24 +81,24 @@ pub(crate) async fn run(context: Context) {
             rechecked.add(Key::of(&*cluster));
         }
     };
-    let (rules, all) = (Arc::clone(&queue), Arc::clone(&context.stores.clusters));
-    let _rules = context.registry.subscribe(move || {
+    let (rules, all) = (Arc::clone(&queue), Arc::clone(&deps.stores.clusters));
+    let _rules = deps.decider.registry.subscribe(move || {
         for cluster in all.list() {
             rules.add(Key::of(&*cluster));
         }
     });
-    let recheck = recheck(context.clone(), Arc::clone(&queue));
+    let recheck = recheck(deps.clone(), Arc::clone(&queue));
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), key)
     };
-    let reconciling = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
+    let reconciling = controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME));
     futures::join!(recheck, reconciling, complete);
     drop(policies);
 }
 
 /// Emits an event when a cluster gets a taint with a foreign effect. The taint is left alone and has no effect.
-fn warn_of_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
+fn warn_of_foreign_effects(deps: &Dependencies, change: &Change<'_, Cluster>) {
     let (before, cluster) = match change {
         Change::Added(cluster) => (&[][..], cluster),
         Change::Updated { old, new } => (&*old.spec.taints, new),
@@ -88,14 +107,14 @@ fn warn_of_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
     for taint in cluster.spec.taints.iter().filter(|taint| taint.effect.is_foreign()) {
         if !before.iter().any(|known| known.same_identity(taint)) {
             let message = format!("The effect of the taint {taint} is unknown; the taint is ignored and not changed.");
-            context.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
+            deps.log.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
         }
     }
 }
 
 /// Emits an event when the owners of a cluster's taints become unreadable. As long as they are, no taint is
-/// adopted.
-fn warn_of_malformed_owners(context: &Context, change: &Change<'_, Cluster>) {
+/// adopted, and none is added whose owner cannot be recorded.
+fn warn_of_malformed_owners(deps: &Dependencies, change: &Change<'_, Cluster>) {
     let (before, cluster) = match change {
         Change::Added(cluster) => (None, cluster),
         Change::Updated { old, new } => (Some(old), new),
@@ -103,22 +122,22 @@ fn warn_of_malformed_owners(context: &Context, change: &Change<'_, Cluster>) {
     };
     if cluster.has_malformed_taint_owners() && !before.is_some_and(|before| before.has_malformed_taint_owners()) {
         let message = format!(
-            "The annotation {} is malformed: ClusterTaintPolicies and plugins remove no taint until it is corrected or \
-             removed.",
+            "The annotation {} is malformed: while the cluster has a taint of an unknown owner, ClusterTaintPolicies and \
+             plugins neither add nor remove a taint. Correct or remove the annotation.",
             keys::TAINT_OWNERS
         );
-        context.events.emit(NAME, about(&***cluster), EventType::Warning, "MalformedTaintOwners", message);
+        deps.log.events.emit(NAME, about(&***cluster), EventType::Warning, "MalformedTaintOwners", message);
     }
 }
 
-async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
-    let cluster = context.stores.clusters.get(&key).filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
+async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
+    let cluster = deps.stores.clusters.get(&key).filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
     let Some(cluster) = cluster else { return Ok(Action::Wait) };
     let model = Arc::new(cluster.to_model());
-    let (options, now) = (taint_options(&context), context.clock.now());
+    let (options, now) = (taint_options(&deps), deps.clock.now());
     let deciding = Arc::clone(&model);
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
-    let (recorder, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
+    let (recorder, plan) = deps.decider.decide(NAME, deps.decider.policies(), &[CallKind::ClusterTaint], decide).await;
     let decision_record = || DecisionInputs {
         trigger: "the cluster, a policy or a condition of the cluster changed, or a deadline passed",
         now,
@@ -127,17 +146,17 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
         plan: plan::taint(&plan),
     };
     let decision_record = if plan.is_empty() { None } else { recorder.finish(decision_record) };
-    write_taints(&context, &cluster, plan, decision_record).await?;
+    write_taints(&deps, &cluster, plan, decision_record).await?;
     Ok(Action::Wait)
 }
 
 /// Enqueues clusters whose taints depend on elapsed time.
-async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
-    let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
+async fn recheck(deps: Dependencies, queue: Arc<WorkQueue<Key>>) {
+    let mut ticks = tokio::time::interval(deps.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
         let (mut ready, mut due) = (Vec::new(), Vec::new());
-        for cluster in context.stores.clusters.list() {
+        for cluster in deps.stores.clusters.list() {
             let model = cluster.to_model();
             if model.is_ready() { ready.push(model) } else { due.push(Key::of(&*cluster)) }
         }
@@ -147,7 +166,7 @@ async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
         }
         for cluster in ready {
             let key = Key::new("", &cluster.name);
-            if needs_a_look(&context, cluster).await {
+            if needs_a_look(&deps, cluster).await {
                 queue.add(key);
             }
         }
@@ -155,67 +174,67 @@ async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
 }
 
 /// True if time alone would change the taints of a ready cluster.
-async fn needs_a_look(context: &Context, cluster: model::Cluster) -> bool {
-    let policies = context.policies();
+async fn needs_a_look(deps: &Dependencies, cluster: model::Cluster) -> bool {
+    let policies = deps.decider.policies();
     let has_plugins = policies.iter().any(|policy| {
         let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
         taints && policy.id().engine != EngineKind::Builtin
     });
-    let windowed = || context.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
-    let damped = !context.flags.cluster_taint_policy_damping_window.0.is_zero();
+    let windowed = || deps.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
+    let damped = !deps.flags.cluster_taint_policy_damping_window.0.is_zero();
     if !(has_plugins || damped || windowed()) {
         return false;
     }
-    let (options, now) = (taint_options(context), context.clock.now());
+    let (options, now) = (taint_options(deps), deps.clock.now());
     let taints = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::ClusterTaint);
     let decide = move |policies: &PolicySet| taint::decide(&cluster, policies, options, now);
-    !context.ask(NAME, policies, taints, decide).await.is_empty()
+    !deps.decider.ask(NAME, policies, taints, decide).await.is_empty()
 }
 
-fn load_taint_policies(context: &Context) {
-    let failover = context.flags.gate(FeatureGate::Failover);
-    let policies = if failover { context.stores.taint_policies.list() } else { Vec::new() };
+fn load_taint_policies(deps: &Dependencies) {
+    let failover = deps.flags.gate(FeatureGate::Failover);
+    let policies = if failover { deps.stores.taint_policies.list() } else { Vec::new() };
     let created = |created: Option<&_>| created.map_or(Time::from_millis(0), bulkhead_api::time::from_meta);
     let policies: Vec<_> = policies
         .iter()
         .map(|policy| (policy.name_any(), created(policy.metadata.creation_timestamp.as_ref()), policy.spec.clone()))
         .collect();
-    let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(context));
+    let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(deps));
     let mut policies: Vec<Arc<dyn Policy>> =
         rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
     // Before all drains are known, the taint of a drain that is not seen yet would be removed for a moment.
-    let drains = &context.stores.cluster_drains;
+    let drains = &deps.stores.cluster_drains;
     if drains.has_synced() {
         let drains = drains.list();
         let named = drains.iter().map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
         policies.push(Arc::new(ClusterDrains::new(named.collect())));
     }
-    context.registry.replace(Layer::TaintPolicies, policies);
+    deps.decider.registry.replace(Layer::TaintPolicies, policies);
 }
 
-fn taint_policy_options(context: &Context) -> TaintPolicyOptions {
+fn taint_policy_options(deps: &Dependencies) -> TaintPolicyOptions {
     TaintPolicyOptions {
-        cleans_up: context.flags.cluster_taint_policy_clean_up,
-        damping_window_s: context.flags.cluster_taint_policy_damping_window.as_secs(),
+        cleans_up: deps.flags.cluster_taint_policy_clean_up,
+        damping_window_s: deps.flags.cluster_taint_policy_damping_window.as_secs(),
     }
 }
 
 /// Returns the options of taint decisions. Without the gate the policies are not loaded, and their taints stay.
-fn taint_options(context: &Context) -> TaintOptions {
-    let failover = context.flags.gate(FeatureGate::Failover);
+fn taint_options(deps: &Dependencies) -> TaintOptions {
+    let failover = deps.flags.gate(FeatureGate::Failover);
     TaintOptions {
-        cleans_up: context.flags.cluster_taint_policy_clean_up,
-        policies_are_complete: failover && context.stores.taint_policies.has_synced(),
+        cleans_up: deps.flags.cluster_taint_policy_clean_up,
+        policies_are_complete: failover && deps.stores.taint_policies.has_synced(),
     }
 }
 
 async fn write_taints(
-    context: &Context,
+    deps: &Dependencies,
     cluster: &Cluster,
     plan: TaintPlan,
     decision_record: Option<Arc<DecisionRecord>>,
 ) -> Result<(), Error> {
-    context.record_diagnostics(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.diagnostics);
+    deps.log.record_diagnostics(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.diagnostics);
     if plan.is_empty() {
         return Ok(());
     }
@@ -229,26 +248,26 @@ async fn write_taints(
             effect: taint.to_string(),
             inputs: vec![input(cluster)],
         };
-        context.record_decided(record, decision_record.as_ref(), None)
+        deps.log.record_decided(record, decision_record.as_ref(), None)
     };
     let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
     records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
     let mut patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
-    context.sign(&mut patch, &records);
-    let patched = context.cluster_writer().patch_if_unchanged(cluster, patch).await;
+    deps.log.sign(&mut patch, &records);
+    let patched = deps.writers.clusters().patch_if_unchanged(cluster, patch).await;
     let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
-    match context.settle(&records, patched) {
+    match deps.log.settle(&records, patched) {
         Ok(_) => {
             let Some(taints) = plan.taints else { return Ok(()) };
             let message = format!("Taint cluster succeed: {}.", taint::taints_message(&taints));
-            let events = context.events_of(&records);
+            let events = deps.log.events_of(&records);
             events.emit(NAME, about(cluster), EventType::Normal, "TaintClusterSucceed", message);
             Ok(())
         }
         Err(error) => {
             if !error.is_conflict() {
                 let message = format!("Taint cluster failed: {error}");
-                context.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
+                deps.log.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
             }
             Err(error)
         }

@@ -7,7 +7,7 @@
 //! Controllers in other processes leave no evidence here. Then the Ready condition is sufficient.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Cluster;
@@ -15,14 +15,15 @@ use bulkhead_core::decide::graceful_eviction::{Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Health, Reports, SyncMode};
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::{Kinds, ObjectKind};
+use bulkhead_runtime::object_lock::is_newer_version;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
-use crate::context::{Context, MemberError};
-use crate::kinds::ObjectKind;
-use crate::object_lock::is_newer_version;
-use crate::store::Key;
+use crate::members::{MemberError, Members};
+use crate::stores::Stores;
 
 /// Maximum number of members queried at the same time for one binding.
 const REQUESTS_MAX: usize = 16;
@@ -121,7 +122,18 @@ impl Contacts {
     }
 }
 
-impl Context {
+/// Reports of member clusters about a binding, with the evidence that they are current.
+#[derive(Clone)]
+pub(crate) struct Reported {
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) members: Arc<dyn Members>,
+    pub(crate) kinds: Arc<Kinds>,
+    /// Duration of the Lease of a Pull cluster.
+    pub(crate) lease_duration: Duration,
+}
+
+impl Reported {
     /// Returns the targets of a binding whose reports do not count, as far as that is known without a query.
     pub(crate) fn unconfirmed(&self, binding: &Binding) -> UnconfirmedTargets {
         if mutation::on(Mutation::StaleReportCounts) {
@@ -144,7 +156,7 @@ impl Context {
 
     fn doubt(&self, cluster: &Cluster, name: &str) -> Option<Unconfirmed> {
         let is_terminating = cluster.metadata.deletion_timestamp.is_some();
-        let lease = self.flags.cluster_lease_duration.0;
+        let lease = self.lease_duration;
         Unconfirmed::of_cluster(is_terminating, &cluster.status.conditions).or_else(|| {
             self.contacts.is_silent(name, cluster.spec.sync_mode, lease).then_some(Unconfirmed::Unreachable)
         })

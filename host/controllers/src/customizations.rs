@@ -1,85 +1,66 @@
 //! ResourceInterpreterCustomization objects → policies (Karmada: `pkg/resourceinterpreter/customized/declarative`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::journal::Decision;
-use bulkhead_plugin::{Customization, EntryPoint, Layer, LoadedCustomizations, Registry, load_customizations};
+use bulkhead_core::manifest::EntryPoint;
+use bulkhead_plugin::{Customization, Layer, LoadedCustomizations, Registry, load_customizations};
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::queue::WorkQueue;
 use kube::ResourceExt;
-use tokio::sync::SetOnce;
 
-use crate::context::{Context, Record, Scope, about, input, subject};
-use crate::controller::{self, Action, Error};
-use crate::events::EventType;
-use crate::queue::WorkQueue;
+use crate::decision_log::{DecisionLog, Record};
+use crate::evaluate::Decider;
+use crate::interpreter::InterpretersLoaded;
+use crate::members::Scope;
+use crate::stores::Stores;
+use crate::subjects::{about, input, subject};
 
 const NAME: &str = "interpreter-customization-controller";
 
-/// Load state of the interpreters that customizations define. Before they are loaded, an object seems to have no
-/// interpreter.
-#[derive(Default)]
-pub struct InterpretersLoaded {
-    expected: AtomicBool,
-    loaded: SetOnce<()>,
-}
-
-impl InterpretersLoaded {
-    /// Records that the controller that loads them was started.
-    pub(crate) fn expect(&self) {
-        self.expected.store(true, Ordering::SeqCst);
-    }
-
-    fn done(&self) {
-        // Every change loads them again.
-        let _ = self.loaded.set(());
-    }
-
-    /// Waits until they are loaded, unless no controller loads them.
-    async fn wait(&self) {
-        if self.expected.load(Ordering::SeqCst) {
-            self.loaded.wait().await;
-        }
-    }
-}
-
-impl Context {
-    /// Waits until all interpreters are known. An interpretation before that may be wrong.
-    pub(crate) async fn wait_for_interpreters(&self) {
-        self.stores.webhooks.wait_for_cache_sync().await;
-        self.interpreters_loaded.wait().await;
-    }
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) decider: Decider,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) loaded: Arc<InterpretersLoaded>,
+    pub(crate) log: DecisionLog,
+    pub(crate) scope: Scope,
+    pub(crate) stores: Arc<Stores>,
 }
 
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
-    context.stores.customizations.wait_for_cache_sync().await;
+pub(crate) async fn run(deps: Dependencies) {
+    deps.stores.customizations.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<()>> = Arc::default();
     queue.add(());
     let changed = Arc::clone(&queue);
-    let _customizations = context.stores.customizations.subscribe(move |_| changed.add(()));
+    let _customizations = deps.stores.customizations.subscribe(move |_| changed.add(()));
     let reconcile = {
-        let context = context.clone();
+        let deps = deps.clone();
         move |()| {
-            let context = context.clone();
+            let deps = deps.clone();
             async move {
-                let loading = context.clone();
-                let loaded = context.off_workers(NAME, move || load(&loading)).await;
+                let loading = deps.clone();
+                let loaded = deps.decider.off_workers(NAME, move || load(&loading)).await;
                 loaded.map_err(|why| Error::Undecided(format!("loading customizations: {why}")))?;
-                context.interpreters_loaded.done();
+                deps.loaded.done();
                 Ok(Action::Wait)
             }
         }
     };
-    controller::run(queue, 1, reconcile, context.failed(NAME)).await;
+    controller::run(queue, 1, reconcile, deps.failures.counter(NAME)).await;
 }
 
 /// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stay in
 /// force.
-fn load(context: &Context) {
-    let customizations = context.stores.customizations.list();
-    let outcome = install(&context.registry, customizations.iter().map(AsRef::as_ref));
+fn load(deps: &Dependencies) {
+    let customizations = deps.stores.customizations.list();
+    let outcome = install(&deps.decider.registry, customizations.iter().map(AsRef::as_ref));
     for customization in &customizations {
         let name = customization.name_any();
         let target = &customization.spec.target;
@@ -87,16 +68,16 @@ fn load(context: &Context) {
         for (_, point, winner) in answers {
             let message =
                 format!("{} of {} {} is answered by {winner}", point.function(), target.api_version, target.kind);
-            report(context, customization, EventType::Warning, "RuleShadowed", &message);
+            report(deps, customization, EventType::Warning, "RuleShadowed", &message);
         }
         for (_, remark) in outcome.remarks.iter().filter(|(about, _)| *about == name) {
-            report(context, customization, EventType::Warning, "NotPortable", remark);
+            report(deps, customization, EventType::Warning, "NotPortable", remark);
         }
         if let Some((_, error)) = outcome.faulty.iter().find(|(faulty, _)| *faulty == name) {
-            report(context, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
+            report(deps, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
         } else if customization.spec.customizations.scripts().next().is_some() {
             let message = format!("the customization interprets {} {}", target.api_version, target.kind);
-            report(context, customization, EventType::Normal, "CustomizationLoaded", &message);
+            report(deps, customization, EventType::Normal, "CustomizationLoaded", &message);
         }
     }
 }
@@ -113,13 +94,13 @@ pub fn install<'c>(
 }
 
 fn report(
-    context: &Context,
+    deps: &Dependencies,
     about_: &ResourceInterpreterCustomization,
     type_: EventType,
     code: &'static str,
     message: &str,
 ) {
-    context.record(Record {
+    deps.log.record(Record {
         controller: NAME,
         subject: subject(about_),
         cluster: None,
@@ -129,8 +110,8 @@ fn report(
         inputs: vec![input(about_)],
     });
     // Every process loads it; one event is enough.
-    if context.scope == Scope::Push {
-        context.events.emit(NAME, about(about_), type_, code, message);
+    if deps.scope == Scope::Push {
+        deps.log.events.emit(NAME, about(about_), type_, code, message);
     }
 }
 

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::call::CallKind;
-use bulkhead_core::journal::{CallRecorder, Decided, DecisionId, DecisionInput, DecisionRecord};
+use bulkhead_core::journal::{CallRecorder, Decided, DecisionInput, DecisionRecord};
 use bulkhead_core::model::{self, Cluster};
 use bulkhead_core::names::keys;
-use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::policy::PolicySet;
 use bulkhead_core::time::Time;
-use serde_json::{Value, json};
-
-use crate::context::Context;
-use crate::events::Events;
+use serde_json::Value;
 
 /// Policies for one decision, with the recorder of their calls.
 pub(crate) struct DecisionRecorder {
@@ -47,57 +43,16 @@ impl DecisionRecorder {
         Self { policies, recorder: None }
     }
 
+    /// Wraps policies with a recorder of their calls.
+    pub(crate) fn recorded(policies: PolicySet, recorder: CallRecorder) -> Self {
+        Self { policies: Arc::new(policies), recorder: Some(recorder) }
+    }
+
     /// Returns the full record of the decision, if the journal keeps such records. Calls `inputs` only then.
     pub(crate) fn finish(self, inputs: impl FnOnce() -> DecisionInputs) -> Option<Arc<DecisionRecord>> {
         let recorder = self.recorder?;
         let DecisionInputs { trigger, now, input, clusters, plan } = inputs();
         Some(Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan })))
-    }
-}
-
-impl Context {
-    /// Returns the policies for one decision that makes calls of these kinds, and records the calls if the journal
-    /// keeps them.
-    pub(crate) fn recorder(&self, policies: Arc<PolicySet>, kinds: &[CallKind]) -> DecisionRecorder {
-        self.recorder_for(policies, kinds, |_| true)
-    }
-
-    /// Returns the policies like [`Self::recorder`], for a decision that only the policies selected by `keeps` can
-    /// affect.
-    pub(crate) fn recorder_for(
-        &self,
-        policies: Arc<PolicySet>,
-        kinds: &[CallKind],
-        keeps: impl Fn(&dyn Policy) -> bool,
-    ) -> DecisionRecorder {
-        if !self.journal.keeps_decision_records() {
-            return DecisionRecorder::unrecorded(policies);
-        }
-        let (recording, recorder) = CallRecorder::start(&policies, kinds, keeps);
-        DecisionRecorder { policies: Arc::new(recording), recorder: Some(recorder) }
-    }
-
-    /// Returns the recorder of a decision that calls no policy.
-    pub(crate) fn without_policies(&self) -> DecisionRecorder {
-        self.recorder(Arc::default(), &[])
-    }
-
-    /// Writes the ID of the last of these decisions into a patch, if the journal outlives the process: after a
-    /// restart an ID without a record would be worse than none.
-    pub(crate) fn sign(&self, patch: &mut Value, records: &[u64]) {
-        if let Some(id) = self.lasting(records) {
-            patch["metadata"]["annotations"][keys::DECISION] = json!(id.to_string());
-        }
-    }
-
-    /// Returns an event handle that attaches the ID of the last of these decisions.
-    pub(crate) fn events_of(&self, records: &[u64]) -> Events {
-        self.events.of(self.lasting(records))
-    }
-
-    fn lasting(&self, records: &[u64]) -> Option<DecisionId> {
-        let last = records.last().filter(|_| self.journal.keeps_decision_records());
-        last.map(|number| self.journal.decision_id(*number))
     }
 }
 

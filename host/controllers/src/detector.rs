@@ -9,26 +9,32 @@ use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::manifest::Digest;
 use bulkhead_core::model::{BindingSpec, Component, ReplicaRequirements};
 use bulkhead_core::names::{self, keys};
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::dynamic::{self, KeptObject};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::{Change, Store, Subscription};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use self::claim::{Claim, Template, specificity};
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
-use crate::context::{Context, HUB, Record, about, input};
-use crate::controller::{self, Action, Error};
-use crate::dynamic::{self, KeptObject};
-use crate::events::EventType;
-use crate::flags::FeatureGate;
-use crate::interpreter::NoInterpreter;
-use crate::kinds::ObjectKind;
+use crate::decision_log::{DecisionLog, Record};
+use crate::flags::{FeatureGate, Flags};
+use crate::interpreter::{Interpreters, NoInterpreter};
 use crate::priority;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key, Store, Subscription};
+use crate::stores::Stores;
+use crate::subjects::{about, input};
+use crate::templates::{self, Templates};
 
 const NAME: &str = "detector";
 const WORKERS: usize = 5;
@@ -39,41 +45,53 @@ type TemplateKey = (ObjectKind, Key);
 /// Templates whose binding name belongs to another object.
 type Refused = Contested<TemplateKey>;
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) hub: Client,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) log: DecisionLog,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) templates: Templates,
+}
+
 /// Runs the detector until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<TemplateKey>> = Arc::default();
     let refused: Arc<Refused> = Arc::default();
-    let _freed = retry_when_freed(&context.stores.bindings, &refused, &queue);
-    let _cluster_freed = retry_when_freed(&context.stores.cluster_bindings, &refused, &queue);
+    let _freed = retry_when_freed(&deps.stores.bindings, &refused, &queue);
+    let _cluster_freed = retry_when_freed(&deps.stores.cluster_bindings, &refused, &queue);
     let kinds: Arc<WorkQueue<ObjectKind>> = Arc::default();
-    let watching = Arc::new((context.clone(), Arc::clone(&queue), Arc::clone(&kinds)));
+    let watching = Arc::new((deps.clone(), Arc::clone(&queue), Arc::clone(&kinds)));
     let cluster_wide = Arc::clone(&watching);
-    let _policies = context.stores.policies.subscribe(move |change| {
-        let (context, queue, kinds) = &*watching;
-        policy_changed(context, queue, kinds, change, |policy| &policy.spec);
+    let _policies = deps.stores.policies.subscribe(move |change| {
+        let (deps, queue, kinds) = &*watching;
+        policy_changed(deps, queue, kinds, change, |policy| &policy.spec);
     });
-    let _cluster_policies = context.stores.cluster_policies.subscribe(move |change| {
-        let (context, queue, kinds) = &*cluster_wide;
-        policy_changed(context, queue, kinds, change, |policy| &policy.spec);
+    let _cluster_policies = deps.stores.cluster_policies.subscribe(move |change| {
+        let (deps, queue, kinds) = &*cluster_wide;
+        policy_changed(deps, queue, kinds, change, |policy| &policy.spec);
     });
     let templates = Arc::clone(&queue);
-    let _templates = context.templates.subscribe(move |origin, change| {
+    let _templates = deps.templates.cache.subscribe(move |origin, change| {
         if dynamic::is_template_change(change) {
             templates.add((origin.kind.clone(), Key::of(change.object())));
         }
     });
     let watch = {
-        let context = context.clone();
-        move |kind| watch_kind(context.clone(), kind)
+        let deps = deps.clone();
+        move |kind| watch_kind(deps.clone(), kind)
     };
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&refused), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), Arc::clone(&refused), key)
     };
-    let watching = controller::run(kinds, 1, watch, context.failed(NAME));
+    let watching = controller::run(kinds, 1, watch, deps.failures.counter(NAME));
     let binding = async {
-        context.wait_for_interpreters().await;
-        controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+        deps.interpreters.wait_for_cache_sync().await;
+        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
     };
     futures::join!(watching, binding);
 }
@@ -94,7 +112,7 @@ fn retry_when_freed<B: Binding>(
 
 /// Enqueues the templates that a policy selects or selected, and starts informers for kinds that are not watched yet.
 fn policy_changed<P>(
-    context: &Context,
+    deps: &Dependencies,
     queue: &WorkQueue<TemplateKey>,
     kinds: &WorkQueue<ObjectKind>,
     change: &Change<'_, P>,
@@ -106,7 +124,7 @@ fn policy_changed<P>(
     };
     for selector in versions.into_iter().flat_map(|policy| &spec(policy).resource_selectors) {
         let kind = ObjectKind::new(&selector.api_version, &selector.kind);
-        let Some(store) = context.templates.store(HUB, &kind) else {
+        let Some(store) = deps.templates.store(&kind) else {
             kinds.add(kind);
             continue;
         };
@@ -128,33 +146,32 @@ fn policy_changed<P>(
 }
 
 /// Starts the informer of a kind, which then delivers its templates.
-async fn watch_kind(context: Context, kind: ObjectKind) -> Result<Action, Error> {
-    let client = || Ok(context.hub.clone());
-    context.templates.ensure(HUB, &kind, &context.kinds, client).await?;
+async fn watch_kind(deps: Dependencies, kind: ObjectKind) -> Result<Action, Error> {
+    deps.templates.ensure(&kind).await?;
     Ok(Action::Wait)
 }
 
-async fn reconcile(context: Context, refused: Arc<Refused>, (kind, key): TemplateKey) -> Result<Action, Error> {
-    let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(Action::Wait) };
+async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): TemplateKey) -> Result<Action, Error> {
+    let Some(template) = deps.templates.get(&kind, &key) else { return Ok(Action::Wait) };
     let ours = template.labels().contains_key(keys::MANAGED) || names::is_reserved_namespace(&key.namespace);
     if template.metadata.deletion_timestamp.is_some() || ours {
         return Ok(Action::Wait);
     }
-    let Some(claim) = claim(&context, &kind, &template) else { return Ok(Action::Wait) };
-    let claimed = claim_template(&context, &kind, &template, &claim).await?;
+    let Some(claim) = claim(&deps, &kind, &template) else { return Ok(Action::Wait) };
+    let claimed = claim_template(&deps, &kind, &template, &claim).await?;
     let template = claimed.as_ref().unwrap_or(&template);
     if key.namespace.is_empty() {
-        bind::<bulkhead_api::ClusterResourceBinding>(&context, &refused, &kind, template, claim).await
+        bind::<bulkhead_api::ClusterResourceBinding>(&deps, &refused, &kind, template, claim).await
     } else {
-        bind::<bulkhead_api::ResourceBinding>(&context, &refused, &kind, template, claim).await
+        bind::<bulkhead_api::ResourceBinding>(&deps, &refused, &kind, template, claim).await
     }
 }
 
 /// Returns the policy in charge of a template, if any.
-fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
+fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
-    let namespaced = context.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
-    let cluster_wide = context.stores.cluster_policies.list();
+    let namespaced = deps.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
+    let cluster_wide = deps.stores.cluster_policies.list();
     claim::choose(
         namespaced.iter().map(|policy| (&policy.metadata, &policy.spec)),
         cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec)),
@@ -178,7 +195,7 @@ fn claim_metadata(claim: &Claim) -> (Value, Value) {
 
 /// Marks the template as claimed. Returns the patched template, or `None` if it was marked before.
 async fn claim_template(
-    context: &Context,
+    deps: &Dependencies,
     kind: &ObjectKind,
     template: &KeptObject,
     claim: &Claim,
@@ -194,8 +211,7 @@ async fn claim_template(
     if has(&labels, &template.labels()) && has(&annotations, &template.annotations()) {
         return Ok(None);
     }
-    let known = context.kinds.resolve(kind).await?;
-    let api = known.api(context.hub.clone(), &template.namespace().unwrap_or_default());
+    let api = deps.templates.api(kind, &template.namespace().unwrap_or_default()).await?;
     let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
     let operation = format!("claiming {} {}", kind.kind, template.name_any());
     let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
@@ -203,7 +219,7 @@ async fn claim_template(
 }
 
 async fn bind<B: Binding>(
-    context: &Context,
+    deps: &Dependencies,
     refused: &Refused,
     kind: &ObjectKind,
     template: &KeptObject,
@@ -211,21 +227,20 @@ async fn bind<B: Binding>(
 ) -> Result<Action, Error> {
     let namespace = template.namespace().unwrap_or_default();
     let name = names::binding_name(&kind.kind, &template.name_any());
-    let existing = B::store(&context.stores).get(&Key::new(&namespace, &name));
+    let existing = B::store(&deps.stores).get(&Key::new(&namespace, &name));
     if let Some(existing) = &existing {
         if existing.meta().deletion_timestamp.is_some() {
             refused.add(Key::of(&**existing), (kind.clone(), Key::of(template)));
             return Err(Error::NotYet(format!("binding {name} is still being deleted")));
         }
-        check_owner(context, refused, &**existing, (kind, template), &claim)?;
+        check_owner(deps, refused, &**existing, (kind, template), &claim)?;
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
-    describe(context, kind, template, &claim, desired.spec_mut()).await?;
+    describe(deps, kind, template, &claim, desired.spec_mut()).await?;
     // An interpreter may have been slow, and nothing else prevents a binding for a deleted template.
     let is_current =
         |now: &KeptObject| now.metadata.uid == template.metadata.uid && now.metadata.deletion_timestamp.is_none();
-    if !context.templates.get(HUB, kind, &Key::new(&namespace, template.name_any())).is_some_and(|now| is_current(&now))
-    {
+    if !deps.templates.get(kind, &Key::new(&namespace, template.name_any())).is_some_and(|now| is_current(&now)) {
         // The change triggers another reconcile.
         return Ok(Action::Wait);
     }
@@ -235,7 +250,7 @@ async fn bind<B: Binding>(
     merge(desired.labels_mut(), &labels);
     merge(desired.annotations_mut(), &annotations);
     ensure_metadata::<B>(desired.meta_mut(), kind, template);
-    let digest = template.digest().to_string();
+    let digest = Digest::of(template.texts().into_iter().map(str::as_bytes)).to_string();
     let before = desired.annotations_mut().insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());
     if let Some(existing) = existing.as_deref().filter(|_| before == Some(digest)) {
         // Only the status changed. Recording that would trigger all controllers that watch the binding.
@@ -244,7 +259,7 @@ async fn bind<B: Binding>(
     if existing.as_deref() == Some(&desired) {
         return Ok(Action::Wait);
     }
-    let record = context.record(Record {
+    let record = deps.log.record(Record {
         controller: NAME,
         subject: Subject::new(&B::kind(&()), &namespace, &name),
         cluster: None,
@@ -253,27 +268,27 @@ async fn bind<B: Binding>(
         effect: format!("{} replicas of {}", desired.spec().replicas, desired.spec().resource),
         inputs: existing.as_deref().map(input).into_iter().collect(),
     });
-    let api = B::api(context.hub.clone(), &namespace);
+    let api = B::api(deps.hub.clone(), &namespace);
     let operation = Error::api(format!("writing {} {name}", B::kind(&())));
     let written = match existing {
         None => api.create(&PostParams::default(), &desired).await,
         Some(_) => api.replace(&name, &PostParams::default(), &desired).await,
     };
-    let written = context.settle(&[record], written.map_err(operation))?;
+    let written = deps.log.settle(&[record], written.map_err(operation))?;
     let message = format!("Apply policy({}) succeed", claim.policy);
-    context.events.emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
+    deps.log.events.emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
     Ok(Action::Wait)
 }
 
 /// Refuses a binding that belongs to another object, with an event on the template (Karmada: `ApplyPolicyFailed`).
 fn check_owner<B: Binding>(
-    context: &Context,
+    deps: &Dependencies,
     refused: &Refused,
     existing: &B,
     (kind, template): (&ObjectKind, &KeptObject),
     claim: &Claim,
 ) -> Result<(), Error> {
-    let (name, wanted) = (format!("{} {}", B::kind(&()), Key::of(existing)), dynamic::reference(kind, template));
+    let (name, wanted) = (format!("{} {}", B::kind(&()), Key::of(existing)), templates::reference(kind, template));
     let error = match Owner::of(existing, &wanted) {
         Owner::Same => return Ok(()),
         Owner::Earlier => Error::NotYet(format!(
@@ -288,32 +303,32 @@ fn check_owner<B: Binding>(
     refused.add(Key::of(existing), (kind.clone(), Key::of(template)));
     let message = format!("Apply policy({}) failed: {error}", claim.policy);
     let about = dynamic::about(kind, template);
-    context.events.emit(NAME, about, EventType::Warning, "ApplyPolicyFailed", message);
+    deps.log.events.emit(NAME, about, EventType::Warning, "ApplyPolicyFailed", message);
     Err(error)
 }
 
 /// Writes the data of template and policy into the binding's spec. The fields of others stay.
 async fn describe(
-    context: &Context,
+    deps: &Dependencies,
     kind: &ObjectKind,
     template: &KeptObject,
     claim: &Claim,
     spec: &mut BindingSpec,
 ) -> Result<(), Error> {
     let object = Arc::new(dynamic::to_value(kind, template));
-    if context.flags.health_without_interpreter == NoInterpreter::Refuse && !context.covers_health(&object) {
+    if deps.flags.health_without_interpreter == NoInterpreter::Refuse && !deps.interpreters.covers_health(&object) {
         let name = template.name_any();
         let message =
             format!("{} {name} is not bound: no interpreter covers the health of {}", kind.kind, kind.api_version);
         return Err(Error::Undecided(message));
     }
     let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());
-    let needs = needs(context, &about, &object)
+    let needs = needs(deps, &about, &object)
         .await
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
     (spec.replicas, spec.replica_requirements, spec.components) =
         (needs.replicas, needs.requirements, needs.components);
-    spec.resource = dynamic::reference(kind, template);
+    spec.resource = templates::reference(kind, template);
     let policy = &claim.spec;
     spec.propagate_deps = policy.propagate_deps;
     spec.placement = Some(policy.placement.clone());
@@ -327,7 +342,11 @@ async fn describe(
         suspension.get_or_insert_with(|| json!({}))["scheduling"] = scheduling;
     }
     spec.suspension = suspension;
-    if spec.resource.namespace.is_empty() { Ok(()) } else { priority::describe(context, policy, spec).await }
+    if spec.resource.namespace.is_empty() {
+        Ok(())
+    } else {
+        priority::describe(&deps.templates, &deps.flags, policy, spec).await
+    }
 }
 
 /// Resource needs of a template.
@@ -341,21 +360,21 @@ struct Needs {
 /// Returns the needs of a template. Components are queried first if the gate is on, and replicas only if there are no
 /// components. A template that no interpreter knows is no workload. (Karmada:
 /// `pkg/detector/detector.go:applyReplicaInterpretation`.)
-async fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
-    if context.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
+async fn needs(deps: &Dependencies, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
+    if deps.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
         && let Some(Interpretation::Components(components)) =
-            context.interpret(NAME, about, Operation::Components { object }).await?
+            deps.interpreters.interpret(NAME, about, Operation::Components { object }).await?
     {
         let components = components.iter().map(component_value).collect();
         return Ok(Needs { components, ..Needs::default() });
     }
     let Some(Interpretation::Replicas { replicas, mut requirements }) =
-        context.interpret(NAME, about, Operation::Replicas { object }).await?
+        deps.interpreters.interpret(NAME, about, Operation::Replicas { object }).await?
     else {
         return Ok(Needs::default());
     };
     // Pod templates rarely name a namespace; the quota of the object's own namespace applies.
-    if context.flags.gate(FeatureGate::ResourceQuotaEstimate)
+    if deps.flags.gate(FeatureGate::ResourceQuotaEstimate)
         && let Some(needed) = &mut requirements
     {
         needed.rest.entry("namespace".to_owned()).or_insert_with(|| about.namespace.clone().into());
@@ -387,3 +406,6 @@ fn merge(into: &mut BTreeMap<String, String>, from: &Value) {
         into.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,24 +9,31 @@ use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::ownership::Ownership;
 use bulkhead_core::identity::same_identity;
-use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::journal::Decision;
 use bulkhead_core::model::{Condition, ConditionStatus, set_condition};
 use bulkhead_core::names::{self, keys};
-use bulkhead_plugins_builtin::prune;
+use bulkhead_core::prune::prune;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
+use bulkhead_runtime::dynamic::{self, DynamicStores, KeptObject};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::{Kinds, ObjectKind};
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::binding::{binding_of, cluster_of};
-use crate::context::{Context, Record, about, input};
-use crate::controller::{self, Action, Error, is_not_found};
-use crate::dynamic::{self, KeptObject};
-use crate::events::EventType;
-use crate::kinds::{Kinds, ObjectKind};
+use crate::decision_log::{DecisionLog, Record};
+use crate::interpreter::Interpreters;
 use crate::member_owner;
-use crate::members::ReplacedHandler;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::members::{Members, ReplacedHandler, Scope};
+use crate::stores::Stores;
+use crate::subjects::{about, input};
+use crate::works::{binding_subject, cluster_of, identify, work_of};
+use crate::writers::Writers;
 
 const NAME: &str = "execution-controller";
 /// Attempts to delete an object that changes meanwhile, before the reconcile fails.
@@ -35,24 +42,39 @@ const DELETE_ATTEMPTS_MAX: usize = 5;
 const WORKERS: usize = 5;
 
 struct Execution {
-    context: Context,
+    deps: Dependencies,
     /// Works whose deletion waits, so that each is recorded once and not on every retry.
     waiting: Mutex<BTreeSet<Key>>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) clock: Clock,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) kinds: Arc<Kinds>,
+    pub(crate) log: DecisionLog,
+    pub(crate) member_objects: Arc<DynamicStores>,
+    pub(crate) members: Arc<dyn Members>,
+    pub(crate) scope: Scope,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let works = Arc::clone(&queue);
-    let _works = context.stores.works.subscribe(move |change| {
+    let _works = deps.stores.works.subscribe(move |change| {
         if change.is_generation_change() {
             works.add(Key::of(change.object()));
         }
     });
     // A recovered cluster triggers the Works that wait for it, whose back-off may have grown to minutes by then.
-    let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
-    let objects = Arc::clone(&context.member_objects);
-    let _clusters = context.stores.clusters.subscribe(move |change| match change {
+    let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&deps.stores.works));
+    let objects = Arc::clone(&deps.member_objects);
+    let _clusters = deps.stores.clusters.subscribe(move |change| match change {
         Change::Updated { old, new } if !old.to_model().is_ready() && new.to_model().is_ready() => {
             for work in all_works.list_namespace(&names::execution_namespace(&new.name_any())) {
                 returning.add(Key::of(&*work));
@@ -63,12 +85,12 @@ pub(crate) async fn run(context: Context) {
         _ => {}
     });
     // Watches would end with replaced credentials, and receive nothing from a changed address.
-    let objects = Arc::clone(&context.member_objects);
+    let objects = Arc::clone(&deps.member_objects);
     let reconnect: Arc<ReplacedHandler> = Arc::new(move |cluster, client| objects.reconnect(cluster, client));
-    context.members.on_replaced(&reconnect);
+    deps.members.on_replaced(&reconnect);
     // Objects that vanish or drift in a member are restored.
     let drifted = Arc::clone(&queue);
-    let _objects = context.member_objects.subscribe(move |_, change| {
+    let _objects = deps.member_objects.subscribe(move |_, change| {
         let drift = match change {
             Change::Added(_) => false,
             Change::Deleted(_) => true,
@@ -83,35 +105,28 @@ pub(crate) async fn run(context: Context) {
             drifted.add(key);
         }
     });
-    let execution = Arc::new(Execution { context: context.clone(), waiting: Mutex::default() });
+    let execution = Arc::new(Execution { deps: deps.clone(), waiting: Mutex::default() });
     let reconcile = move |key| {
         let execution = Arc::clone(&execution);
         async move { execution.reconcile(key).await }
     };
     let of_member = |work: &Key| work.namespace.clone();
-    context.wait_for_interpreters().await;
-    controller::run_per_key(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
-}
-
-/// Returns the Work that a managed object in a member cluster came from.
-pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
-    let mut annotations = object.annotations();
-    let mut annotation = |key| annotations.remove(key);
-    Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
+    deps.interpreters.wait_for_cache_sync().await;
+    controller::run_per_key(queue, WORKERS, of_member, reconcile, deps.failures.counter(NAME)).await;
 }
 
 impl Execution {
     async fn reconcile(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(work) = context.stores.works.get(&key) else {
+        let deps = &self.deps;
+        let Some(work) = deps.stores.works.get(&key) else {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Ok(Action::Wait);
         };
         let name = cluster_of(&work);
-        let Some(cluster) = context.stores.cluster(&name) else {
+        let Some(cluster) = deps.stores.cluster(&name) else {
             return Err(Error::NotYet(format!("Work {key}: there is no cluster {name}")));
         };
-        if !context.serves(&cluster) {
+        if !deps.scope.serves(&cluster) {
             return Ok(Action::Wait);
         }
         let cluster = cluster.to_model();
@@ -159,7 +174,7 @@ impl Execution {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
         let patch = json!({"metadata": {"finalizers": remaining}});
-        match self.context.work_writer(&key.namespace).patch_despite_status(work, patch).await {
+        match self.deps.writers.works(&key.namespace).patch_despite_status(work, patch).await {
             Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {key}"))(error)),
             _ => Ok(Action::Wait),
         }
@@ -181,7 +196,7 @@ impl Execution {
                 Err(error) if !is_not_found(&error) => Err(operation()(error)),
                 _ => Ok(()),
             };
-            match self.context.settle(&[record], deleted) {
+            match self.deps.log.settle(&[record], deleted) {
                 // A running workload writes its status all the time.
                 Err(error) if error.is_conflict() && attempt < DELETE_ATTEMPTS_MAX => {}
                 deleted => return deleted,
@@ -192,11 +207,11 @@ impl Execution {
 
     /// True if an object came from the Work. An object of another Work is left unchanged, with an event.
     fn may_remove(&self, work: &Work, cluster: &str, manifest: &Value, observed: &DynamicObject) -> bool {
-        let marks = member_owner::marks(observed);
-        let owner = member_owner::of(&self.context.stores, work, manifest, &marks);
+        let recorded = member_owner::recorded(observed);
+        let owner = member_owner::of(&self.deps.stores, work, manifest, &recorded);
         if owner == Ownership::Foreign {
-            let message = format!("{} in {cluster} is not deleted: it belongs to {marks}", describe(manifest));
-            self.context.events.emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
+            let message = format!("{} in {cluster} is not deleted: it belongs to {recorded}", describe(manifest));
+            self.deps.log.events.emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
         }
         owner == Ownership::Ours
     }
@@ -235,7 +250,7 @@ impl Execution {
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
         let patched = api.patch(&observed.name_any(), &PatchParams::default(), &patch).await.map_err(operation);
-        self.context.settle(&[record], patched.map(drop))
+        self.deps.log.settle(&[record], patched.map(drop))
     }
 
     async fn observe(
@@ -244,8 +259,8 @@ impl Execution {
         manifest: &Value,
     ) -> Result<Option<(Api<DynamicObject>, DynamicObject)>, Error> {
         let (kind, key) = identify(manifest);
-        let client = self.context.member(cluster)?;
-        let known = match self.context.kinds.resolve(&kind).await {
+        let client = self.deps.members.required(cluster)?;
+        let known = match self.deps.kinds.resolve(&kind).await {
             // The control plane may no longer serve a kind that members still have.
             Err(error) if error.is_kind_unknown() => match Kinds::new(client.clone()).resolve(&kind).await {
                 Err(error) if error.is_kind_unknown() => return Ok(None),
@@ -266,7 +281,7 @@ impl Execution {
                 errors.push((error.describe(), error));
             }
         }
-        let now = self.context.clock.now();
+        let now = self.deps.clock.now();
         let applied = if errors.is_empty() {
             let message = "Manifest has been successfully applied";
             Condition::new(APPLIED, ConditionStatus::True, "AppliedSuccessful", message, now)
@@ -283,19 +298,19 @@ impl Execution {
 
     async fn apply(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
         let (kind, key) = identify(manifest);
-        let client = self.context.member(cluster)?;
-        self.context.member_objects.ensure(cluster, &kind, &self.context.kinds, || Ok(client)).await?;
+        let client = self.deps.members.required(cluster)?;
+        self.deps.member_objects.ensure(cluster, &kind, &self.deps.kinds, || Ok(client)).await?;
         let operation = || Error::api(format!("applying {} in {cluster}", describe(manifest)));
         let mut desired: DynamicObject = serde_json::from_value(manifest.clone())
             .map_err(|error| Error::Undecided(format!("{}: {error}", describe(manifest))))?;
         let Some((api, observed)) = self.observe(cluster, manifest).await? else {
-            let client = self.context.member(cluster)?;
+            let client = self.deps.members.required(cluster)?;
             self.ensure_namespace(cluster, &key.namespace).await?;
-            let api = self.context.kinds.resolve(&kind).await?.api(client, &key.namespace);
+            let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
             let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
             let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
             let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
-            return self.context.settle(&[record], created.map(drop));
+            return self.deps.log.settle(&[record], created.map(drop));
         };
         self.check_owner(work, (cluster, manifest), &desired, &observed)?;
         retain(&mut desired, &observed);
@@ -306,7 +321,7 @@ impl Execution {
         let attribution = Attribution::rule("WorkChanged", "the object differs from its manifest");
         let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
         let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
-        self.context.settle(&[record], replaced.map(drop))
+        self.deps.log.settle(&[record], replaced.map(drop))
     }
 
     /// Refuses to replace an object that did not come from the Work. `overwrite` takes over an object that no control
@@ -318,9 +333,9 @@ impl Execution {
         desired: &DynamicObject,
         observed: &DynamicObject,
     ) -> Result<(), Error> {
-        let ((kind, key), marks) = (identify(manifest), member_owner::marks(observed));
+        let ((kind, key), recorded) = (identify(manifest), member_owner::recorded(observed));
         let overwrite = desired.annotations().get(keys::CONFLICT_RESOLUTION).map(String::as_str) == Some("overwrite");
-        match member_owner::of(&self.context.stores, work, manifest, &marks) {
+        match member_owner::of(&self.deps.stores, work, manifest, &recorded) {
             Ownership::Ours => Ok(()),
             Ownership::Unmanaged if overwrite => Ok(()),
             Ownership::Unmanaged => Err(Error::Undecided(format!(
@@ -330,7 +345,7 @@ impl Execution {
                 keys::CONFLICT_RESOLUTION
             ))),
             Ownership::Foreign => Err(Error::Undecided(format!(
-                "resource(kind={}, {key}) in the cluster {cluster} belongs to {marks}, of another control plane or of \
+                "resource(kind={}, {key}) in the cluster {cluster} belongs to {recorded}, of another control plane or of \
                  this one; to hand it over, remove its label {}",
                 kind.kind,
                 keys::MANAGED
@@ -353,7 +368,7 @@ impl Execution {
         let (ours, theirs) =
             (Arc::new(dynamic::live_value(kind, &desired)), Arc::new(dynamic::live_value(kind, observed)));
         let retain = Operation::Retain { desired: &ours, observed: &theirs };
-        match self.context.interpret(NAME, &binding_subject(work), retain).await {
+        match self.deps.interpreters.interpret(NAME, &binding_subject(work), retain).await {
             Ok(Some(Interpretation::Object(retained))) => {
                 same_identity(&ours, &retained).map_err(undecided)?;
                 serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
@@ -369,7 +384,7 @@ impl Execution {
         if namespace.is_empty() {
             return Ok(());
         }
-        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.context.member(cluster)?);
+        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.deps.members.required(cluster)?);
         let reading = Error::api(format!("reading namespace {namespace} in {cluster}"));
         if api.get_opt(namespace).await.map_err(reading)?.is_some() {
             return Ok(());
@@ -384,7 +399,7 @@ impl Execution {
     }
 
     fn dispatching(&self, suspended: bool) -> Condition {
-        let now = self.context.clock.now();
+        let now = self.deps.clock.now();
         if suspended {
             let message = "Work dispatching is in a suspended state.";
             Condition::new(DISPATCHING, ConditionStatus::False, "SuspendDispatching", message, now)
@@ -402,20 +417,20 @@ impl Execution {
             changes = conditions.iter().filter(set).collect();
             !changes.is_empty()
         };
-        self.context.work_writer(&work.namespace().unwrap_or_default()).update_status(work, changed).await?;
+        self.deps.writers.works(&work.namespace().unwrap_or_default()).update_status(work, changed).await?;
         for condition in changes {
             let (type_, reason) = match (condition.type_.as_str(), condition.status) {
                 (DISPATCHING, _) => (EventType::Normal, "WorkDispatching"),
                 (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),
                 _ => (EventType::Warning, "SyncFailed"),
             };
-            self.context.events.emit(NAME, about(work), type_, reason, condition.message.clone());
+            self.deps.log.events.emit(NAME, about(work), type_, reason, condition.message.clone());
         }
         Ok(())
     }
 
     fn record(&self, work: &Work, cluster: &str, decision: Decision, attribution: Attribution, effect: &str) -> u64 {
-        self.context.record(Record {
+        self.deps.log.record(Record {
             controller: NAME,
             subject: binding_subject(work),
             cluster: Some(cluster.to_owned()),
@@ -425,19 +440,6 @@ impl Execution {
             inputs: vec![input(work)],
         })
     }
-}
-
-/// Returns the binding that a Work belongs to, as the subject of a decision.
-pub(crate) fn binding_subject(work: &Work) -> Subject {
-    let binding = binding_of(work);
-    let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
-    Subject::new(kind, &binding.namespace, &binding.name)
-}
-
-/// Returns kind and key of a manifest.
-pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    (ObjectKind::new(text("/apiVersion"), text("/kind")), Key::new(text("/metadata/namespace"), text("/metadata/name")))
 }
 
 fn describe(manifest: &Value) -> String {

@@ -12,23 +12,31 @@ use bulkhead_core::decide::graceful_eviction::{
 };
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
-use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error};
+use crate::binding_kind::{self, Binding, Bindings, Reconcile};
+use crate::contact::Reported;
+use crate::decision_log::{DecisionLog, Record};
 use crate::decision_recorder::DecisionInputs;
-use crate::events::EventType;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::evaluate::Decider;
+use crate::flags::Flags;
+use crate::pending_status::PendingStatus;
+use crate::stores::Stores;
+use crate::subjects::{about, input, subject, template_of};
 
 const NAME: &str = "graceful-eviction-controller";
 const WORKERS: usize = 5;
 
 struct GracefulEviction {
-    context: Context,
+    deps: Dependencies,
     /// Reason why each task was last held, so that only changes are recorded.
     held: Mutex<BTreeMap<(Key, String), Hold>>,
 }
@@ -40,8 +48,22 @@ struct Hold {
     dead: BTreeSet<String>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) clock: Clock,
+    pub(crate) decider: Decider,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) log: DecisionLog,
+    pub(crate) pending_status: Arc<PendingStatus>,
+    pub(crate) reported: Reported,
+    pub(crate) stores: Arc<Stores>,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     fn has_tasks<B: Binding>(change: &Change<'_, B>) -> bool {
         let has = |binding: &B| !binding.spec().graceful_eviction_tasks.is_empty();
         match change {
@@ -50,13 +72,13 @@ pub(crate) async fn run(context: Context) {
         }
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
-    let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
+    let _bindings = binding_kind::subscribe(&deps.stores, &queue, has_tasks, has_tasks);
     let seen = Arc::clone(&queue);
-    let _pending_status = context.pending_status.subscribe(move |key| seen.add(key.clone()));
-    let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
+    let _pending_status = deps.pending_status.subscribe(move |key| seen.add(key.clone()));
+    let controller = Arc::new(GracefulEviction { deps: deps.clone(), held: Mutex::default() });
     // A recovered cluster may take back a workload that found no other place, or confirm a replacement.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         let name = change.object().name_any();
         let held = holding.held.lock().unwrap_or_else(PoisonError::into_inner);
         let concerned = held.iter().filter(|((_, source), hold)| *source == name || hold.dead.contains(&name));
@@ -64,7 +86,7 @@ pub(crate) async fn run(context: Context) {
     });
     // Another eviction check may decide differently.
     let (again, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
-    let _checks = context.registry.subscribe(move || {
+    let _checks = deps.decider.registry.subscribe(move || {
         let held = waiting.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.keys().for_each(|(key, _)| again.add(key.clone()));
     });
@@ -72,13 +94,13 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
 }
 
 impl Reconcile for GracefulEviction {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let binding = B::latest(context, &key).filter(|binding| {
+        let deps = &self.deps;
+        let binding = B::latest(&deps.bindings, &key).filter(|binding| {
             binding.meta().deletion_timestamp.is_none() && !binding.spec().graceful_eviction_tasks.is_empty()
         });
         let Some(binding) = binding else {
@@ -91,13 +113,13 @@ impl Reconcile for GracefulEviction {
         });
         let sources = model.spec.graceful_eviction_tasks.iter();
         let sources: Vec<_> = sources
-            .filter_map(|task| context.stores.cluster(&task.from_cluster))
+            .filter_map(|task| deps.stores.cluster(&task.from_cluster))
             .map(|cluster| cluster.to_model())
             .collect();
         let sources = Arc::new(sources);
-        let options = context.flags.graceful_eviction_options();
-        let now = context.clock.now();
-        let mut unconfirmed = Arc::new(context.unconfirmed(&model));
+        let options = deps.flags.graceful_eviction_options();
+        let now = deps.clock.now();
+        let mut unconfirmed = Arc::new(deps.reported.unconfirmed(&model));
         let decide = |unconfirmed: &Arc<UnconfirmedTargets>| {
             let (binding, sources, unconfirmed) = (Arc::clone(&model), Arc::clone(&sources), Arc::clone(unconfirmed));
             let decide = move |policies: &PolicySet| {
@@ -107,11 +129,11 @@ impl Reconcile for GracefulEviction {
                     policies,
                 )
             };
-            context.decide(NAME, context.policies(), &[CallKind::EvictionCheck], decide)
+            deps.decider.decide(NAME, deps.decider.policies(), &[CallKind::EvictionCheck], decide)
         };
         let (mut recorder, mut plan) = decide(&unconfirmed).await;
         if plan.rests_on_targets {
-            let found = context.confirm(&model, &unconfirmed).await;
+            let found = deps.reported.confirm(&model, &unconfirmed).await;
             if !found.is_empty() {
                 Arc::make_mut(&mut unconfirmed).extend(found);
                 (recorder, plan) = decide(&unconfirmed).await;
@@ -137,10 +159,11 @@ impl Reconcile for GracefulEviction {
             if let Some(clusters) = &plan.clusters {
                 patch["spec"]["clusters"] = json!(clusters);
             }
-            context.sign(&mut patch, &records);
+            deps.log.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
-            let patched = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await.map_err(operation);
-            context.settle(&records, patched)?;
+            let patched =
+                B::writer(&deps.bindings, &binding).patch_if_unchanged(&binding, patch).await.map_err(operation);
+            deps.log.settle(&records, patched)?;
         }
         self.emit(&*binding, &plan, &records);
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
@@ -161,7 +184,7 @@ impl GracefulEviction {
 
     /// Emits events for released and cancelled tasks. Karmada has no event for a cancelled one.
     fn emit<B: Binding>(&self, binding: &B, plan: &GracefulEvictionPlan, records: &[u64]) {
-        let events = self.context.events_of(records);
+        let events = self.deps.log.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
             ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
         });
@@ -196,7 +219,7 @@ impl GracefulEviction {
                 effect: effect.to_owned(),
                 inputs: vec![input(binding)],
             };
-            self.context.record_decided(record, decision_record.as_ref(), None)
+            self.deps.log.record_decided(record, decision_record.as_ref(), None)
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = false;
@@ -215,7 +238,7 @@ impl GracefulEviction {
             }
         }
         if changed {
-            self.context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
+            self.deps.log.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         }
         let released = plan.released.iter().map(|ended| (ended, Decision::Released, "the old copy may go"));
         let called_off = plan.called_off.iter().map(|ended| (ended, Decision::CalledOff, "the old copy stays"));
@@ -224,19 +247,5 @@ impl GracefulEviction {
             record(&task.from_cluster, decision, attribution, effect)
         });
         ended.collect()
-    }
-}
-
-/// Returns the resource template of a binding as the subject of an event.
-pub(crate) fn template_of<B: Binding>(binding: &B) -> EventSubject {
-    let resource = &binding.spec().resource;
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    EventSubject {
-        api_version: some(&resource.api_version),
-        kind: some(&resource.kind),
-        namespace: some(&resource.namespace),
-        name: some(&resource.name),
-        uid: some(&resource.uid),
-        ..EventSubject::default()
     }
 }

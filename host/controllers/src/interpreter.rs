@@ -1,8 +1,10 @@
 //! Calls of resource interpreters: plugins and scripts in the decision, webhooks before it (see [`crate::webhook`]).
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_api::ResourceInterpreterWebhookConfiguration;
 use bulkhead_core::call::{Call, CallKind, HealthCall, InterpretCall, Interpretation, Operation};
 use bulkhead_core::combine::{self, Diagnostics, HealthOutcome, InterpretOutcome, PolicyFault};
 use bulkhead_core::composition::HealthRule;
@@ -10,16 +12,19 @@ use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
 use bulkhead_core::journal::redact::without_echoes;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, Subject, plan};
 use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::time::Time;
 use bulkhead_plugin::Layer;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::store::Store;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::SetOnce;
 
-use crate::context::Context;
 use crate::decision_recorder::DecisionInputs;
-use crate::evaluate::{DECISION_TIME_MAX, Lane, OwnedOperation};
-use crate::kinds::ObjectKind;
-use crate::webhook;
+use crate::evaluate::{DECISION_TIME_MAX, Decider, Lane, OwnedOperation};
+use crate::webhook::{self, Webhooks};
 
 /// Treatment of objects of a kind without a health interpreter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +59,34 @@ impl UncoveredKinds {
     }
 }
 
+/// Load state of the interpreters that customizations define. Before they are loaded, an object seems to have no
+/// interpreter.
+#[derive(Default)]
+pub struct InterpretersLoaded {
+    expected: AtomicBool,
+    loaded: SetOnce<()>,
+}
+
+impl InterpretersLoaded {
+    /// Records that the controller that loads them was started.
+    pub(crate) fn expect(&self) {
+        self.expected.store(true, Ordering::SeqCst);
+    }
+
+    /// Records that they are loaded.
+    pub(crate) fn done(&self) {
+        // Every change loads them again.
+        let _ = self.loaded.set(());
+    }
+
+    /// Waits until they are loaded, unless no controller loads them.
+    async fn wait(&self) {
+        if self.expected.load(Ordering::SeqCst) {
+            self.loaded.wait().await;
+        }
+    }
+}
+
 /// Health of an object, and a mark for the first object of a kind without an interpreter.
 pub(crate) struct ObjectHealth {
     pub(crate) outcome: HealthOutcome,
@@ -62,7 +95,34 @@ pub(crate) struct ObjectHealth {
     pub(crate) decision_record: Option<Arc<DecisionRecord>>,
 }
 
-impl Context {
+/// Resource interpreters.
+#[derive(Clone)]
+pub(crate) struct Interpreters {
+    pub(crate) decider: Decider,
+    pub(crate) clock: Clock,
+    /// Webhooks that interpret objects.
+    pub(crate) hooks: Arc<Store<ResourceInterpreterWebhookConfiguration>>,
+    pub(crate) webhooks: Arc<dyn Webhooks>,
+    /// Number of requests sent to webhooks.
+    pub(crate) requests: Arc<AtomicU64>,
+    pub(crate) uncovered: Arc<UncoveredKinds>,
+    pub(crate) no_interpreter: NoInterpreter,
+    pub(crate) loaded: Arc<InterpretersLoaded>,
+}
+
+impl Interpreters {
+    /// Waits until all interpreters are known. An interpretation before that may be wrong.
+    pub(crate) async fn wait_for_cache_sync(&self) {
+        self.hooks.wait_for_cache_sync().await;
+        self.loaded.wait().await;
+    }
+
+    /// Returns a unique ID for a webhook request.
+    fn request_id(&self) -> String {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{number}", self.clock.now::<Time>().as_millis())
+    }
+
     /// Calls the resource interpreters. Records their diagnostics; the caller handles a fault.
     pub(crate) async fn interpret(
         &self,
@@ -72,7 +132,7 @@ impl Context {
     ) -> Result<Option<Interpretation>, PolicyFault> {
         let object = Arc::clone(operation.object());
         let outcome = self.interpretation(controller, operation).await?;
-        self.record_diagnostics(controller, subject, None, &recordable(outcome.diagnostics, &object));
+        self.decider.log.record_diagnostics(controller, subject, None, &recordable(outcome.diagnostics, &object));
         Ok(outcome.interpretation)
     }
 
@@ -83,10 +143,10 @@ impl Context {
         operation: Operation<'_>,
     ) -> Result<InterpretOutcome, PolicyFault> {
         let call = Call::Interpret(InterpretCall { operation, now: self.clock.now() });
-        let Some(hook) = webhook::hook_for(&self.stores.webhooks.list(), &call) else {
-            return self.interpreted_by(self.policies(), controller, &call).await;
+        let Some(hook) = webhook::hook_for(&self.hooks.list(), &call) else {
+            return self.interpreted_by(self.decider.policies(), controller, &call).await;
         };
-        let before = Arc::new(self.registry.policies_before(Layer::Webhooks));
+        let before = Arc::new(self.decider.registry.policies_before(Layer::Webhooks));
         let before = self.interpreted_by(before, controller, &call).await?;
         if before.interpretation.is_some() {
             return Ok(before);
@@ -106,7 +166,7 @@ impl Context {
         let decide = move |policies: &PolicySet| {
             combine::interpret(policies, InterpretCall { operation: operation.borrow(), now })
         };
-        self.ask(controller, policies, |policy| covers(policy, call), decide).await
+        self.decider.ask(controller, policies, |policy| covers(policy, call), decide).await
     }
 
     /// Returns the health of an object in a member cluster. A fault of the interpreter, such as an unreachable
@@ -114,14 +174,14 @@ impl Context {
     pub(crate) async fn health(&self, controller: &'static str, object: &Arc<Value>) -> ObjectHealth {
         let health = HealthCall { object, now: self.clock.now() };
         let call = Call::Health(health.clone());
-        let policies = match webhook::hook_for(&self.stores.webhooks.list(), &call) {
+        let policies = match webhook::hook_for(&self.hooks.list(), &call) {
             Some(hook) if self.hook_counts(controller, &health).await => {
                 Arc::new(self.with_answer(webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await))
             }
-            _ => self.policies(),
+            _ => self.decider.policies(),
         };
         let covered = policies.answering(&call).next().is_some();
-        let uncovered = match self.flags.health_without_interpreter {
+        let uncovered = match self.no_interpreter {
             NoInterpreter::Healthy => Uncovered::Healthy,
             NoInterpreter::Unknown | NoInterpreter::Refuse => Uncovered::Unknown,
         };
@@ -130,8 +190,9 @@ impl Context {
         let decide =
             move |policies: &PolicySet| health::decide(HealthSnapshot { object: &deciding, uncovered, now }, policies);
         let lane = Lane::of(controller, &policies, |policy| covers(policy, &call));
-        let make = |policies| self.recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call));
-        let (recorder, outcome) = self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
+        let make =
+            |policies| self.decider.log.recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call));
+        let (recorder, outcome) = self.decider.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
         let decision_record = recorder.finish(|| DecisionInputs {
@@ -147,24 +208,24 @@ impl Context {
     /// True if the health of objects of this kind is interpreted.
     pub(crate) fn covers_health(&self, object: &Arc<Value>) -> bool {
         let call = Call::Health(HealthCall { object, now: self.clock.now() });
-        self.policies().answering(&call).next().is_some()
-            || webhook::hook_for(&self.stores.webhooks.list(), &call).is_some()
+        self.decider.policies().answering(&call).next().is_some()
+            || webhook::hook_for(&self.hooks.list(), &call).is_some()
     }
 
     /// True if the answer of a webhook matters: no policy before it has an opinion, or the worst opinion counts.
     async fn hook_counts(&self, controller: &'static str, health: &HealthCall<'_>) -> bool {
-        let before = Arc::new(self.registry.policies_before(Layer::Webhooks));
+        let before = Arc::new(self.decider.registry.policies_before(Layer::Webhooks));
         if before.composition().health == HealthRule::WorstOpinion {
             return true;
         }
         let (call, object, now) = (Call::Health(health.clone()), Arc::clone(health.object), health.now);
         let decide =
             move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).attribution;
-        self.ask(controller, before, |policy| covers(policy, &call), decide).await.policy.is_none()
+        self.decider.ask(controller, before, |policy| covers(policy, &call), decide).await.policy.is_none()
     }
 
     fn with_answer(&self, answered: Arc<dyn Policy>) -> PolicySet {
-        self.registry.policies_with(Layer::Webhooks, answered)
+        self.decider.registry.policies_with(Layer::Webhooks, answered)
     }
 
     /// Splits a result into the interpretation and its diagnostics; a fault becomes one of them.

@@ -5,22 +5,23 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_runtime::panics::Panics;
+use bulkhead_runtime::store::Store;
+use bulkhead_runtime::tasks::Tasks;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::context::{Context, Scope};
-use crate::dynamic::Tasks;
-use crate::panics::Panics;
-use crate::store::Store;
+use crate::components::Components;
+use crate::members::Scope;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
     dependencies, detector, drain, execution, graceful_eviction, plugins, scheduler, taint_manager, work_status,
 };
 
-type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+type Run = fn(&Components) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Caches that must be in sync before a controller starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,31 +41,31 @@ const INTERPRETERS: &str = "interpreterCustomization";
 
 /// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
 const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
-    (INTERPRETERS, CacheSync::NotRequired, |context| Box::pin(customizations::run(context))),
-    ("detector", CacheSync::Required, |context| Box::pin(detector::run(context))),
-    ("scheduler", CacheSync::Required, |context| Box::pin(scheduler::run(context))),
-    ("binding", CacheSync::Required, |context| Box::pin(binding::run(context))),
-    ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
-    ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
-    ("bindingStatus", CacheSync::Required, |context| Box::pin(binding_status::run(context))),
-    ("clusterStatus", CacheSync::LeaseRuntime, |context| Box::pin(cluster_status::run(context))),
-    ("cluster", CacheSync::NotRequired, |context| Box::pin(cluster::run(context))),
-    ("clustertaintpolicy", CacheSync::NotRequired, |context| Box::pin(cluster_taints::run(context))),
-    ("taintManager", CacheSync::Required, |context| Box::pin(taint_manager::run(context))),
-    ("clusterDrain", CacheSync::Required, |context| Box::pin(drain::run(context))),
-    ("gracefulEviction", CacheSync::Required, |context| Box::pin(graceful_eviction::run(context))),
-    ("dependenciesDistributor", CacheSync::Required, |context| Box::pin(dependencies::run(context))),
-    ("applicationFailover", CacheSync::Required, |context| Box::pin(application_failover::run(context))),
-    ("pluginStatus", CacheSync::NotRequired, |context| Box::pin(plugins::run(context))),
+    (INTERPRETERS, CacheSync::NotRequired, |all| Box::pin(customizations::run(all.customizations()))),
+    ("detector", CacheSync::Required, |all| Box::pin(detector::run(all.detector()))),
+    ("scheduler", CacheSync::Required, |all| Box::pin(scheduler::run(all.scheduler()))),
+    ("binding", CacheSync::Required, |all| Box::pin(binding::run(all.binding()))),
+    ("execution", CacheSync::Required, |all| Box::pin(execution::run(all.execution()))),
+    ("workStatus", CacheSync::Required, |all| Box::pin(work_status::run(all.work_status()))),
+    ("bindingStatus", CacheSync::Required, |all| Box::pin(binding_status::run(all.binding_status()))),
+    ("clusterStatus", CacheSync::LeaseRuntime, |all| Box::pin(cluster_status::run(all.cluster_status()))),
+    ("cluster", CacheSync::NotRequired, |all| Box::pin(cluster::run(all.cluster()))),
+    ("clustertaintpolicy", CacheSync::NotRequired, |all| Box::pin(cluster_taints::run(all.cluster_taints()))),
+    ("taintManager", CacheSync::Required, |all| Box::pin(taint_manager::run(all.taint_manager()))),
+    ("clusterDrain", CacheSync::Required, |all| Box::pin(drain::run(all.drain()))),
+    ("gracefulEviction", CacheSync::Required, |all| Box::pin(graceful_eviction::run(all.graceful_eviction()))),
+    ("dependenciesDistributor", CacheSync::Required, |all| Box::pin(dependencies::run(all.dependencies()))),
+    ("applicationFailover", CacheSync::Required, |all| Box::pin(application_failover::run(all.application_failover()))),
+    ("pluginStatus", CacheSync::NotRequired, |all| Box::pin(plugins::run(all.plugins()))),
 ];
 
 /// The controllers of an agent in a Pull cluster.
 const AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
-    (INTERPRETERS, CacheSync::NotRequired, |context| Box::pin(customizations::run(context))),
-    ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
-    ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
-    ("clusterStatus", CacheSync::LeaseRuntime, |context| Box::pin(cluster_status::run(context))),
-    ("lease", CacheSync::LeaseRuntime, |context| Box::pin(agent::run(context))),
+    (INTERPRETERS, CacheSync::NotRequired, |all| Box::pin(customizations::run(all.customizations()))),
+    ("execution", CacheSync::Required, |all| Box::pin(execution::run(all.execution()))),
+    ("workStatus", CacheSync::Required, |all| Box::pin(work_status::run(all.work_status()))),
+    ("clusterStatus", CacheSync::LeaseRuntime, |all| Box::pin(cluster_status::run(all.cluster_status()))),
+    ("lease", CacheSync::LeaseRuntime, |all| Box::pin(agent::run(all.agent()))),
 ];
 
 /// Returns the names of the controllers that can be stopped and started.
@@ -74,7 +75,7 @@ pub fn controller_names() -> impl Iterator<Item = &'static str> {
 
 /// Running controllers. Dropping the manager stops them all.
 pub struct Manager {
-    context: Context,
+    components: Components,
     controllers: &'static [(&'static str, CacheSync, Run)],
     running: Mutex<BTreeMap<&'static str, AbortHandle>>,
     tasks: Mutex<JoinSet<()>>,
@@ -83,9 +84,9 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts the informers and every controller of the context's scope.
-    pub fn start(context: Context) -> Self {
-        let manager = Self::watch(context);
+    /// Starts the informers and every controller of the components' scope.
+    pub fn start(components: Components) -> Self {
+        let manager = Self::watch(components);
         for name in manager.names() {
             manager.start_controller(name);
         }
@@ -93,18 +94,18 @@ impl Manager {
     }
 
     /// Starts the informers, but no controller yet.
-    pub fn watch(context: Context) -> Self {
-        let controllers = match context.scope {
+    pub fn watch(components: Components) -> Self {
+        let controllers = match components.scope {
             Scope::Push => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
         let (running, tasks, informers, panics) = Default::default();
-        let manager = Self { context, controllers, running, tasks, informers, panics };
+        let manager = Self { components, controllers, running, tasks, informers, panics };
         manager.start_informers();
         manager
     }
 
-    /// Returns the names of the controllers of the context's scope.
+    /// Returns the names of the controllers of the components' scope.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.controllers.iter().map(|(name, ..)| *name)
     }
@@ -116,21 +117,21 @@ impl Manager {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
             if name == INTERPRETERS {
-                self.context.interpreters_loaded.expect();
+                self.components.interpreters_loaded.expect();
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            let (runtime, context) = match cache_sync {
-                CacheSync::LeaseRuntime => self.context.on_lease_runtime(),
-                CacheSync::NotRequired | CacheSync::Required => (Handle::current(), self.context.clone()),
+            let (runtime, components) = match cache_sync {
+                CacheSync::LeaseRuntime => self.components.on_lease_runtime(),
+                CacheSync::NotRequired | CacheSync::Required => (Handle::current(), self.components.clone()),
             };
             let controller = async move {
                 if cache_sync == CacheSync::Required {
-                    if let Some(plugins) = &context.plugins {
+                    if let Some(plugins) = &components.plugins {
                         plugins.wait_for_cache_sync().await;
                     }
-                    context.stores.wait_for_cache_sync(&context.scope).await;
+                    components.stores.wait_for_cache_sync(&components.scope).await;
                 }
-                run(context).await;
+                run(&components).await;
             };
             let controller = self.panics.watch(format!("controller {name}"), controller);
             running.insert(name, tasks.spawn_on(controller, &runtime));
@@ -158,7 +159,7 @@ impl Manager {
 
     /// Runs a task on the runtime of leases and probes for as long as the manager lives.
     pub fn spawn_on_lease_runtime(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
-        let (runtime, _) = self.context.on_lease_runtime();
+        let (runtime, _) = self.components.on_lease_runtime();
         self.informers.spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
     }
 
@@ -168,13 +169,13 @@ impl Manager {
     }
 
     fn start_informers(&self) {
-        let Context { stores, hub, scope, .. } = &self.context;
+        let Components { stores, hub, scope, .. } = &self.components;
         self.start_informer(&stores.clusters, Api::all(hub.clone()));
         self.start_informer(&stores.customizations, Api::all(hub.clone()));
         self.start_informer(&stores.webhooks, Api::all(hub.clone()));
-        if let Some(plugins) = &self.context.plugins {
+        if let Some(plugins) = &self.components.plugins {
             self.start_informer(&stores.plugins, Api::all(hub.clone()));
-            self.spawn("plugins", Arc::clone(plugins).keep(self.context.clone()));
+            self.spawn("plugins", Arc::clone(plugins).keep(Arc::clone(&stores.plugins), hub.clone()));
         }
         match scope {
             Scope::Agent(cluster) => {

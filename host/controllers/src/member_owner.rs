@@ -1,30 +1,30 @@
-//! Ownership of objects in member clusters, derived from the marks on them and on their Works.
+//! Ownership of objects in member clusters, derived from the labels and annotations on them and on their Works.
 
 use std::collections::BTreeMap;
 
 use bulkhead_api::Work;
 use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata, ownership};
 use bulkhead_core::names::keys;
+use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::key::Key;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::context::Stores;
-use crate::dynamic::KeptObject;
-use crate::store::Key;
+use crate::stores::Stores;
 
-/// Returns the marks of an object in a member.
-pub(crate) fn marks(object: &DynamicObject) -> OwnershipMetadata {
-    marked(object.labels(), object.annotations())
+/// Reads the owner that is recorded on an object in a member.
+pub(crate) fn recorded(object: &DynamicObject) -> OwnershipMetadata {
+    read(object.labels(), object.annotations())
 }
 
-/// Returns the marks of a cached object of a member.
-pub(crate) fn marks_of_kept(object: &KeptObject) -> OwnershipMetadata {
+/// Reads the owner that is recorded on a cached object of a member.
+pub(crate) fn recorded_on_cached(object: &KeptObject) -> OwnershipMetadata {
     let (labels, annotations) = object.labels_and_annotations();
-    marked(&labels, &annotations)
+    read(&labels, &annotations)
 }
 
-fn marked(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> OwnershipMetadata {
+fn read(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> OwnershipMetadata {
     let label = |key| labels.get(key).cloned().unwrap_or_default();
     let annotation = |key| annotations.get(key).cloned().unwrap_or_default();
     OwnershipMetadata {

@@ -2,10 +2,9 @@
 
 use bulkhead_core::decide::summary::Totals;
 use bulkhead_core::model::{NodeSummary, ResourceSummary};
+use bulkhead_runtime::list_stream;
 use kube::Client;
 use serde_json::Value;
-
-use crate::list_stream;
 
 /// Sums up the nodes and pods of a member cluster, also by the grades of `models`. Returns `None` if nodes or pods
 /// cannot be listed: the previous sums are better than half of the new ones.

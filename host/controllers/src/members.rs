@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::client::connect;
 use bulkhead_api::Cluster;
 use bulkhead_core::model::SyncMode;
+use bulkhead_runtime::connection::{ResponseCounts, WritePermit};
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::handlers::Handlers;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Store;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, Config, ResourceExt};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-
-use crate::connection::{ResponseCounts, WritePermit, connect};
-use crate::context::{MemberError, Members};
-use crate::controller::{self, Action, Error};
-use crate::handlers::Handlers;
-use crate::queue::WorkQueue;
-use crate::store::{Key, Store};
 
 /// Maximum number of clusters whose credentials are read at the same time.
 const WORKERS: usize = 5;
@@ -25,6 +25,55 @@ const WORKERS: usize = 5;
 const SECRET_REFRESH: Duration = Duration::from_secs(30);
 /// Interval at which a Secret is read again while credentials are missing.
 const SECRET_RETRY: Duration = Duration::from_secs(5);
+
+/// Access to the API servers of member clusters.
+pub trait Members: Send + Sync {
+    /// Returns a client for a member cluster.
+    fn client(&self, cluster: &str) -> Result<Client, MemberError>;
+
+    /// Registers `handler`, which is called when a cluster gets a new client because its address or credentials
+    /// changed. The handler stays registered until the caller drops it. By default clients never change and the
+    /// handler is not called.
+    fn on_replaced(&self, _handler: &Arc<ReplacedHandler>) {}
+}
+
+/// Reason why a member cluster has no client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemberError {
+    /// No client yet; says nothing about the state of the cluster.
+    #[error("{0}")]
+    NotYet(String),
+    /// The Cluster object does not yield a client, for example because a credential is missing.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Member clusters that a set of controllers talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All Push clusters, from the control plane.
+    Push,
+    /// One Pull cluster, from inside it.
+    Agent(String),
+}
+
+impl Scope {
+    /// True if controllers of this scope are responsible for a member cluster.
+    pub(crate) fn serves(&self, cluster: &Cluster) -> bool {
+        match self {
+            Self::Push => cluster.spec.sync_mode == SyncMode::Push,
+            Self::Agent(name) => cluster.name_any() == *name,
+        }
+    }
+}
+
+impl dyn Members {
+    /// Returns a client for a member cluster. Without one the reconcile is retried.
+    pub(crate) fn required(&self, cluster: &str) -> Result<Client, Error> {
+        self.client(cluster).map_err(|error| Error::NotYet(error.to_string()))
+    }
+}
+
 /// Clients of all Push members. Each has its own connections, so that a member that hangs delays no other.
 pub struct MemberClients {
     hub: Client,

@@ -3,12 +3,16 @@
 //!
 //! No decision depends on a metric. [`Metrics::text`] returns the body of a scrape.
 
+mod scheduler;
+
 use std::borrow::Borrow;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bulkhead_core::decide::eviction::BrakeState;
 use bulkhead_core::model::NodeSummary;
+use bulkhead_runtime::clock::ClockState;
+use bulkhead_runtime::controller::Error;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -17,10 +21,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::clock::ClockState;
-use crate::controller::Error;
-use crate::evaluate::Unanswered;
-use crate::scheduler::SchedulerMetrics;
+pub(crate) use self::scheduler::{Incoming, PendingBindings, SchedulerMetrics};
 
 /// Label of a queue: Karmada has one for each kind of binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -255,12 +256,7 @@ impl Metrics {
     }
 
     /// Counts a decision that called plugins, by its result.
-    pub(crate) fn evaluated(&self, unanswered: Option<Unanswered>) {
-        let result = match unanswered {
-            None => "answered",
-            Some(Unanswered::Deadline(_)) => "deadline",
-            Some(Unanswered::QueueFull) => "queue_full",
-        };
+    pub(crate) fn evaluated(&self, result: &'static str) {
         self.plugin_decisions.get_or_create(&OutcomeLabels { result }).inc();
     }
 

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use bulkhead_core::model::BindingStatus;
 use bulkhead_core::time::Time;
+use bulkhead_runtime::handlers::Handlers;
+use bulkhead_runtime::key::Key;
 use tokio::time::Instant;
-
-use crate::handlers::Handlers;
-use crate::store::Key;
 
 /// Pending status fields of one binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -184,18 +184,21 @@ const LEADER_ELECTION: Duty = Duty {
     ],
 };
 
+/// Namespace of Karmada's own components: the Leases of its controllers and the Services of its estimators.
+const KARMADA: Place = Place::Namespace("karmada-system");
+
 const DEFAULT_MODE: Duty = Duty {
     name: "default mode",
     rules: &[
         within(
-            Place::LeaseNamespace,
+            KARMADA,
             only(
                 "karmada-controller-manager",
                 rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada's controllers run"),
             ),
         ),
         within(
-            Place::LeaseNamespace,
+            KARMADA,
             only(
                 "karmada-scheduler",
                 rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada schedules"),
@@ -301,7 +304,7 @@ const SCHEDULER: Duty = Duty {
         rule(WORK, "resourcebindings/status", UPDATE, "the condition Scheduled"),
         rule(WORK, "clusterresourcebindings/status", UPDATE, "the condition Scheduled"),
         within(
-            Place::Namespace("karmada-system"),
+            KARMADA,
             rule("", "services", GET, "addresses of accurate estimators; only with --enable-scheduler-estimator"),
         ),
     ],

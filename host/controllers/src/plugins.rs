@@ -14,16 +14,21 @@ use bulkhead_core::composition::Mode;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{BreakerState, LoadStage, Objects, PluginStatus as LoadStatus, Plugins, Refresh, Refused};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Store;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::SetOnce;
 
-use crate::context::{Context, about};
-use crate::controller::{self, Action, Error, is_not_found};
-use crate::events::EventType;
-use crate::queue::WorkQueue;
-use crate::store::Key;
-use crate::write::Writer;
+use crate::decision_log::DecisionLog;
+use crate::stores::Stores;
+use crate::subjects::about;
+use crate::writers::writer;
 
 const NAME: &str = "plugin-status-controller";
 /// Interval of status updates: circuit breakers send no notifications.
@@ -73,13 +78,12 @@ impl PluginObjects {
     }
 
     /// Keeps the objects of the store in force until the future is dropped.
-    pub(crate) async fn keep(self: Arc<Self>, context: Context) {
-        let store = &context.stores.plugins;
+    pub(crate) async fn keep(self: Arc<Self>, store: Arc<Store<Plugin>>, hub: Client) {
         // Files are loaded even if the control plane does not respond.
         self.refresh().await;
         tokio::select! {
             () = store.wait_for_cache_sync() => {}
-            () = unserved(&context) => {
+            () = unserved(&hub) => {
                 let _ = self.synced.set(());
                 store.wait_for_cache_sync().await;
             }
@@ -133,8 +137,8 @@ impl PluginObjects {
 }
 
 /// Waits until the control plane answers that it does not serve the kind, so that no such objects exist.
-async fn unserved(context: &Context) {
-    let api = Api::<Plugin>::all(context.hub.clone());
+async fn unserved(hub: &Client) {
+    let api = Api::<Plugin>::all(hub.clone());
     loop {
         tokio::time::sleep(LISTING).await;
         let listed = api.list_metadata(&ListParams::default().limit(1)).await;
@@ -144,13 +148,24 @@ async fn unserved(context: &Context) {
     }
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) clock: Clock,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) hub: Client,
+    pub(crate) log: DecisionLog,
+    pub(crate) plugins: Option<Arc<PluginObjects>>,
+    pub(crate) stores: Arc<Stores>,
+}
+
 /// Runs the controller that writes the status, until the future is dropped.
-pub(crate) async fn run(context: Context) {
-    let Some(objects) = context.plugins.clone() else { return std::future::pending().await };
+pub(crate) async fn run(deps: Dependencies) {
+    let Some(objects) = deps.plugins.clone() else { return std::future::pending().await };
     objects.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
-    let _plugins = context.stores.plugins.subscribe(move |change| {
+    let _plugins = deps.stores.plugins.subscribe(move |change| {
         // Writes of the status by others are ignored.
         if change.is_generation_change() {
             plugins.add(Key::of(change.object()));
@@ -158,10 +173,10 @@ pub(crate) async fn run(context: Context) {
     });
     let reported = Arc::<Reported>::default();
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
     };
-    controller::run(queue, 1, reconcile, context.failed(NAME)).await;
+    controller::run(queue, 1, reconcile, deps.failures.counter(NAME)).await;
 }
 
 /// Last status that this process reported for each plugin. Two leaders in different modes may differ in breakers and
@@ -169,13 +184,13 @@ pub(crate) async fn run(context: Context) {
 type Reported = Mutex<BTreeMap<Key, (Option<String>, PluginStatus)>>;
 
 async fn reconcile(
-    context: Context,
+    deps: Dependencies,
     objects: Arc<PluginObjects>,
     reported: Arc<Reported>,
     key: Key,
 ) -> Result<Action, Error> {
     let entries = || reported.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(plugin) = context.stores.plugins.get(&key) else {
+    let Some(plugin) = deps.stores.plugins.get(&key) else {
         entries().remove(&key);
         return Ok(Action::Wait);
     };
@@ -194,19 +209,19 @@ async fn reconcile(
     if entries().get(&key) == Some(&seen) {
         return Ok(Action::After(REFRESH));
     }
-    let status = status(&plugin, load_status, context.clock.now().truncated());
+    let status = status(&plugin, load_status, deps.clock.now::<Time>().truncated());
     let changes = changed_conditions(&plugin.status.conditions, &status.conditions);
     let changed = |plugin: &mut Plugin| {
         let changed = plugin.status != status;
         plugin.status = status.clone();
         changed
     };
-    let writer = Writer { store: &context.stores.plugins, api: Api::all(context.hub.clone()) };
+    let writer = writer(&deps.stores.plugins, Api::all(deps.hub.clone()));
     writer.update_status(&plugin, changed).await?;
     entries().insert(key, seen);
     for condition in changes {
         let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
-        context.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
+        deps.log.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
     }
     Ok(Action::After(REFRESH))
 }

@@ -7,20 +7,25 @@
 
 use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::model::BindingSpec;
+use bulkhead_runtime::controller::Error;
+use bulkhead_runtime::kinds::ObjectKind;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::context::{Context, HUB};
-use crate::controller::Error;
-use crate::flags::FeatureGate;
-use crate::kinds::ObjectKind;
+use crate::flags::{FeatureGate, Flags};
+use crate::templates::Templates;
 
 const FIELD: &str = "schedulePriority";
 
 /// Writes the priority into the spec of a namespaced binding, or removes one that the policy no longer requests.
 /// Fails if the PriorityClass does not exist, because the order would be unknown.
-pub(crate) async fn describe(context: &Context, policy: &PropagationSpec, spec: &mut BindingSpec) -> Result<(), Error> {
-    if !context.flags.gate(FeatureGate::PriorityBasedScheduling) {
+pub(crate) async fn describe(
+    templates: &Templates,
+    flags: &Flags,
+    policy: &PropagationSpec,
+    spec: &mut BindingSpec,
+) -> Result<(), Error> {
+    if !flags.gate(FeatureGate::PriorityBasedScheduling) {
         return Ok(());
     }
     let Some(wanted) = &policy.schedule_priority else {
@@ -29,7 +34,7 @@ pub(crate) async fn describe(context: &Context, policy: &PropagationSpec, spec: 
     };
     let name = &wanted.priority_class_name;
     let kind = ObjectKind::new("scheduling.k8s.io/v1", "PriorityClass");
-    let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), HUB);
+    let api = templates.api(&kind, "").await?;
     let class = api.get_opt(name).await.map_err(Error::api(format!("reading PriorityClass {name}")))?;
     let Some(class) = class else {
         let resource = &spec.resource;

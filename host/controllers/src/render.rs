@@ -8,8 +8,8 @@ use bulkhead_api::work::{Manifest, WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::{self, keys};
+use bulkhead_core::prune::{prune, prune_time_to_live};
 use bulkhead_core::shape::Malformed;
-use bulkhead_plugins_builtin::{prune, prune_time_to_live};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 

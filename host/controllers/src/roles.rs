@@ -46,15 +46,22 @@ fn merged(mode: Mode, place: Place) -> Vec<Merged> {
     all
 }
 
+/// Returns the name of a role and its binding. Accounts of different namespaces have roles of their own: the namespace
+/// is part of the name, unless it is the default one. A mode and a namespace contain no dot.
+fn role_name(mode: Mode, place: Place, account_namespace: &str) -> String {
+    // The role for the Lease has its own name, because its namespace may be one that other roles use.
+    let lease = if place == Place::LeaseNamespace { "-lease" } else { "" };
+    let name = format!("bulkhead-{}{lease}", mode.name());
+    if account_namespace == NAMESPACE { name } else { format!("{name}.{account_namespace}") }
+}
+
 fn role(mode: Mode, place: Place, account_namespace: &str) -> String {
-    let name = format!("bulkhead-{}", mode.name());
+    let name = role_name(mode, place, account_namespace);
     let (kind, namespace) = match place {
         Place::Everywhere => ("ClusterRole", None),
         Place::LeaseNamespace => ("Role", Some(account_namespace)),
         Place::Namespace(namespace) => ("Role", Some(namespace)),
     };
-    // The role for the Lease has its own name, because its namespace may be one that other roles use.
-    let name = if place == Place::LeaseNamespace { format!("{name}-lease") } else { name };
     let mut out = String::new();
     let metadata = |out: &mut String| {
         let _ = writeln!(out, "metadata:\n  name: {name}");

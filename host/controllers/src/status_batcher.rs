@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bulkhead_runtime::key::Key;
 use tokio::time::Instant;
-
-use crate::store::Key;
 
 /// Time for which a change waits for others. A rollout changes counters many times per second, and most of them
 /// affect no decision.

@@ -2,36 +2,29 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind, kinds};
+use bulkhead_api::{Cluster, ResourceBinding};
+use bulkhead_apiserver::{ApiServer, Clock, Options, ResourceKind, kinds};
 use bulkhead_core::call::{Call, CallKind, Interpretation, Operation, Reply};
 use bulkhead_core::journal::Journal;
+use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
+use bulkhead_runtime::dynamic::DynamicStores;
+use bulkhead_runtime::events;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::kinds::Kinds;
 use kube::Client;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use crate::context::{Context, Failures, Scope, Stores};
-use crate::dynamic::DynamicStores;
+use crate::components::Components;
 use crate::evaluate::Evaluator;
-use crate::events;
 use crate::flags::Flags;
-use crate::kinds::Kinds;
-use crate::members::OneMember;
+use crate::members::{OneMember, Scope};
 use crate::scheduler::WriteBudget;
+use crate::stores::Stores;
 use crate::webhook::NoWebhooks;
-
-/// Creates a control plane that serves cluster-scoped bindings and nothing else.
-pub(crate) fn hub_of_cluster_bindings() -> ApiServer {
-    let kind = ResourceKind::cluster_scoped(
-        "work.karmada.io",
-        "v1alpha2",
-        "ClusterResourceBinding",
-        "clusterresourcebindings",
-    );
-    let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    ApiServer::new(Options { kinds: vec![kind.with_status()], ..Options::new("hub", 1, clock) })
-}
 
 fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
@@ -62,12 +55,12 @@ pub(crate) fn member() -> ApiServer {
     server("m1", 7, kinds::kubernetes())
 }
 
-/// Creates the context of a control plane with one member, `m1`, and no policies. Events are kept, not written.
-pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) {
-    let clock = crate::clock::Clock::new(|| Time::from_millis(0));
+/// Creates the components of a control plane with one member, `m1`, and no policies. Events are kept, not written.
+pub(crate) fn components(hub: Client, member: Client) -> (Components, events::Writer) {
+    let clock = bulkhead_runtime::clock::Clock::new(|| Time::from_millis(0).timestamp());
     let flags = Flags::default();
     let (events, writer) = events::events(hub.clone(), clock.clone());
-    let context = Context {
+    let components = Components {
         stores: Arc::new(Stores::default()),
         contacts: Arc::default(),
         kinds: Arc::new(Kinds::new(hub.clone())),
@@ -96,7 +89,43 @@ pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) 
         requests: Arc::default(),
         hub,
     };
-    (context, writer)
+    (components, writer)
+}
+
+/// Parses an object.
+pub(crate) fn object<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Returns a Push cluster with these taints, which has been ready, or not, since 1969.
+pub(crate) fn cluster(name: &str, is_ready: bool, taints: &Value) -> Cluster {
+    let status = if is_ready { "True" } else { "False" };
+    let ready = json!({"type": "Ready", "status": status, "lastTransitionTime": "1969-01-01T00:00:00Z"});
+    object(json!({
+        "metadata": {"name": name, "uid": name, "finalizers": [keys::CLUSTER_FINALIZER]},
+        "spec": {"syncMode": "Push", "taints": taints}, "status": {"conditions": [ready]},
+    }))
+}
+
+/// Returns the taint of a cluster that is not ready.
+pub(crate) fn not_ready() -> Value {
+    json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoExecute"}])
+}
+
+/// Returns the binding of the Deployment `web` in the namespace `default`, which was placed with an empty placement.
+/// `fields` are added to its spec.
+pub(crate) fn binding_of_web(fields: &Value) -> ResourceBinding {
+    let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
+    let mut binding = json!({
+        "metadata": {
+            "name": "web-deployment", "namespace": "default", "annotations": {keys::APPLIED_PLACEMENT: "{}"},
+        },
+        "spec": {"resource": resource, "replicas": 2, "placement": {}},
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        binding["spec"][name] = value.clone();
+    }
+    object(binding)
 }
 
 /// Latch that blocks threads until it is opened. Clones share it.

@@ -15,27 +15,38 @@ use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata};
 use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::dynamic;
+use bulkhead_runtime::dynamic::DynamicStores;
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::binding::cluster_of;
-use crate::context::{Context, Record, Scope, about, input};
-use crate::controller::{self, Action, Error};
-use crate::dynamic;
-use crate::events::EventType;
-use crate::execution::{binding_subject, identify, work_of};
-use crate::interpreter::{ObjectHealth, recordable};
-use crate::kinds::ObjectKind;
+use crate::contact::Contacts;
+use crate::decision_log::{DecisionLog, Record};
+use crate::evaluate::Decider;
+use crate::interpreter::{Interpreters, ObjectHealth, recordable};
 use crate::member_owner;
-use crate::queue::WorkQueue;
+use crate::members::Scope;
 use crate::status_batcher::{StatusBatcher, StatusChange};
-use crate::store::{Change, Key};
+use crate::stores::Stores;
+use crate::subjects::{about, input};
+use crate::works::{binding_subject, cluster_of, identify, work_of};
+use crate::writers::Writers;
 
 const NAME: &str = "work-status-controller";
 /// Maximum number of objects of one member that are processed at the same time.
 const WORKERS: usize = 5;
 /// Delay of the next check of an object whose interpreters did not all answer.
 const FAULT_RECHECK: Duration = Duration::from_secs(10);
+/// Delay of the next check of an object that is missing or belongs to another Work. Its events name that Work, and its
+/// owner also depends on objects of the control plane.
+const OWNER_RECHECK: Duration = Duration::from_mins(1);
 
 /// State of the controller between reconciles.
 #[derive(Default)]
@@ -62,20 +73,34 @@ impl Memory {
     }
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) decider: Decider,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) log: DecisionLog,
+    pub(crate) member_objects: Arc<DynamicStores>,
+    pub(crate) scope: Scope,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the controller until the future is dropped.
-pub(crate) async fn run(context: Context) {
-    if context.scope == Scope::Push {
-        context.contacts.expect_reports();
+pub(crate) async fn run(deps: Dependencies) {
+    if deps.scope == Scope::Push {
+        deps.contacts.expect_reports();
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let objects = Arc::clone(&queue);
-    let _objects = context.member_objects.subscribe(move |_, change| {
+    let _objects = deps.member_objects.subscribe(move |_, change| {
         if let Some(key) = work_of(change.object()) {
             objects.add(key);
         }
     });
     let works = Arc::clone(&queue);
-    let _works = context.stores.works.subscribe(move |change| {
+    let _works = deps.stores.works.subscribe(move |change| {
         let became_applied = match change {
             Change::Added(work) => is_applied(work),
             Change::Updated { old, new } => !is_applied(old) && is_applied(new),
@@ -86,8 +111,8 @@ pub(crate) async fn run(context: Context) {
         }
     });
     // Changes are ignored while their cluster is not ready or not known.
-    let (recovered, its_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let (recovered, its_works) = (Arc::clone(&queue), Arc::clone(&deps.stores.works));
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         let became_ready = match change {
             Change::Added(cluster) => is_ready(cluster),
             Change::Updated { old, new } => !is_ready(old) && is_ready(new),
@@ -99,23 +124,23 @@ pub(crate) async fn run(context: Context) {
         }
     });
     // A new health rule may give another result, so all objects are checked again. Karmada waits for a change.
-    let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
+    let (all, all_works) = (Arc::clone(&queue), Arc::clone(&deps.stores.works));
     let requeue_all = Arc::new(move || {
         for work in all_works.list() {
             all.add(Key::of(&*work));
         }
     });
     let hooks_changed = Arc::clone(&requeue_all);
-    let _rules = context.registry.subscribe(move || requeue_all());
-    let _hooks = context.stores.webhooks.subscribe(move |_| hooks_changed());
+    let _rules = deps.decider.registry.subscribe(move || requeue_all());
+    let _hooks = deps.stores.webhooks.subscribe(move |_| hooks_changed());
     let memory = Arc::<Memory>::default();
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&memory), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), Arc::clone(&memory), key)
     };
     let of_member = |work: &Key| work.namespace.clone();
-    context.wait_for_interpreters().await;
-    controller::run_per_key(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
+    deps.interpreters.wait_for_cache_sync().await;
+    controller::run_per_key(queue, WORKERS, of_member, reconcile, deps.failures.counter(NAME)).await;
 }
 
 fn is_ready(cluster: &Cluster) -> bool {
@@ -126,31 +151,33 @@ fn is_applied(work: &Work) -> bool {
     Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
 }
 
-async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Action, Error> {
-    let Some(work) = context.stores.works.get(&key) else {
-        context.contacts.forget_work(&key);
+async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<Action, Error> {
+    let Some(work) = deps.stores.works.get(&key) else {
+        deps.contacts.forget_work(&key);
         memory.forget(&key);
         return Ok(Action::Wait);
     };
     let cluster = cluster_of(&work);
-    let Some(known) = context.stores.cluster(&cluster).filter(|known| context.serves(known)) else {
+    let Some(known) = deps.stores.cluster(&cluster).filter(|known| deps.scope.serves(known)) else {
         return Ok(Action::Wait);
     };
     let is_observed = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_observed) else { return Ok(Action::Wait) };
     let manifest = manifest.value();
     let (kind, object) = identify(&manifest);
-    let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
+    let Some(found) = deps.member_objects.get(&cluster, &kind, &object) else {
+        return Ok(Action::After(OWNER_RECHECK));
+    };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
-    let marks = member_owner::marks_of_kept(&found);
-    let ReflectedStatus { status, health_change, diagnostics } =
-        match member_owner::of(&context.stores, &work, &manifest, &marks) {
-            Ownership::Foreign => foreign(&work, &kind, &object, &marks),
-            Ownership::Ours | Ownership::Unmanaged => reflect_status(&context, &work, &kind, &object, &observed).await,
-        };
+    let recorded = member_owner::recorded_on_cached(&found);
+    let ownership = member_owner::of(&deps.stores, &work, &manifest, &recorded);
+    let ReflectedStatus { status, health_change, diagnostics } = match ownership {
+        Ownership::Foreign => foreign(&work, &kind, &object, &recorded),
+        Ownership::Ours | Ownership::Unmanaged => reflect_status(&deps, &work, &kind, &object, &observed).await,
+    };
     let failed = !diagnostics.faults.is_empty();
     let diagnostics = memory.without_recorded(&key, recordable(diagnostics, &observed));
-    context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
+    deps.log.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     if before != Some(&status)
@@ -158,26 +185,31 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
         && let Some(wait) = memory.batcher.wait(&key, status_change)
     {
         if before.and_then(|before| before.health) == status.health {
-            context.contacts.reported(&key, &found.metadata);
+            deps.contacts.reported(&key, &found.metadata);
         }
         return Ok(Action::After(wait));
     }
     if let Some((record, decision_record)) = health_change {
-        context.record_decided(record, decision_record.as_ref(), None);
+        deps.log.record_decided(record, decision_record.as_ref(), None);
     }
     let changed = |work: &mut Work| {
         let changed = work.status.manifest_statuses.first() != Some(&status);
         work.status.manifest_statuses = vec![status.clone()];
         changed
     };
-    if context.work_writer(&key.namespace).update_status(&work, changed).await?.is_none() {
+    if deps.writers.works(&key.namespace).update_status(&work, changed).await?.is_none() {
         // The Work is gone or was created anew; the present one has no report yet.
         return Ok(Action::After(FAULT_RECHECK));
     }
-    context.contacts.reported(&key, &found.metadata);
+    deps.contacts.reported(&key, &found.metadata);
     memory.batcher.done(&key);
-    // The recovery of an interpreter sends no event, and until then the health is unknown.
-    Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
+    // Neither the recovery of an interpreter nor a change of ownership sends an event, and until then the health is
+    // unknown.
+    Ok(match ownership {
+        Ownership::Foreign => Action::After(OWNER_RECHECK),
+        Ownership::Ours | Ownership::Unmanaged if failed => Action::After(FAULT_RECHECK),
+        Ownership::Ours | Ownership::Unmanaged => Action::Wait,
+    })
 }
 
 /// Observed status and health of an object.
@@ -230,24 +262,24 @@ fn health_change(work: &Work, health: Health, attribution: Attribution) -> Optio
 }
 
 async fn reflect_status(
-    context: &Context,
+    deps: &Dependencies,
     work: &Work,
     kind: &ObjectKind,
     object: &Key,
     observed: &Arc<Value>,
 ) -> ReflectedStatus {
     let before = work.status.manifest_statuses.first();
-    let ObjectHealth { outcome, newly_uncovered, decision_record } = context.health(NAME, observed).await;
+    let ObjectHealth { outcome, newly_uncovered, decision_record } = deps.interpreters.health(NAME, observed).await;
     if newly_uncovered {
         let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
-        context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
+        deps.log.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
     let health_change =
         health_change(work, outcome.health, outcome.attribution).map(|record| (record, decision_record));
     let mut diagnostics = outcome.diagnostics;
     let (reflected, more) = {
         let reflect = Operation::ReflectStatus { object: observed };
-        Context::split_outcome(context.interpretation(NAME, reflect).await)
+        Interpreters::split_outcome(deps.interpreters.interpretation(NAME, reflect).await)
     };
     diagnostics.extend(more);
     let status = match reflected {
@@ -271,7 +303,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{context, hub_of_works, member};
+    use crate::testing::{components, hub_of_works, member};
 
     #[test]
     fn a_fault_is_recorded_once_while_it_lasts() {
@@ -306,8 +338,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_health_of_an_object_of_another_control_plane_is_not_reported() {
         let (hub, member) = (hub_of_works(1).client(), member().client());
-        let (context, _events) = context(hub.clone(), member.clone());
-        let (all_clusters, all_works) = (Arc::clone(&context.stores.clusters), Arc::clone(&context.stores.works));
+        let (components, _events) = components(hub.clone(), member.clone());
+        let (all_clusters, all_works) = (Arc::clone(&components.stores.clusters), Arc::clone(&components.stores.works));
         tokio::spawn(all_clusters.run_informer(Api::all(hub.clone()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.clone()), watcher::Config::default()));
         let cluster = json!({
@@ -320,9 +352,9 @@ mod tests {
         let ready = status(json!({"conditions": [condition("Ready")]}));
         clusters.patch_status("m1", &PatchParams::default(), &ready).await.unwrap();
 
-        let object = |work_id: &str, template_uid: &str| {
+        let object = |work_id: &str, work: &str, template_uid: &str| {
             let annotations = json!({
-                keys::WORK_NAMESPACE: "karmada-es-m1", keys::WORK_NAME: "settings", keys::TEMPLATE_UID: template_uid,
+                keys::WORK_NAMESPACE: "karmada-es-m1", keys::WORK_NAME: work, keys::TEMPLATE_UID: template_uid,
             });
             json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
@@ -332,13 +364,15 @@ mod tests {
                 },
             })
         };
-        let work = json!({
-            "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
-            "metadata": {"name": "settings", "labels": {keys::WORK_ID: "ours"}},
-            "spec": {"workload": {"manifests": [object("ours", "template")]}},
-        });
         let works: Api<Work> = Api::namespaced(hub.clone(), "karmada-es-m1");
-        works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+        for (name, id) in [("settings", "ours"), ("earlier", "earlier")] {
+            let work = json!({
+                "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+                "metadata": {"name": name, "labels": {keys::WORK_ID: id}},
+                "spec": {"workload": {"manifests": [object(id, name, "template")]}},
+            });
+            works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+        }
         let applied = status(json!({"conditions": [condition(APPLIED)]}));
         works.patch_status("settings", &PatchParams::default(), &applied).await.unwrap();
         let objects: Api<ConfigMap> = Api::namespaced(member.clone(), "default");
@@ -346,22 +380,32 @@ mod tests {
             let object = serde_json::from_value(object).unwrap();
             objects.create(&PostParams::default(), &object).await.unwrap();
         };
-        place(object("ours", "template")).await;
+        place(object("ours", "settings", "template")).await;
         let kind = ObjectKind::new("v1", "ConfigMap");
-        context.member_objects.ensure("m1", &kind, &context.kinds, || Ok(member.clone())).await.unwrap();
+        components.member_objects.ensure("m1", &kind, &components.kinds, || Ok(member.clone())).await.unwrap();
 
         let (memory, key) = (Arc::<Memory>::default(), Key::new("karmada-es-m1", "settings"));
         let reported = async || {
             // The informers deliver the changes, and a loss is written one second later.
+            let mut action = Action::Wait;
             for _ in 0..2 {
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                reconcile(context.clone(), Arc::clone(&memory), key.clone()).await.unwrap();
+                action = reconcile(components.work_status(), Arc::clone(&memory), key.clone()).await.unwrap();
             }
-            works.get("settings").await.unwrap().status.manifest_statuses[0].health
+            (works.get("settings").await.unwrap().status.manifest_statuses[0].health, action)
         };
-        assert_eq!(reported().await, Some(Health::Healthy));
+        let rechecked = Action::After(OWNER_RECHECK);
+        assert_eq!(reported().await, (Some(Health::Healthy), Action::Wait));
         objects.delete("settings", &Default::default()).await.unwrap();
-        place(object("theirs", "another")).await;
-        assert_eq!(reported().await, Some(Health::Unknown));
+        assert_eq!(reported().await, (Some(Health::Healthy), rechecked), "the object may return under another owner");
+        place(object("theirs", "settings", "another")).await;
+        assert_eq!(reported().await, (Some(Health::Unknown), rechecked));
+        // The object of another Work of the same template is taken over when that Work is gone, without a change of
+        // the object.
+        objects.delete("settings", &Default::default()).await.unwrap();
+        place(object("earlier", "earlier", "template")).await;
+        assert_eq!(reported().await, (Some(Health::Unknown), rechecked));
+        works.delete("earlier", &Default::default()).await.unwrap();
+        assert_eq!(reported().await, (Some(Health::Healthy), Action::Wait));
     }
 }

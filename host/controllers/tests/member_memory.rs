@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "member_memory/large_member.rs"]
+mod large_member;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,41 +19,18 @@ use hyper::body::{Bytes, Frame};
 use kube::Client;
 use kube::client::Body;
 use peak_alloc::PeakAlloc;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tower::service_fn;
+
+use large_member::{PODS, models, objects};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-const NODES: usize = 400;
-const PODS: usize = 20_000;
-/// Fields of a real pod that the sums do not read: volumes, probes, environment, owners of fields.
-const FILLER_BYTES: usize = 4_000;
 /// Minimum size of the response; a smaller one would show nothing.
 const SERVED_BYTES_MIN: usize = 80 << 20;
 /// Limit of the additional memory.
 const PEAK_BYTES_MAX: usize = 4 << 20;
-
-fn node(number: usize) -> Value {
-    json!({
-        "metadata": {"name": format!("node-{number}")},
-        "status": {
-            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    })
-}
-
-fn pod(number: usize) -> Value {
-    json!({
-        "metadata": {"name": format!("pod-{number}"), "annotations": {"filler": "x".repeat(FILLER_BYTES)}},
-        "spec": {
-            "nodeName": format!("node-{}", number % NODES),
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
-        },
-        "status": {"phase": "Running"},
-    })
-}
 
 /// Returns a list in frames, made as it is read: with `resourceVersion=0` kube-apiserver ignores `limit`.
 fn list(item: fn(usize) -> Value, count: usize, served: Arc<AtomicUsize>) -> impl futures::Stream<Item = Frame<Bytes>> {
@@ -71,19 +51,15 @@ async fn twenty_thousand_pods_of_a_member_are_summed_in_bounded_memory() {
     let (counted, asked) = (Arc::clone(&served), Arc::clone(&queries));
     let member = service_fn(move |request: Request<Body>| {
         asked.lock().unwrap().push(request.uri().to_string());
-        let (item, count): (fn(usize) -> Value, _) =
-            if request.uri().path() == "/api/v1/nodes" { (node, NODES) } else { (pod, PODS) };
+        let (item, count) = objects(request.uri().path());
         let frames = futures::StreamExt::map(list(item, count, Arc::clone(&counted)), Ok::<_, Infallible>);
         async move { Ok::<_, Infallible>(Response::new(StreamBody::new(frames))) }
     });
     let client = Client::new(member, "default");
-    let grade =
-        |grade: u64, least: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": least, "max": "999"}]});
-    let models = [grade(0, "0"), grade(1, "32")];
 
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
-    let (nodes, resources) = collect_member_resources(&client, &models).await.unwrap();
+    let (nodes, resources) = collect_member_resources(&client, &models()).await.unwrap();
     let peak = MEMORY.peak_usage().saturating_sub(before);
 
     let served = served.load(Ordering::Relaxed);

@@ -10,12 +10,15 @@
 //! | interpret | the first policy that has a rule decides | an error, nothing is changed |
 //!
 //! [`Composition`](crate::composition::Composition) selects the rule for kinds with more than one. A policy that
-//! returns [`FaultKind::Unsupported`] abstains. Shadow policies are called after the decision, see [`crate::shadow`].
+//! returns [`FaultKind::Unsupported`] abstains. Shadow policies are called after the decision, see [`shadow`].
+
+pub mod shadow;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::shadow::Divergence;
 use crate::call::{
     Call, ClusterTaintCall, EvictionCheckCall, EvictionVerdict, FilterCall, FilterVerdict, HealthCall, InterpretCall,
     Interpretation, Reason, Reply, ScoreCall, TaintChange,
@@ -24,7 +27,6 @@ use crate::composition::{EvictionRule, HealthRule};
 use crate::model::{Binding, Cluster, Health};
 use crate::mutation::{self, Mutation};
 use crate::policy::{Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
-use crate::shadow::{self, Divergence};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 use crate::time::Time;
 
@@ -127,7 +129,7 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     let decided = match policies.composition().health {
         HealthRule::FirstOpinion => opinions.next(),
         HealthRule::WorstOpinion => {
-            opinions.reduce(|worst, next| if badness(&next) > badness(&worst) { next } else { worst })
+            opinions.reduce(|worst, next| if severity_rank(&next) > severity_rank(&worst) { next } else { worst })
         }
     };
     let mut outcome = decided.unwrap_or_else(|| {
@@ -156,7 +158,7 @@ fn opinion(entry: &PolicyEntry, call: &Call<'_>) -> Option<HealthOutcome> {
     Some(HealthOutcome { health: Health::Unknown, attribution, diagnostics })
 }
 
-fn badness(outcome: &HealthOutcome) -> u8 {
+fn severity_rank(outcome: &HealthOutcome) -> u8 {
     match outcome.health {
         Health::Healthy => 0,
         Health::Unknown => 1,

@@ -7,6 +7,7 @@
 //! Start with [`call`] (the calls to a plugin), then [`combine`] (how several replies or a fault combine), then
 //! [`decide`].
 
+pub mod affinity;
 pub mod call;
 pub mod combine;
 pub mod composition;
@@ -15,16 +16,16 @@ pub mod identity;
 pub mod journal;
 pub mod jsonpath;
 pub mod label;
+pub mod manifest;
 pub mod model;
 pub mod mutation;
 pub mod names;
 pub mod pod;
 pub mod policy;
+pub mod prune;
 pub mod quantity;
-#[cfg(feature = "schema")]
-mod schema;
-pub mod shadow;
 pub mod shape;
 pub mod snapshot;
 pub mod time;
 pub mod typed;
+pub mod unstructured;

@@ -65,6 +65,8 @@ pub enum Mutation {
     NamesakeTakenOver,
     /// S1: a step of the wall clock moves every deadline.
     WallClockTrusted,
+    /// S1: a new leader starts at its own wall time after a step of the wall clock.
+    SuccessorTrustsWallClock,
     /// L1: an eviction that failed several times is retried after a quarter of an hour.
     RetriesRare,
     /// S1: an application leaves the only cluster that could run it.
@@ -77,7 +79,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All mutations, in declaration order.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Karmada1640,
         Self::Karmada2769,
         Self::Karmada2989,
@@ -107,6 +109,7 @@ impl Mutation {
         Self::FirstProbeCounts,
         Self::NamesakeTakenOver,
         Self::WallClockTrusted,
+        Self::SuccessorTrustsWallClock,
         Self::RetriesRare,
         Self::LastPlaceLeft,
         Self::PurgeWaits,

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::ReplicaRequirements;
 use serde_json::{Map, Value, json};
 
+use crate::label::check_key;
+use crate::model::ReplicaRequirements;
 use crate::quantity::{Format, Quantity};
 use crate::shape::{Malformed, field, list, members, text};
 use crate::typed::{Field, Shape};
@@ -93,10 +94,13 @@ pub(crate) fn amount(name: &str, quantity: Quantity) -> Option<i128> {
     }
 }
 
-/// Returns true for scalar resources (Kubernetes: `pkg/apis/core/helper:IsScalarResourceName`).
+/// Returns true for scalar resources. (Karmada: `pkg/util/lifted/resourcename.go:IsScalarResourceName`.)
 fn is_scalar(name: &str) -> bool {
-    let extended = name.contains('/') && (name.contains("kubernetes.io/") || !name.starts_with("requests."));
-    extended || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+    let is_native = name.contains("kubernetes.io/");
+    // An extended resource must have a valid name in a quota too.
+    let is_extended =
+        || name.contains('/') && !name.starts_with("requests.") && check_key(&format!("requests.{name}")).is_ok();
+    is_native || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-") || is_extended()
 }
 
 pub(crate) fn printed(name: &str, amount: i128) -> String {
@@ -257,6 +261,8 @@ mod tests {
         check(json!([of(json!({"cpu": 0, "memory": 0}))]), json!([]), json!({}), Value::Null);
         let scalars = json!({"nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi", "foo": 2, "requests.x/y": 1});
         check(json!([of(scalars)]), json!([]), json!({}), json!({"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}));
+        let odd = json!({"NVIDIA.com/gpu": 1, "nvidia.com/gpu/small": 1, "nvidia.com/": 1, "x.kubernetes.io/y z": 1});
+        check(json!([of(odd)]), json!([]), json!({}), json!({"x.kubernetes.io/y z": "1"}));
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+/// Maximum length in bytes of a quantity that an interpreter may return; Kubernetes writes at most about twenty.
+pub const QUANTITY_BYTES_MAX: usize = 63;
+
 const NANOS: i128 = 1_000_000_000;
 const NANOS_MAX: i128 = i64::MAX as i128 * NANOS;
 /// Maximum number of digits read before and after the point; dropped digits only round up or exceed the maximum.

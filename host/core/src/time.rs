@@ -47,6 +47,12 @@ impl Time {
     }
 }
 
+impl From<jiff::Timestamp> for Time {
+    fn from(timestamp: jiff::Timestamp) -> Self {
+        Self(timestamp)
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.strftime("%Y-%m-%dT%H:%M:%SZ"))

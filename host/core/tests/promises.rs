@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn s1_nothing_goes_without_a_healthy_replacement_unless_the_record_names_who_allowed_it(
+    fn s1_no_copy_is_released_without_a_healthy_replacement_or_a_recorded_permission(
         binding in a_binding(), sources in some_sources(), options in some_options(),
     ) {
         let plan = decide(&binding, &sources, options, vec![health_rule()]);

@@ -6,11 +6,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, Reply};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_plugin::{Bounded, Engine, Entry, EntryPoint, Module, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Entry, Module, PluginSource};
 use bulkhead_plugins_builtin::NativeHealth;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bulkhead_plugin::one_line;
 
-use crate::names::{Defined, EXPLAINED_BYTES_MAX, is_name, undefined};
+use crate::names::{Defined, EXPLAINED_BYTES_MAX, is_name, no_member, undefined};
 use crate::tokens::{Token, tokens};
 
 /// Maximum number of causes in a message.
@@ -149,11 +149,18 @@ impl Line<'_, '_> {
         }
     }
 
+    /// Returns true if the line calls the result of a call.
+    fn calls_a_result(&self) -> bool {
+        self.indexes(|index| self.text(index) == ")" && self.text(index + 1) == "(").next().is_some()
+    }
+
     /// Returns the cause of a call of nil: the only called name without a known value, or the only field.
     fn uncallable(&self) -> Option<String> {
         let called = self.indexes(|index| {
-            let is_method = index > 0 && self.text(index - 1) == ":";
-            !is_method && self.text(index + 1) == "(" && self.tokens.get(index).is_some_and(is_name)
+            let before = index.checked_sub(1).map_or("", |before| self.text(before));
+            !matches!(before, ":" | "function")
+                && self.text(index + 1) == "("
+                && self.tokens.get(index).is_some_and(is_name)
         });
         let called: Vec<String> = called.filter_map(|index| self.ending_at(index)).collect();
         let unknown: Vec<&String> =
@@ -161,7 +168,11 @@ impl Line<'_, '_> {
         let fields: Vec<&String> = called.iter().filter(|name| name.contains('.')).collect();
         match (unknown.as_slice(), fields.as_slice()) {
             ([one], _) => Some(undefined(&self.defined, one)),
-            ([], [one]) => Some(format!("there is no function {one}")),
+            ([], [one]) => Some(match one.split_once('.') {
+                Some((library, name)) => no_member(library, name),
+                None => format!("there is no function {one}"),
+            }),
+            ([], []) if called.len() == 1 && !self.calls_a_result() => Some(format!("{} is nil", called[0])),
             _ => None,
         }
     }
@@ -230,6 +241,10 @@ mod tests {
         check("function F(obj) return obj.status end", index, Some("obj is nil, test it first"));
         let call = "attempt to call a nil value";
         check("function F(o) return os.getenv('A') end", call, Some("there is no function os.getenv"));
+        let near = Some("there is no function table.concatt; did you mean table.concat?");
+        check("return table.concatt({})", call, near);
+        check("local f = nil return f(1)", call, Some("f is nil"));
+        check("local f = g return f(1)(2)", call, None);
         check("local function count(o) end return coutn(1)", call, Some("coutn is not defined; did you mean count?"));
     }
 

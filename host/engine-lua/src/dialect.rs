@@ -52,16 +52,24 @@ pub(crate) fn bridged(text: &str) -> Result<Option<String>, Difference> {
 
 /// Adds the table `arg` to functions whose last parameter is `...`, as in Lua 5.0 and Karmada.
 fn varargs(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
-    for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "function") {
-        let parameters = tokens.get(index + 1..).unwrap_or_default();
-        let Some(open) = parameters.iter().position(|token| token.text == "(") else { continue };
-        let Some(close) = parameters.iter().position(|token| token.text == ")") else { continue };
-        let named = parameters.get(open..close).unwrap_or_default();
-        let has = |word: &str| named.iter().any(|token| token.text == word);
-        if let Some(closing) = parameters.get(close).filter(|_| has("...") && !has("arg")) {
-            debug_assert!(token.start < closing.start);
-            let at = closing.end();
-            edits.push(Edit { start: at, end: at, text: " local arg = {n = select(\"#\", ...), ...}".to_owned() });
+    // Positions of the next parenthesis and names, while the tokens are read from the end.
+    let (mut open, mut close, mut dots, mut arg) = (None, None, None, None);
+    for (index, token) in tokens.iter().enumerate().rev() {
+        match token.text {
+            "(" => open = Some(index),
+            ")" => (open, close) = (None, Some(index)),
+            "..." => dots = Some(index),
+            "arg" => arg = Some(index),
+            "function" => {
+                let (Some(open), Some(close)) = (open, close) else { continue };
+                let is_parameter = |name: Option<usize>| name.is_some_and(|name| (open..close).contains(&name));
+                let has_dots = is_parameter(dots);
+                if let Some(closing) = tokens.get(close).filter(|_| has_dots && !is_parameter(arg)) {
+                    let text = " local arg = {n = select(\"#\", ...), ...}".to_owned();
+                    edits.push(Edit { start: closing.end(), end: closing.end(), text });
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -76,5 +84,15 @@ mod tests {
         let expected = "function f(a, ...) local arg = {n = select(\"#\", ...), ...} return arg.n end \
                         function g(arg, ...) return arg end";
         assert_eq!(actual, Ok(Some(expected.to_owned())));
+        let method = bridged("function a.b:c(...) return #arg end f(function(x) return x end, ...)");
+        let expected = "function a.b:c(...) local arg = {n = select(\"#\", ...), ...} return #arg end f(function(x) return x end, ...)";
+        assert_eq!(method, Ok(Some(expected.to_owned())));
+    }
+
+    /// With a search from each of the functions this would take minutes.
+    #[test]
+    fn functions_without_parameters_take_one_pass() {
+        assert_eq!(bridged(&format!("arg ... {}", "function ".repeat(100_000))), Ok(None));
+        assert_eq!(bridged(&format!("{} arg ...)", "function( ".repeat(100_000))), Ok(None));
     }
 }

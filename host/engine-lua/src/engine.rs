@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
+use bulkhead_core::manifest::{Dialect, EntryPoint};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{
-    Description, Dialect, Engine, Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource,
-    check_config,
+    Description, Engine, Entry, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
 };
 use mlua::chunk::Compiler;
 

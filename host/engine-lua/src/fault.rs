@@ -44,7 +44,7 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
     };
     let message = match cause {
         mlua::Error::RuntimeError(message) => located(message),
-        mlua::Error::MemoryError(_) => "used up its memory".to_owned(),
+        mlua::Error::MemoryError(_) => meter.out_of_memory(),
         other => cut(&other.to_string()).to_owned(),
     };
     Fault::new(kind, one_line(&message, MESSAGE_BYTES_MAX))

@@ -1,15 +1,11 @@
 //! Parsing of the results of Karmada's interpreter functions. (Karmada:
 //! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go`.)
 
-use std::collections::BTreeMap;
-
 use bulkhead_core::call::Interpretation;
 use bulkhead_core::model::{Component, DependentObjectReference, ReplicaRequirements};
-use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::encode::Conversions;
-use crate::kube::QUANTITY_BYTES_MAX;
 use crate::reply::lua_type;
 
 /// Parses replicas, truncated to an integer. Beyond 32 bits Karmada's cast depends on the platform; this is an error
@@ -28,7 +24,7 @@ pub(crate) fn replicas(
     }
     let requirements = match requirements {
         Value::Null => None,
-        Value::Object(members) => Some(read_requirements(members)?),
+        Value::Object(members) => Some(ReplicaRequirements::from_json(members)?),
         other => return Err(format!("{} as requirements, not a table", list_or_type(other))),
     };
     Ok(Interpretation::Replicas { replicas: cut as i32, requirements })
@@ -36,60 +32,6 @@ pub(crate) fn replicas(
 
 fn list_or_type(value: &Value) -> &'static str {
     if value.is_array() { "a list" } else { lua_type(value) }
-}
-
-/// Parses requirements. Unknown members are ignored; known ones are checked as strictly as by Karmada's struct.
-fn read_requirements(members: &Map<String, Value>) -> Result<ReplicaRequirements, String> {
-    let mut needed = ReplicaRequirements::default();
-    if let Some(requests) = members.get("resourceRequest") {
-        needed.resource_request = table(requests, "resourceRequest")?
-            .iter()
-            .map(|(name, value)| {
-                let bytes = value.as_str().map_or(0, str::len);
-                if bytes > QUANTITY_BYTES_MAX {
-                    return Err(format!("{name} of {bytes} bytes: a quantity has at most {QUANTITY_BYTES_MAX}"));
-                }
-                let quantity = Quantity::from_json(value).map_err(|error| format!("{name} of {value}: {error}"))?;
-                Ok((name.clone(), quantity.to_string()))
-            })
-            .collect::<Result<BTreeMap<_, _>, String>>()?;
-    }
-    if let Some(claim) = members.get("nodeClaim") {
-        needed.rest.insert("nodeClaim".to_owned(), Value::Object(node_claim(table(claim, "nodeClaim")?)?));
-    }
-    for name in ["namespace", "priorityClassName"] {
-        match members.get(name) {
-            None => {}
-            Some(Value::String(text)) if text.is_empty() => {}
-            Some(text @ Value::String(_)) => {
-                needed.rest.insert(name.to_owned(), text.clone());
-            }
-            Some(other) => return Err(format!("a {name} that is {}", lua_type(other))),
-        }
-    }
-    Ok(needed)
-}
-
-fn node_claim(members: &Map<String, Value>) -> Result<Map<String, Value>, String> {
-    let mut claim = Map::new();
-    if let Some(affinity) = members.get("hardNodeAffinity") {
-        claim.insert("hardNodeAffinity".to_owned(), Value::Object(table(affinity, "hardNodeAffinity")?.clone()));
-    }
-    if let Some(selector) = members.get("nodeSelector") {
-        let selector = table(selector, "nodeSelector")?;
-        if let Some(value) = selector.values().find(|value| !value.is_string()) {
-            return Err(format!("{} in nodeSelector, not a string", lua_type(value)));
-        }
-        claim.insert("nodeSelector".to_owned(), Value::Object(selector.clone()));
-    }
-    match members.get("tolerations") {
-        None => {}
-        Some(list @ Value::Array(_)) => {
-            claim.insert("tolerations".to_owned(), list.clone());
-        }
-        Some(_) => return Err("tolerations that are not a list".to_owned()),
-    }
-    Ok(claim)
 }
 
 fn table<'a>(value: &'a Value, name: &str) -> Result<&'a Map<String, Value>, String> {
@@ -127,7 +69,7 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
         };
         let requirements = match members.get("replicaRequirements") {
             None | Some(Value::Null) => None,
-            Some(needed) => Some(read_requirements(table(needed, "replicaRequirements")?)?),
+            Some(needed) => Some(ReplicaRequirements::from_json(table(needed, "replicaRequirements")?)?),
         };
         Ok(Component { name: text(members, "name")?, replicas, replica_requirements: requirements })
     };

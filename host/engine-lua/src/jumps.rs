@@ -5,18 +5,25 @@
 //! from the label to the end of its block, which a backward jump repeats. A variable carries a jump, or a `break`
 //! that now stands in that loop, out of further loops. No line moves.
 
+use std::collections::HashMap;
+
 use crate::dialect::{Difference, Edit};
 use crate::tokens::Token;
 
-/// Maximum number of jumps and of labels in a text. Their translation costs as much as many passes over the text.
+/// Maximum number of jumps and of labels in a script. The time of a translation grows with the square.
 const JUMPS_MAX: usize = 200;
+/// Maximum number of blocks around a statement of a script with jumps or labels.
+const DEPTH_MAX: usize = 200;
 
-/// Block of statements: from its opening keyword to the keyword that ends it.
+/// Block of statements: from its opening keyword to the keyword that ends it. The parts of an `if` are blocks.
 struct Block {
+    /// First token of the statement: the `if` for each of its parts.
     opener: usize,
     end: usize,
     parent: Option<usize>,
     kind: Kind,
+    /// Innermost block around its statements that a `break` can leave: itself, if it is a loop.
+    left_by_break: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,17 +33,27 @@ enum Kind {
     /// `for` and `while`.
     Loop,
     Repeat,
-    /// `if` and `do`.
-    Plain,
+    /// Part of an `if`.
+    If,
+    Do,
 }
 
-/// Jumps of a text.
+/// Jumps of a text. After one pass over the tokens, the work for each jump depends on the limits alone.
 pub(crate) struct Jumps<'t, 'a> {
     tokens: &'t [Token<'a>],
     blocks: Vec<Block>,
     /// Innermost block of each token.
     inside: Vec<usize>,
+    /// Positions of `local` by their block, in the order of the text.
+    locals: HashMap<usize, Vec<usize>>,
+    /// Positions of `break` by the block that it leaves, in the order of the text.
+    breaks: HashMap<usize, Vec<usize>>,
+    /// First token that opens a block too deep.
+    too_deep: Option<usize>,
 }
+
+/// Labels by their block and name.
+type Labels<'a> = HashMap<(usize, &'a str), usize>;
 
 /// Statements that jumps to one label skip or repeat, as positions of tokens.
 struct Region {
@@ -59,13 +76,23 @@ impl Region {
 
 impl<'t, 'a> Jumps<'t, 'a> {
     pub(crate) fn new(tokens: &'t [Token<'a>]) -> Self {
-        let mut blocks = vec![Block { opener: 0, end: tokens.len(), parent: None, kind: Kind::Chunk }];
-        let (mut inside, mut open, mut loop_heads) = (Vec::with_capacity(tokens.len()), vec![0], 0_usize);
+        let chunk = Block { opener: 0, end: tokens.len(), parent: None, kind: Kind::Chunk, left_by_break: 0 };
+        let mut jumps = Self {
+            tokens,
+            blocks: vec![chunk],
+            inside: Vec::with_capacity(tokens.len()),
+            locals: HashMap::new(),
+            breaks: HashMap::new(),
+            too_deep: None,
+        };
+        let (mut open, mut loop_heads) = (vec![0], 0_usize);
         for (index, token) in tokens.iter().enumerate() {
             let current = open.last().copied().unwrap_or(0);
-            let is_field = index > 0 && tokens.get(index - 1).is_some_and(|before| matches!(before.text, "." | ":"));
+            jumps.inside.push(current);
+            if index > 0 && matches!(jumps.text(index - 1), "." | ":") {
+                continue;
+            }
             let opens = match token.text {
-                _ if is_field => None,
                 "function" => Some(Kind::Function),
                 "repeat" => Some(Kind::Repeat),
                 "for" | "while" => {
@@ -76,23 +103,54 @@ impl<'t, 'a> Jumps<'t, 'a> {
                     loop_heads -= 1;
                     None
                 }
-                "if" | "do" => Some(Kind::Plain),
+                "if" => Some(Kind::If),
+                "do" => Some(Kind::Do),
                 _ => None,
             };
-            let closes = !is_field && matches!(token.text, "end" | "until");
-            if let Some(kind) = opens {
-                open.push(blocks.len());
-                blocks.push(Block { opener: index, end: tokens.len(), parent: Some(current), kind });
+            match token.text {
+                "local" => jumps.locals.entry(current).or_default().push(index),
+                "break" => {
+                    let left = jumps.left_by_break(current);
+                    jumps.breaks.entry(left).or_default().push(index);
+                }
+                "else" | "elseif" if jumps.kind(current) == Kind::If => {
+                    open.pop();
+                    let opener = jumps.close(current, index);
+                    let parent = open.last().copied().unwrap_or(0);
+                    open.push(jumps.open(opener, parent, Kind::If));
+                }
+                "end" | "until" if open.len() > 1 => {
+                    open.pop();
+                    jumps.close(current, index);
+                }
+                _ => {}
             }
-            inside.push(current);
-            if closes
-                && open.len() > 1
-                && let Some(closed) = open.pop().and_then(|block| blocks.get_mut(block))
-            {
-                closed.end = index;
+            if let Some(kind) = opens {
+                open.push(jumps.open(index, current, kind));
+                if open.len() > DEPTH_MAX + 1 && jumps.too_deep.is_none() {
+                    jumps.too_deep = Some(index);
+                }
             }
         }
-        Self { tokens, blocks, inside }
+        jumps
+    }
+
+    /// Adds a block and returns its index.
+    fn open(&mut self, opener: usize, parent: usize, kind: Kind) -> usize {
+        let block = self.blocks.len();
+        let left_by_break = match kind {
+            Kind::Chunk | Kind::Function | Kind::Loop | Kind::Repeat => block,
+            Kind::If | Kind::Do => self.left_by_break(parent),
+        };
+        self.blocks.push(Block { opener, end: self.tokens.len(), parent: Some(parent), kind, left_by_break });
+        block
+    }
+
+    /// Ends a block and returns its first token.
+    fn close(&mut self, block: usize, end: usize) -> usize {
+        let Some(block) = self.blocks.get_mut(block) else { return end };
+        block.end = end;
+        block.opener
     }
 
     fn text(&self, index: usize) -> &'a str {
@@ -107,14 +165,26 @@ impl<'t, 'a> Jumps<'t, 'a> {
         self.blocks.get(block).map_or(Kind::Chunk, |block| block.kind)
     }
 
+    fn left_by_break(&self, block: usize) -> usize {
+        self.blocks.get(block).map_or(0, |block| block.left_by_break)
+    }
+
     fn is_label(&self, index: usize) -> bool {
         let is_name = self.tokens.get(index + 1).is_some_and(Token::is_word);
         is_name && self.text(index) == "::" && self.text(index + 2) == "::"
     }
 
+    fn line(&self, index: usize) -> usize {
+        self.tokens.get(index).map_or(0, |token| token.line)
+    }
+
+    fn error_at(&self, index: usize, message: String) -> Difference {
+        let column = self.tokens.get(index).map_or(0, |token| token.column);
+        Difference { line: self.line(index), column, message }
+    }
+
     fn error(&self, jump: usize, reason: &str) -> Difference {
-        let (line, column) = self.tokens.get(jump).map_or((0, 0), |token| (token.line, token.column));
-        Difference { line, column, message: format!("goto {}: {reason}", self.text(jump + 1)) }
+        self.error_at(jump, format!("goto {}: {reason}", self.text(jump + 1)))
     }
 
     fn no_equivalent(&self, jump: usize) -> Difference {
@@ -132,18 +202,47 @@ impl<'t, 'a> Jumps<'t, 'a> {
         Some(path)
     }
 
+    /// Returns the labels. As in Lua 5.2 and gopher-lua, a block has a name only once. (gopher-lua:
+    /// `compile.go:AddNamedLabel`.)
+    fn labels(&self) -> Result<Labels<'a>, Difference> {
+        let (mut labels, mut index) = (Labels::new(), 0);
+        while index < self.tokens.len() {
+            if !self.is_label(index) {
+                index += 1;
+                continue;
+            }
+            let name = self.text(index + 1);
+            if let Some(first) = labels.insert((self.block_of(index), name), index) {
+                let message = format!("label {name} is already defined on line {}", self.line(first));
+                return Err(self.error_at(index, message));
+            }
+            index += 3;
+        }
+        Ok(labels)
+    }
+
     /// Adds the edits that replace all jumps and labels.
     pub(crate) fn bridge(&self, edits: &mut Vec<Edit>) -> Result<(), Difference> {
+        if let Some(opener) = self.too_deep {
+            let message = format!("{}: a script with goto has at most {DEPTH_MAX} nested blocks", self.text(opener));
+            return Err(self.error_at(opener, message));
+        }
+        let named = self.labels()?;
+        let mut labels: Vec<usize> = named.values().copied().collect();
+        labels.sort_unstable();
         let is_jump =
             |index: &usize| self.text(*index) == "goto" && self.tokens.get(index + 1).is_some_and(Token::is_word);
-        let jumps: Vec<usize> = (0..self.tokens.len()).filter(is_jump).collect();
-        let labels: Vec<usize> = (0..self.tokens.len()).filter(|index| self.is_label(*index)).collect();
-        if let Some(surplus) = jumps.get(JUMPS_MAX).or(labels.get(JUMPS_MAX)) {
-            return Err(self.error(*surplus, &format!("a script has at most {JUMPS_MAX} jumps and labels")));
+        let jumps: Vec<usize> = (0..self.tokens.len()).filter(is_jump).take(JUMPS_MAX + 1).collect();
+        if let Some(surplus) = jumps.get(JUMPS_MAX) {
+            return Err(self.error(*surplus, &format!("a script has at most {JUMPS_MAX} jumps")));
+        }
+        if let Some(surplus) = labels.get(JUMPS_MAX) {
+            let name = self.text(surplus + 1);
+            return Err(self.error_at(*surplus, format!("label {name}: a script has at most {JUMPS_MAX} labels")));
         }
         let mut regions: Vec<Region> = Vec::new();
         for jump in jumps {
-            let found = self.region(jump, &labels)?;
+            let found = self.region(jump, &named)?;
             match regions.iter_mut().find(|region| region.label == found.label) {
                 Some(region) if region.is_backward != found.is_backward => return Err(self.no_equivalent(jump)),
                 Some(region) => {
@@ -171,16 +270,19 @@ impl<'t, 'a> Jumps<'t, 'a> {
     }
 
     /// Returns the region of one jump.
-    fn region(&self, jump: usize, labels: &[usize]) -> Result<Region, Difference> {
+    fn region(&self, jump: usize, labels: &Labels<'a>) -> Result<Region, Difference> {
         let label = self.label_of(jump, labels).ok_or_else(|| self.error(jump, "no label of this name is visible"))?;
         let home = self.block_of(label);
         let left = self.blocks_below(jump, home).ok_or_else(|| self.no_equivalent(jump))?;
         let is_backward = label < jump;
         let (start, end) = if is_backward {
-            (label, self.end_of_part(label))
+            (label, self.end_of(home))
         } else {
             (left.last().and_then(|block| self.blocks.get(*block)).map_or(jump, |block| block.opener), label)
         };
+        if !is_backward && let Some(local) = self.entered_local(jump, label) {
+            return Err(self.error(jump, &format!("it jumps into the scope of local {local}")));
+        }
         // A condition after `until` sees the variables of the block, and would not see those of a loop in it.
         let is_hidden = is_backward && self.kind(home) == Kind::Repeat;
         if is_hidden || left.iter().any(|block| self.kind(*block) == Kind::Repeat) {
@@ -190,45 +292,42 @@ impl<'t, 'a> Jumps<'t, 'a> {
         Ok(Region { start, end, label, jumps: vec![jump], is_backward, loops })
     }
 
-    /// Returns the label of a jump: the first one after it, or else before it, in a block around the jump and in the
-    /// same function.
-    fn label_of(&self, jump: usize, labels: &[usize]) -> Option<usize> {
-        let is_visible = |label: &usize| {
-            self.text(*label + 1) == self.text(jump + 1)
-                && self
-                    .blocks_below(jump, self.block_of(*label))
-                    .is_some_and(|below| below.iter().all(|block| self.kind(*block) != Kind::Function))
-                && !self.is_in_another_part(jump, *label)
-        };
-        let visible = || labels.iter().copied().filter(is_visible);
-        visible().find(|label| *label > jump).or_else(|| visible().next())
+    /// Returns the label of a jump: the one in the innermost block around the jump, in the same function.
+    fn label_of(&self, jump: usize, labels: &Labels<'a>) -> Option<usize> {
+        let (mut block, name) = (self.block_of(jump), self.text(jump + 1));
+        loop {
+            if let Some(label) = labels.get(&(block, name)) {
+                return Some(*label);
+            }
+            let inner = self.blocks.get(block).filter(|inner| inner.kind != Kind::Function)?;
+            block = inner.parent?;
+        }
     }
 
-    /// Returns true if an `else` of the label's block separates the two.
-    fn is_in_another_part(&self, jump: usize, label: usize) -> bool {
+    /// Returns the first variable that is declared between a jump and its label, in the block of the label. Its scope
+    /// ends before a label that ends the block. (gopher-lua: `compile.go:ResolveGoto`.)
+    fn entered_local(&self, jump: usize, label: usize) -> Option<&'a str> {
         let home = self.block_of(label);
-        (jump.min(label)..jump.max(label)).any(|index| self.begins_part(index, home))
+        if self.ends_block(label) && self.kind(home) != Kind::Repeat {
+            return None;
+        }
+        let locals = self.locals.get(&home)?;
+        let local = locals.get(locals.partition_point(|local| *local < jump)).filter(|local| **local < label)?;
+        let name = local + if self.text(local + 1) == "function" { 2 } else { 1 };
+        Some(self.text(name))
     }
 
-    fn begins_part(&self, index: usize, home: usize) -> bool {
-        matches!(self.text(index), "else" | "elseif") && self.block_of(index) == home
+    fn end_of(&self, block: usize) -> usize {
+        self.blocks.get(block).map_or(self.tokens.len(), |block| block.end)
     }
 
-    /// Returns the end of the statements that follow a label in its block.
-    fn end_of_part(&self, label: usize) -> usize {
-        let home = self.block_of(label);
-        let end = self.blocks.get(home).map_or(self.tokens.len(), |block| block.end);
-        (label..end).find(|index| self.begins_part(*index, home)).unwrap_or(end)
-    }
-
-    /// Returns true if nothing but labels follows a label in the body of a loop.
-    fn ends_body(&self, label: usize) -> bool {
+    /// Returns true if nothing but labels follows a label in its block.
+    fn ends_block(&self, label: usize) -> bool {
         let mut next = label;
         while self.is_label(next) || self.text(next) == ";" {
             next += if self.text(next) == ";" { 1 } else { 3 };
         }
-        let home = self.block_of(label);
-        self.kind(home) == Kind::Loop && self.blocks.get(home).is_some_and(|block| block.end == next)
+        self.end_of(self.block_of(label)) == next
     }
 
     /// Replaces the jumps of a region and its label.
@@ -264,7 +363,7 @@ impl<'t, 'a> Jumps<'t, 'a> {
             }
             self.put(edits, region.label, region.label + 2, &format!("until true{}", self.carried_break(region)));
         }
-        for at in breaks {
+        for &at in breaks {
             self.put(edits, at, at, &format!("do break_{name} = true break end"));
         }
         Ok(())
@@ -307,17 +406,16 @@ impl<'t, 'a> Jumps<'t, 'a> {
 
     /// Returns true if the jumps of a region lead to the end of the body of their own loop.
     fn is_continue(&self, region: &Region) -> bool {
-        !region.is_backward && region.loops.is_empty() && self.ends_body(region.label)
+        let is_in_loop = self.kind(self.block_of(region.label)) == Kind::Loop;
+        !region.is_backward && region.loops.is_empty() && is_in_loop && self.ends_block(region.label)
     }
 
     /// Returns each `break` in a region that leaves a loop around it.
-    fn breaks(&self, region: &Region) -> Vec<usize> {
-        let home = self.block_of(region.label);
-        let leaves = |at: &usize| {
-            let is_plain = |below: Vec<usize>| below.iter().all(|block| self.kind(*block) == Kind::Plain);
-            self.text(*at) == "break" && self.blocks_below(*at, home).is_some_and(is_plain)
-        };
-        (region.start..region.end).filter(leaves).collect()
+    fn breaks(&self, region: &Region) -> &[usize] {
+        let left = self.left_by_break(self.block_of(region.label));
+        let breaks = self.breaks.get(&left).map(Vec::as_slice).unwrap_or_default();
+        let at = |index: usize| breaks.partition_point(|at| *at < index);
+        breaks.get(at(region.start)..at(region.end)).unwrap_or_default()
     }
 
     /// Replaces the tokens from `first` to `last`, preserving the line breaks between them.
@@ -346,75 +444,4 @@ fn clash(region: &Region, other: &Region) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::dialect::bridged;
-
-    #[test]
-    fn jumps_become_what_luau_has() {
-        let check = |text: &str, expected: &str| {
-            let actual = bridged(text).map(|bridged| bridged.unwrap_or_else(|| text.to_owned()));
-            assert_eq!(actual.as_deref(), Ok(expected), "{text}");
-        };
-        check("return 'goto x'", "return 'goto x'");
-        check(
-            "for i = 1, 3 do if i == 2 then goto next end f(i) ::next:: end",
-            "for i = 1, 3 do if i == 2 then do continue end end f(i)  end",
-        );
-        check(
-            "goto done; do return 1 end ::done:: return 2",
-            "repeat do break end; do return 1 end until true return 2",
-        );
-        check(
-            "local a\nif x then\n  goto out\nend\nf()\n::out::\nreturn a",
-            "local a\nrepeat if x then\n  do break end\nend\nf()\nuntil true\nreturn a",
-        );
-        check("while x do\n  goto\n  next ::next:: end", "while x do\n  do continue end\n  end");
-        check("f() ::unused::", "f() ");
-    }
-
-    #[test]
-    fn backward_jumps_become_loops() {
-        let check = |text: &str, expected: &str| {
-            assert_eq!(bridged(text), Ok(Some(expected.to_owned())), "{text}");
-        };
-        check(
-            "::top:: i = i + 1 if i < 3 then goto top end return i -- done",
-            "repeat local goto_top = false i = i + 1 if i < 3 then do goto_top = true continue end end return i \
-             until not goto_top -- done",
-        );
-        check(
-            "::top:: for i = 1, 3 do if f(i) then goto top end end",
-            "repeat local goto_top = false for i = 1, 3 do if f(i) then do goto_top = true break end end end \
-             if goto_top then continue end until not goto_top",
-        );
-    }
-
-    #[test]
-    fn jumps_leave_nested_loops() {
-        let actual = bridged("for i = 1, 3 do\n for j = 1, 3 do\n if f(i, j) then goto out end end end ::out:: return");
-        let expected = "local goto_out = false repeat for i = 1, 3 do\n for j = 1, 3 do\n if f(i, j) then \
-                        do goto_out = true break end end end if goto_out then break end end \
-                        if goto_out then break end until true return";
-        assert_eq!(actual, Ok(Some(expected.to_owned())));
-    }
-
-    #[test]
-    fn a_break_still_leaves_its_loop() {
-        let actual = bridged("while x do\n if a then goto out end\n if b then break end\n ::out:: f() end");
-        let expected = "while x do\n local break_out = false repeat if a then do break end end\n if b then \
-                        do break_out = true break end end\n until true if break_out then break end f() end";
-        assert_eq!(actual, Ok(Some(expected.to_owned())));
-    }
-
-    #[test]
-    fn a_jump_without_equivalent_names_its_line() {
-        let check = |text: &str, line: usize| {
-            assert_eq!(bridged(text).map_err(|difference| difference.line), Err(line), "{text}");
-        };
-        check("goto nowhere", 1);
-        check("local function f() goto out end ::out::", 1);
-        check("if a then\n goto out else ::out:: end", 2);
-        check("if a then goto x end\nif b then goto y end f() ::x:: g() ::y::", 1);
-        check("repeat ::top:: local x = f() if x then\ngoto top end until x", 2);
-    }
-}
+mod tests;

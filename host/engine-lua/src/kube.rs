@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use bulkhead_core::pod::{self, Detail};
-use bulkhead_core::quantity::Quantity;
+use bulkhead_core::quantity::{QUANTITY_BYTES_MAX, Quantity};
 use mlua::{Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table};
 use serde_json::Value;
 
@@ -22,8 +22,6 @@ use crate::meter::Meter;
 const CALLER: u8 = 2;
 /// Error level that adds no position.
 const NOBODY: u8 = 0;
-/// Maximum length of a quantity in bytes; Kubernetes writes at most about twenty.
-pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
 /// Maximum length of a namespace in bytes.
 const NAMESPACE_BYTES_MAX: usize = 253;
 /// Maximum number of quantities in one sum.

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use bulkhead_core::manifest::Dialect;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Dialect, one_line};
+use bulkhead_plugin::one_line;
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, Table};
 

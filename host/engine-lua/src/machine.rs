@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Budget;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table};
 use serde_json::Value;

@@ -1,11 +1,11 @@
 //! Resource usage of a call.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::Budget;
 use mlua::{Lua, VmState};
 
 use crate::fault::position;
@@ -41,6 +41,10 @@ pub(crate) struct Meter {
     collect_at_bytes: AtomicUsize,
     /// Maximum memory use of the state while a script runs, in bytes.
     limit_bytes: AtomicUsize,
+    /// Memory use in bytes above which the position of the script is kept: the place to name if it uses up its memory.
+    watermark_bytes: AtomicUsize,
+    /// Position at the last watermark, as `origin:line: `; empty if there was none.
+    grown_at: Mutex<String>,
     refusals: AtomicU64,
     stopped: OnceLock<Fault>,
 }
@@ -60,6 +64,8 @@ impl Meter {
             deadline_ns: AtomicU64::default(),
             collect_at_bytes: AtomicUsize::default(),
             limit_bytes: AtomicUsize::new(budget.memory_bytes),
+            watermark_bytes: AtomicUsize::default(),
+            grown_at: Mutex::default(),
             refusals: AtomicU64::default(),
             stopped: OnceLock::new(),
         };
@@ -79,6 +85,8 @@ impl Meter {
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
         self.set(self.budget.steps, deadline_ns, used_bytes + garbage_bytes_max(self.budget));
         self.limit_bytes.store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
+        self.watermark_bytes.store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
+        self.grown_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Returns an error once the deadline is over. A later result does not count, regardless of the cause of the
@@ -104,6 +112,7 @@ impl Meter {
         self.steps_left.store(steps_left, Ordering::Relaxed);
         self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
         self.collect_at_bytes.store(collect_at_bytes, Ordering::Relaxed);
+        self.watermark_bytes.store(usize::MAX, Ordering::Relaxed);
         self.refusals.store(0, Ordering::Relaxed);
     }
 
@@ -125,7 +134,12 @@ impl Meter {
             if self.is_late() {
                 return self.stop(lua, FaultKind::Deadline, self.late());
             }
-            if lua.used_memory() > self.collect_at_bytes.load(Ordering::Relaxed) {
+            let used_bytes = lua.used_memory();
+            if used_bytes > self.watermark_bytes.load(Ordering::Relaxed) {
+                self.watermark_bytes.store(used_bytes + used_bytes / 4, Ordering::Relaxed);
+                *self.grown_at.lock().unwrap_or_else(PoisonError::into_inner) = position(lua);
+            }
+            if used_bytes > self.collect_at_bytes.load(Ordering::Relaxed) {
                 self.collect(lua)?;
             }
         }
@@ -154,6 +168,12 @@ impl Meter {
         }
         let message = format!("more than {REFUSALS_MAX} of its calls were refused");
         self.stop(lua, FaultKind::Denied, message).map(drop)
+    }
+
+    /// Returns the message about a script that used up its memory, with the place where it grew.
+    pub(crate) fn out_of_memory(&self) -> String {
+        let place = self.grown_at.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("{place}used up its memory of {} bytes", self.budget.memory_bytes)
     }
 
     fn used_up(&self) -> String {

@@ -1,15 +1,17 @@
 use std::borrow::Cow;
 
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource, one_line};
+use bulkhead_plugin::{Description, Entry, PluginSource, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::culprit::explained;
 use crate::encode::{Conversions, EmptyTables};
 use crate::engine::{EmptyItems, Options, Script};
+use crate::library::LIBRARY_NAME;
 use crate::machine::{CallSettings, Global};
 use crate::names::no_function;
 use crate::pool::Pool;
@@ -79,20 +81,26 @@ impl LuaPolicy {
         self.entries.iter().find(|(entry, _)| fits(entry)).map(|(_, script)| *script)
     }
 
-    /// Calls the function and returns its first `N` results; missing ones are null.
-    fn ask<const N: usize>(&self, function_call: &FunctionCall<'_>) -> Result<[Value; N], Fault> {
+    /// Calls the function and reads its first `N` results; missing ones are null.
+    fn ask<const N: usize, T>(
+        &self,
+        function_call: &FunctionCall<'_>,
+        read: impl FnOnce(&[Value; N]) -> Result<T, String>,
+    ) -> Result<T, Fault> {
         let name = function_call.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
         let script = self.script(function_call).ok_or_else(|| missing(format!("no script offers {name}")))?;
         let setting = CallSettings { script, config: &self.config, now: function_call.now };
+        let script = self.pool.scripts().get(script);
+        let (origin, text) = script.map_or(("", ""), |script| (script.origin.as_str(), script.text.as_str()));
         let answer = self.pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(name) else {
-                let script = self.pool.scripts().get(script);
-                let (origin, text) = script.map_or(("", ""), |script| (script.origin.as_str(), script.text.as_str()));
                 return Err(missing(format!("{origin}: {}", no_function(name, text))));
             };
-            let results = session.call(&function, function_call.arguments.iter().map(AsRef::as_ref))?;
+            let bad = |error: &str| bad_reply(function_call.point, &definition(origin, &function), error);
+            let results = session.call(&function, function_call.arguments.iter().map(AsRef::as_ref));
+            let results = results.map_err(|fault| within(fault, origin, &function))?;
             let mut encoded = [const { Value::Null }; N];
             for (slot, result) in encoded.iter_mut().zip(&results) {
                 if self.options.conversions == Conversions::Karmada && is_no_json_number(result) {
@@ -101,24 +109,23 @@ impl LuaPolicy {
                 }
                 *slot = session
                     .encode(result, &function_call.empties, self.reply_bytes_max)
-                    .map_err(|error| bad_reply(function_call.point, &format!("a bad value: {error}")))?;
+                    .map_err(|error| bad(&format!("a bad value: {error}")))?;
             }
-            Ok(encoded)
+            read(&encoded).map_err(|error| bad(&error))
         });
-        answer.map_err(|fault| match self.pool.scripts().get(script) {
+        answer.map_err(|fault| match script {
             Some(script) => explain(fault, script),
             None => fault,
         })
     }
 
-    /// Calls the function and parses its single result.
+    /// Calls the function and reads its single result.
     fn answer<T>(
         &self,
         function_call: &FunctionCall<'_>,
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<T, Fault> {
-        let [result] = self.ask(function_call)?;
-        read(&result).map_err(|error| bad_reply(function_call.point, &error))
+        self.ask(function_call, |[result]: &[Value; 1]| read(result))
     }
 
     fn interpret(&self, call: &InterpretCall<'_>) -> Result<Reply, Fault> {
@@ -136,9 +143,10 @@ impl LuaPolicy {
         }
         let interpretation = match &call.operation {
             Operation::Replicas { .. } => {
-                let [replicas, requirements] = self.ask(&function_call)?;
-                let interpretation = interpretation::replicas(&replicas, &requirements, self.options.conversions);
-                interpretation.map_err(|error| bad_reply(point, &error))?
+                let conversions = self.options.conversions;
+                self.ask(&function_call, |[replicas, requirements]: &[Value; 2]| {
+                    interpretation::replicas(replicas, requirements, conversions)
+                })?
             }
             Operation::Revise { replicas, .. } => {
                 function_call.arguments.push(Cow::Owned(Value::from(*replicas)));
@@ -245,9 +253,25 @@ fn function_call(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Fun
     FunctionCall { point, object: None, now: Some(now), arguments, empties: EmptyTables::Kept }
 }
 
-/// Returns a fault for an invalid result. The message contains text of the script, so it is truncated.
-fn bad_reply(point: EntryPoint, error: &str) -> Fault {
-    let message = format!("{} returned {error}", point.function());
+/// Returns `origin:line: ` of the definition of a function; without the line for a function that is not the script's.
+fn definition(origin: &str, function: &mlua::Function) -> String {
+    let info = function.info();
+    let line = info.line_defined.filter(|_| info.what != "C" && info.short_src.as_deref() != Some(LIBRARY_NAME));
+    line.map_or_else(|| format!("{origin}: "), |line| format!("{origin}:{line}: "))
+}
+
+/// Adds the definition of the called function to a fault of memory without a place.
+fn within(mut fault: Fault, origin: &str, function: &mlua::Function) -> Fault {
+    if fault.kind == FaultKind::Memory && !fault.message.starts_with(origin) {
+        fault.message = format!("{}{}", definition(origin, function), fault.message);
+    }
+    fault
+}
+
+/// Returns a fault for an invalid result, at the place of the function. The message contains text of the script, so it
+/// is truncated.
+fn bad_reply(point: EntryPoint, place: &str, error: &str) -> Fault {
+    let message = format!("{place}{} returned {error}", point.function());
     Fault::new(FaultKind::BadReply, one_line(&message, MESSAGE_CHARS_MAX))
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::Fault;
-use bulkhead_plugin::Budget;
 
 use crate::engine::Script;
 use crate::library::Library;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Budget;
 use serde_json::Value;
 
 use crate::LuaEngine;

@@ -49,11 +49,12 @@ fn column(code: &str, line: usize, message: &str) -> usize {
     let word = message.rsplit_once("got '").and_then(|(_, word)| word.strip_suffix('\''));
     let Some(word) = word else { return column_at(text.len() - text.trim_start().len()) };
     let places: Vec<usize> = text.match_indices(word).map(|(offset, _)| offset).collect();
-    let has_it = |offset: &&usize| {
-        let cut = code.get(..start + **offset + word.len()).unwrap_or(code);
+    let has_it = |offset: &usize| {
+        let cut = code.get(..start + *offset + word.len()).unwrap_or(code);
         mistake(cut).is_some_and(|(at, words)| at == line && words == message)
     };
-    match places.iter().find(has_it).or(places.first()) {
+    // A longer text has the mistake too, so that few of the places have to be compiled.
+    match places.get(places.partition_point(|offset| !has_it(offset))).or(places.first()) {
         Some(offset) => column_at(*offset),
         None => column_at(text.len()),
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_is_told_with_line_and_column() {
+    fn a_syntax_error_has_line_and_column() {
         let check = |code: &str, expected: Option<(usize, usize, &str)>| {
             let found = check_syntax(code).err();
             let actual = found.as_ref().map(|error| (error.line, error.column));
@@ -80,5 +81,14 @@ mod tests {
         check("::top:: ::other:: if a then goto top end", None);
         check("if a then\n  goto nowhere end", Some((2, 3, "no label of this name")));
         check("goto out ::out::\nreturn = 1", Some((2, 8, "got '='")));
+        check("::a::\n::a::", Some((2, 1, "label a is already defined on line 1")));
+    }
+
+    /// A compilation of the text up to each of the places would take hours.
+    #[test]
+    fn the_column_in_a_long_line_is_found_with_few_compilations() {
+        let line = "b = b ".repeat(50_000);
+        let error = check_syntax(&format!("{line}return b b")).unwrap_err();
+        assert_eq!((error.line, error.column), (1, line.len() + 10));
     }
 }

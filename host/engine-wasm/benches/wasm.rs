@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, HealthCall, Reply, ScoreCall};
+use bulkhead_core::manifest::Instances;
 use bulkhead_core::model::{Binding, Cluster, Health};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::{CacheOptions, Options, WasmEngine};
-use bulkhead_plugin::{Bounded, Engine, Instances, Module, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Module, PluginSource};
 use bulkhead_plugins_builtin::NativeHealth;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, Reply};
+use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::{Options, WasmEngine};
-use bulkhead_plugin::{Bounded, Engine, Instances, Module, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Module, PluginSource};
 use serde_json::Value;
 
 const GUEST: &str = "deployment-health";

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
-use bulkhead_plugin::{Engine, Instances, LoadError, LoadStage, Loaded, PluginSource, check_config};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, check_config};
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 

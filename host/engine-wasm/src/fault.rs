@@ -1,7 +1,8 @@
 //! Conversion of errors of wasmtime and of guests to faults, by type and never by text.
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::{Budget, plain};
+use bulkhead_plugin::plain;
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap};
 

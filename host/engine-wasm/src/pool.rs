@@ -4,9 +4,10 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use crate::limits::{INSTANCES_MAX, MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX};
 
-/// Bytes of an instance's memory that stay resident in its slot: they are zeroed instead of being returned to the
-/// system and requested again. This is the memory cost of an idle engine's slots.
-const MEMORY_RESIDENT_BYTES: usize = 48 << 10;
+/// Bytes of an instance's memory that stay resident in its slot: they are written anew instead of being returned to
+/// the system and requested again. This is the memory cost of an idle engine's slots. It covers the whole memory of a
+/// guest with the stack of the SDK's template (128 KiB), so that a fresh instance needs no page faults.
+const MEMORY_RESIDENT_BYTES: usize = 256 << 10;
 /// Bytes of an instance's tables that stay resident in its slot.
 const TABLE_RESIDENT_BYTES: usize = 4 << 10;
 /// Maximum size of wasmtime's own records about one instance, without memories and tables: a limit, not a
@@ -69,7 +70,7 @@ fn slots(instances_max: u32) -> PoolingAllocationConfig {
         .table_keep_resident(TABLE_RESIDENT_BYTES)
         // The scan misses pages that were written and then swapped out: the next instance in the slot, perhaps of
         // another plugin, could read them (wasmtime pull request 14357). Without the scan, the resident bytes are
-        // zeroed and the rest is returned to the system, on every kernel.
+        // written anew and the rest is returned to the system, on every kernel.
         .pagemap_scan(Enabled::No);
     pool
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::manifest::{Budget, Instances};
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::{Budget, Instances};
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Engine, Result as Outcome, Store};
 

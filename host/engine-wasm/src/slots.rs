@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_slot_in_time_is_told_so() {
+    fn a_call_without_a_slot_in_time_is_a_fault() {
         let slots = slots(2);
         let plugin = slots.plugin();
         let held: Vec<_> = (0..2).map(|_| slots.take(plugin, 0).unwrap()).collect();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_waits_gets_a_slot_in_the_end() {
+    fn every_waiting_call_gets_a_slot() {
         let slots = slots(1);
         let plugin = slots.plugin();
         let first = slots.take(plugin, 0).unwrap();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_are_told_with_kubernetes_own_encoding_inside() {
+    fn requirements_contain_the_encoding_of_kubernetes() {
         let needs: ReplicaRequirements = serde_json::from_value(json!({
             "resourceRequest": {"cpu": "250m"}, "namespace": "ns", "priorityClassName": "high",
             "nodeClaim": {

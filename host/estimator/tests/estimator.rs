@@ -174,7 +174,7 @@ async fn sets_of_components_have_a_call_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_for_its_cluster_and_others_still_answer() {
+async fn a_failure_is_reported_for_its_cluster_and_others_still_answer() {
     let (good, _) = start(Behaviour::Answers(7), None).await;
     let (bad, _) = start(Behaviour::Fails, None).await;
     let (hangs, _) = start(Behaviour::Hangs, None).await;

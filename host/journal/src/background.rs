@@ -36,7 +36,7 @@ impl Background {
         Ok(Self { jobs })
     }
 
-    fn hand_in(&self, job: Job) {
+    fn submit(&self, job: Job) {
         // The thread ends early only if it panics; then `kept` is dropped, and its owner notices.
         let _ = self.jobs.send(job);
     }
@@ -54,10 +54,10 @@ fn work(handed_in: &Receiver<Job>, sink: &dyn Sink, mut kept: impl FnMut()) {
 
 impl Sink for Background {
     fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
-        self.hand_in(Job::Keep(Box::new(record.clone()), decision.cloned()));
+        self.submit(Job::Keep(Box::new(record.clone()), decision.cloned()));
     }
 
     fn abandon(&self, id: u64) {
-        self.hand_in(Job::Abandon(id));
+        self.submit(Job::Abandon(id));
     }
 }

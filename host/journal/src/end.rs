@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{JournalError, Problem};
-use crate::frame::{Chain, Header, Sort};
+use crate::frame::{Chain, FrameKind, Header};
 use crate::private;
 use crate::segment::{self, SegmentScan};
 use crate::storage::Storage;
@@ -161,13 +161,13 @@ fn read_closed(path: &Path) -> Result<Read, JournalError> {
 /// Reads a segment to its end, and decodes only id and time of each record.
 fn read(path: &Path) -> Result<Read, JournalError> {
     let (mut newest, mut unreadable): (Option<Newest>, _) = (None, None);
-    let scanned = segment::scan(path, |at, sort, payload| {
-        let understood = match sort {
-            Some(Sort::Record) => {
+    let scanned = segment::scan(path, |at, kind, payload| {
+        let understood = match kind {
+            Some(FrameKind::Record) => {
                 serde_json::from_slice(payload).map(|record| newest = Some(record)).map_err(|error| error.to_string())
             }
-            Some(Sort::Cluster | Sort::Fleet | Sort::Abandoned) => Ok(()),
-            Some(Sort::Object | Sort::Removed) | None => Err(segment::not_of_a_journal(sort)),
+            Some(FrameKind::Cluster | FrameKind::Fleet | FrameKind::Abandoned) => Ok(()),
+            Some(FrameKind::Object | FrameKind::Removed) | None => Err(segment::not_of_a_journal(kind)),
         };
         if let Err(why) = understood {
             unreadable.get_or_insert(Problem::Unreadable { path: path.to_path_buf(), at, why });

@@ -3,11 +3,11 @@
 //! ```text
 //! segment  header frame*
 //! header   magic(8) version(2) first_id(8) first_at_ms(8) before(32) checksum(16)
-//! frame    length(4) !length(4) sort(1) payload(length) checksum(16)
+//! frame    length(4) !length(4) kind(1) payload(length) checksum(16)
 //! ```
 //!
 //! Numbers are little-endian. `before` is the chain at the end of the previous segment, and zero for the first. The
-//! checksum of a frame is the first half of the chain after it: SHA-256 over the chain before it, its sort and its
+//! checksum of a frame is the first half of the chain after it: SHA-256 over the chain before it, its kind and its
 //! payload.
 
 use std::io::{self, Read};
@@ -35,10 +35,10 @@ const SECTOR_BYTES: u64 = 512;
 pub struct Chain([u8; 32]);
 
 impl Chain {
-    fn after(self, sort: u8, payload: &[u8]) -> Self {
+    fn after(self, kind: u8, payload: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);
-        hash.update([sort]);
+        hash.update([kind]);
         hash.update(payload);
         Self(hash.finalize().into())
     }
@@ -50,7 +50,7 @@ impl Chain {
 
 /// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum FrameKind {
     /// Version of a cluster, as canonical JSON.
     Cluster,
     /// Keys of the versions of all clusters that a decision read, as a JSON array of strings.
@@ -65,7 +65,7 @@ pub enum Sort {
     Removed,
 }
 
-impl Sort {
+impl FrameKind {
     fn byte(self) -> u8 {
         match self {
             Self::Cluster => 1,
@@ -79,7 +79,7 @@ impl Sort {
 
     fn of(byte: u8) -> Option<Self> {
         let all = [Self::Cluster, Self::Fleet, Self::Record, Self::Abandoned, Self::Object, Self::Removed];
-        all.into_iter().find(|sort| sort.byte() == byte)
+        all.into_iter().find(|kind| kind.byte() == byte)
     }
 }
 
@@ -146,14 +146,14 @@ pub enum BadHeader {
 }
 
 /// Adds a frame to `out`. Returns the chain after it.
-pub fn append(out: &mut Vec<u8>, chain: Chain, sort: Sort, payload: &[u8]) -> Chain {
+pub fn append(out: &mut Vec<u8>, chain: Chain, kind: FrameKind, payload: &[u8]) -> Chain {
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     debug_assert!(payload.len() <= PAYLOAD_BYTES_MAX);
     out.extend(length.to_le_bytes());
     out.extend((!length).to_le_bytes());
-    out.push(sort.byte());
+    out.push(kind.byte());
     out.extend(payload);
-    let after = chain.after(sort.byte(), payload);
+    let after = chain.after(kind.byte(), payload);
     out.extend(after.checksum());
     after
 }
@@ -163,8 +163,8 @@ pub fn append(out: &mut Vec<u8>, chain: Chain, sort: Sort, payload: &[u8]) -> Ch
 pub enum Found<'a> {
     /// Complete frame.
     Frame {
-        /// Sort of the frame; `None` if this program does not know it.
-        sort: Option<Sort>,
+        /// Kind of the frame; `None` if this program does not know it.
+        kind: Option<FrameKind>,
         /// Content of the frame.
         payload: &'a [u8],
     },
@@ -220,7 +220,7 @@ impl<R: Read> Frames<R> {
         if length != !inverse || payload_bytes > PAYLOAD_BYTES_MAX {
             return self.damaged(&[&start]);
         }
-        let Some(&sort) = start.get(START_BYTES - 1) else { return Ok(torn(&start)) };
+        let Some(&kind) = start.get(START_BYTES - 1) else { return Ok(torn(&start)) };
         self.payload.clear();
         let rest = payload_bytes + CHECKSUM_BYTES;
         // The buffer grows with the data, so that a corrupted length allocates nothing.
@@ -229,13 +229,13 @@ impl<R: Read> Frames<R> {
             return Ok(Found::Torn { bytes: bytes_of(start.len() + self.payload.len()) });
         }
         let (payload, checksum) = self.payload.split_at(payload_bytes);
-        let after = self.chain.after(sort, payload);
+        let after = self.chain.after(kind, payload);
         if after.checksum() != checksum {
             let frame = std::mem::take(&mut self.payload);
             return self.damaged(&[&start, &frame]);
         }
         (self.at, self.chain) = (self.at + bytes_of(START_BYTES + rest), after);
-        Ok(Found::Frame { sort: Sort::of(sort), payload: &self.payload[..payload_bytes] })
+        Ok(Found::Frame { kind: FrameKind::of(kind), payload: &self.payload[..payload_bytes] })
     }
 
     /// Distinguishes truncation by a power loss from corruption. `read` is everything that was read of the frame.
@@ -331,7 +331,7 @@ mod tests {
         let (mut bytes, mut chain) = Header { first_id: 1, first_at_ms: 5, before: Chain::default() }.encode();
         let start = chain;
         for payload in payloads {
-            chain = append(&mut bytes, chain, Sort::Record, payload);
+            chain = append(&mut bytes, chain, FrameKind::Record, payload);
         }
         (bytes, start)
     }

@@ -2,7 +2,7 @@
 //!
 //! A journal is a directory of segments. A segment is a header and frames. A frame carries its length twice, and a
 //! checksum that covers everything before it in the journal, so that damaged, missing and duplicate frames are found.
-//! The checksums have no key: they detect accidents, not a user who recomputes them. A journal has four sorts of
+//! The checksums have no key: they detect accidents, not a user who recomputes them. A journal has four kinds of
 //! frames: a version of a cluster, a list of those, a record, and the note that the effects of a record could not be
 //! applied. Every segment holds all that its records need, so the oldest can be removed without the others.
 //!
@@ -10,7 +10,7 @@
 //! is killed loses nothing. [`Writer::sync`] makes records survive a crash of the machine. [`Background`] keeps
 //! records on a thread of its own, and reports when each is kept.
 //!
-//! `bulkhead run --embedded` stores its objects in the same format of segments and frames, with two sorts of its own.
+//! `bulkhead run --embedded` stores its objects in the same format of segments and frames, with two kinds of its own.
 //!
 //! There is no embedded database: records are written once, in order, by one process, and read from first to last.
 //! Nothing here reads a clock; the age of a record comes from the record.

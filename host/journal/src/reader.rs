@@ -9,7 +9,7 @@ use bulkhead_core::model::Cluster;
 use serde_json::Value;
 
 use crate::error::{JournalError, Problem};
-use crate::frame::Sort;
+use crate::frame::FrameKind;
 use crate::segment::{self, SegmentScan};
 use crate::stored::{Raw, Stored, StoredDecision, decode, key};
 
@@ -52,7 +52,7 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
     let mut waiting: Vec<Stored> = Vec::new();
     for (number, path) in segments {
         let mut open = Open::new(&path, std::mem::take(&mut waiting));
-        let scanned = match segment::scan(&path, |at, sort, payload| open.frame(at, sort, payload)) {
+        let scanned = match segment::scan(&path, |at, kind, payload| open.frame(at, kind, payload)) {
             Ok(scanned) => Some(scanned),
             // The writer removed the segment to make room, or created it and has recorded nothing yet.
             Err(JournalError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -122,13 +122,13 @@ impl<'a> Open<'a> {
         }
     }
 
-    fn frame(&mut self, at: u64, sort: Option<Sort>, payload: &[u8]) {
-        let understood = match sort {
-            Some(Sort::Cluster) => self.cluster(payload),
-            Some(Sort::Fleet) => self.fleet(payload),
-            Some(Sort::Record) => self.record(payload),
-            Some(Sort::Abandoned) => self.abandoned(payload),
-            Some(Sort::Object | Sort::Removed) | None => Err(segment::not_of_a_journal(sort)),
+    fn frame(&mut self, at: u64, kind: Option<FrameKind>, payload: &[u8]) {
+        let understood = match kind {
+            Some(FrameKind::Cluster) => self.cluster(payload),
+            Some(FrameKind::Fleet) => self.fleet(payload),
+            Some(FrameKind::Record) => self.record(payload),
+            Some(FrameKind::Abandoned) => self.abandoned(payload),
+            Some(FrameKind::Object | FrameKind::Removed) | None => Err(segment::not_of_a_journal(kind)),
         };
         if let Err(why) = understood {
             self.problems.push(Problem::Unreadable { path: self.path.to_path_buf(), at, why });

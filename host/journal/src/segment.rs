@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{JournalError, Problem};
-use crate::frame::{BadHeader, Chain, Found, Frames, HEADER_BYTES, Header, MAGIC, Sort, Tail, VERSION};
+use crate::frame::{BadHeader, Chain, Found, FrameKind, Frames, HEADER_BYTES, Header, MAGIC, Tail, VERSION};
 
 const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".journal";
@@ -65,7 +65,7 @@ pub fn header(path: &Path) -> Result<Header, JournalError> {
 /// # Errors
 ///
 /// The file cannot be read, or has no valid header; then nothing of the segment can be read.
-pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<SegmentScan, JournalError> {
+pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<FrameKind>, &[u8])) -> Result<SegmentScan, JournalError> {
     let file = File::open(path).map_err(JournalError::io("reading", path))?;
     let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
     let (header, chain) = decode(path, &mut file)?;
@@ -73,7 +73,7 @@ pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Res
     let problem = loop {
         let position = frames.position();
         match frames.advance().map_err(JournalError::io("reading", path))? {
-            Found::Frame { sort, payload } => frame(position, sort, payload),
+            Found::Frame { kind, payload } => frame(position, kind, payload),
             Found::End => break None,
             Found::Torn { bytes } => break Some(Problem::Torn { path: path.to_path_buf(), bytes }),
             Found::Changed => break Some(Problem::Changed { path: path.to_path_buf(), at: position }),
@@ -110,8 +110,8 @@ fn bad_header(path: &Path, bytes: u64, bad: BadHeader) -> Problem {
 }
 
 /// Returns the reason why a frame does not belong to a journal.
-pub(crate) fn not_of_a_journal(sort: Option<Sort>) -> String {
-    match sort {
+pub(crate) fn not_of_a_journal(kind: Option<FrameKind>) -> String {
+    match kind {
         Some(_) => "it is an object of an embedded control plane, not a journal record".to_owned(),
         None => "its type is unknown to this program; a newer program wrote it".to_owned(),
     }

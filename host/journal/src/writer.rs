@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::end::{Closed, End};
 use crate::error::{JournalError, Problem};
-use crate::frame::{Chain, HEADER_BYTES, Header, Sort, append};
+use crate::frame::{Chain, FrameKind, HEADER_BYTES, Header, append};
 use crate::private;
 use crate::segment;
 use crate::storage::{Disk, Storage, is_full};
@@ -182,7 +182,7 @@ impl Sink for Writer {
     fn abandon(&self, id: u64) {
         self.attempt(|state| {
             let mut bytes = Vec::new();
-            let chain = append(&mut bytes, state.chain, Sort::Abandoned, id.to_string().as_bytes());
+            let chain = append(&mut bytes, state.chain, FrameKind::Abandoned, id.to_string().as_bytes());
             state.write(&bytes, chain)
         });
     }
@@ -224,7 +224,7 @@ impl State {
                 Some(DecisionLocation::Whole(encode_decision(decision, fleet, &echoes)))
             }
         };
-        let chain = append(&mut bytes, chain, Sort::Record, &encode(record, kept, &echoes));
+        let chain = append(&mut bytes, chain, FrameKind::Record, &encode(record, kept, &echoes));
         self.write(&bytes, chain)
     }
 
@@ -332,7 +332,7 @@ impl SegmentContents {
         let payload = stored::bytes(&canonical(&keys));
         let fleet = key(&payload);
         if self.fleet.as_ref().is_none_or(|(_, known)| *known != fleet) {
-            chain = append(bytes, chain, Sort::Fleet, &payload);
+            chain = append(bytes, chain, FrameKind::Fleet, &payload);
         }
         self.fleet = Some((Arc::clone(clusters), fleet.clone()));
         (Some(fleet), chain)
@@ -350,7 +350,7 @@ impl SegmentContents {
         let payload = stored::bytes(&value);
         let own = key(&payload);
         let known = before.is_some_and(|(_, key)| *key == own);
-        let chain = if known { chain } else { append(bytes, chain, Sort::Cluster, &payload) };
+        let chain = if known { chain } else { append(bytes, chain, FrameKind::Cluster, &payload) };
         self.clusters.insert(cluster.name.clone(), (Arc::clone(cluster), own.clone()));
         (own, chain)
     }

@@ -2,20 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
+use std::{fmt, io};
 
 use bulkhead_core::composition::Composition;
+use bulkhead_core::manifest::PluginManifest;
 use bulkhead_core::policy::EngineKind;
 use serde_saphyr::Spanned;
 
-use crate::manifest::{API_VERSION, KIND};
-use crate::{FoundPlugin, LoadError, LoadStage, PluginList, PluginManifest};
+use crate::manifest::{API_VERSION, KIND, stage_of};
+use crate::{FoundPlugin, LoadError, LoadStage, PluginList, yaml};
 
 /// Name of the list in a directory or in the data of a ConfigMap.
 pub const LIST: &str = "plugins.yaml";
+
+/// Message about a path without a directory.
+const NO_DIRECTORY: &str = "there is no such directory; a directory of plugins has a plugins.yaml, or components \
+                            (.wasm) and scripts (.lua)";
 
 /// Source of plugins.
 pub trait Catalog: Send + Sync {
@@ -96,9 +101,9 @@ pub struct CatalogEntry {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct CatalogError {
-    /// File or object.
+    /// File or object, with line and column if known.
     pub origin: String,
-    /// Cause and remedy, with line and field if known.
+    /// Cause and remedy, with the field if known.
     pub message: String,
 }
 
@@ -127,7 +132,10 @@ impl Directory {
 
     /// Lists every component and script with a default manifest.
     fn bare(&self) -> Result<Listing, CatalogError> {
-        let files = self.files().map_err(|error| self.error(&error.to_string()))?;
+        let files = self.files().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => self.error(NO_DIRECTORY),
+            _ => self.error(&error.to_string()),
+        })?;
         let manifests = files.iter().filter_map(|file| {
             let engine = match file.extension()?.to_str()? {
                 "wasm" => EngineKind::Wasm,
@@ -159,7 +167,7 @@ impl Catalog for Directory {
         let path = self.path.join(LIST);
         match fs::read_to_string(&path) {
             Ok(text) => parse(&path.display().to_string(), &text, |file| self.fetch(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.bare(),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => self.bare(),
             Err(error) => Err(CatalogError { origin: path.display().to_string(), message: error.to_string() }),
         }
     }
@@ -228,7 +236,10 @@ fn parse(
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Result<Listing, CatalogError> {
     let error = |message: String| CatalogError { origin: origin.to_owned(), message };
-    let list: PluginList = serde_saphyr::from_str(text).map_err(|problem| error(problem.to_string()))?;
+    let list: PluginList = serde_saphyr::from_str(text).map_err(|problem| CatalogError {
+        origin: format!("{origin}{}", yaml::position(&problem)),
+        message: yaml::message(text, &problem),
+    })?;
     if list.api_version != API_VERSION || list.kind != KIND {
         let found = format!("{} {}", list.api_version, list.kind);
         return Err(error(format!("is a {found:?}; a list of plugins is {API_VERSION} {KIND}")));
@@ -259,11 +270,11 @@ fn listing(
 }
 
 /// Returns a plugin with its code. Messages begin with `at`; `origin` is used for a manifest without code.
-pub(crate) fn found(
+pub(crate) fn found<E: fmt::Display>(
     at: &str,
     origin: &str,
     manifest: PluginManifest,
-    fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
+    fetch: impl FnOnce(&str) -> (String, Result<Vec<u8>, E>),
 ) -> Result<FoundPlugin, LoadError> {
     let plugin = manifest.name.clone();
     let origin = manifest.code().map_or(origin, |(_, file)| file).to_owned();
@@ -277,8 +288,8 @@ pub(crate) fn found(
             message: format!("{at}{}", messages.join("; ")),
         });
     }
-    manifest.find(fetch).map_err(|problem| {
+    FoundPlugin::find(manifest, fetch).map_err(|problem| {
         let message = format!("{at}{problem}");
-        LoadError { plugin, origin, stage: problem.stage, message }
+        LoadError { plugin, origin, stage: stage_of(problem.kind), message }
     })
 }

@@ -16,49 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
+use bulkhead_core::manifest::BreakerThresholds;
 use bulkhead_core::policy::{Blame, Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_core::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::Bounded;
-
-/// Thresholds of the circuit breaker that quarantines a faulty plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Breaker"))]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct BreakerThresholds {
-    /// Number of faults of the plugin within the window that start a quarantine; 0 disables the breaker.
-    pub faults: u32,
-    /// Length of the window, in seconds.
-    pub window_seconds: u32,
-    /// Duration of a quarantine before the plugin is probed, in seconds.
-    pub quarantine_seconds: u32,
-    /// Number of consecutive successful probes that end the quarantine.
-    pub probes: u32,
-}
-
-impl Default for BreakerThresholds {
-    /// Returns five faults within a minute, half a minute of quarantine, three probes.
-    fn default() -> Self {
-        Self { faults: 5, window_seconds: 60, quarantine_seconds: 30, probes: 3 }
-    }
-}
-
-/// Replacement of a plugin in quarantine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Fallback {
-    /// None: every call is a fault, and the fail-static rule of its kind applies.
-    #[default]
-    FailStatic,
-    /// None: the other policies decide as if the plugin did not exist.
-    Abstain,
-    /// The previously active version; fail-static if there was none.
-    Previous,
-    /// A built-in policy, by name.
-    Builtin(String),
-}
 
 /// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,90 +3,209 @@
 //! A fault of a plugin is contained. A defect of an engine may still end the process: a stack overflow, an abort, a
 //! kill for lack of memory. Without a record, the process would load the plugin again and end again.
 //!
-//! [`CrashMarker`] keeps that record in two files. The first has one line for each plugin whose code runs for the
-//! first time in this process: while it is loaded, and during the first call of each of its functions. The line is on
-//! the disk before the code runs, and is removed afterwards. At the next start, the remaining lines move to the second
-//! file. The loader refuses the code of its lines until an operator deletes them.
+//! [`CrashMarker`] keeps that record in two files. `plugins-running` has a line for each plugin whose code runs for
+//! the first time in this process: while it is loaded, and during the first call of each of its functions. The line
+//! is in the file before the code runs, and is removed afterwards. The next start draws the conclusions from the lines
+//! that are left:
+//!
+//! - One plugin: it ended the process. Its line moves to `plugins-quarantined`, and the loader refuses its code until
+//!   an operator deletes the line.
+//! - Several plugins: each is a suspect. Suspects are loaded one at a time, after all other plugins, and only one of
+//!   them at a time makes a first call. The next end finds one of them alone, unless code of other plugins runs for
+//!   the first time just then. Three ends quarantine a suspect in any case.
+//!
+//! A plugin that ends every process is therefore quarantined after at most three ends, mostly after one or two. A
+//! suspect is cleared when the activity that made it one returns.
 //!
 //! A kill of the process at that moment has the same effect as a crash, because the file cannot tell them apart. An
-//! orderly end removes the lines.
+//! orderly end removes the lines of running code.
+//!
+//! A thread writes the lines. They are not synced to the disk, because a file survives the end of a process without
+//! that. Code waits for its line for a bounded time only.
+
+mod first_calls;
+mod record;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use bulkhead_core::call::{Call, Reply};
-use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::manifest::Digest;
 
-use crate::{Digest, EntryPoint, PluginSource, one_line};
-
-/// File with the plugins whose code is running for the first time.
+pub(crate) use self::first_calls::FirstCalls;
+use self::record::{Activity, Survives, Suspects, Text};
+use crate::PluginSource;
+/// File with the plugins whose code is running for the first time, and the suspects.
 const RUNNING: &str = "plugins-running";
 /// File with the plugins that are not loaded.
 const QUARANTINED: &str = "plugins-quarantined";
-/// Maximum length of a plugin's name in a line, in characters.
-const NAME_CHARS_MAX: usize = 253;
+/// File whose lock belongs to the process that uses the directory.
+const LOCK: &str = "plugins-lock";
+
+/// Longest time that a first call waits for its mark.
+const CALL_WAIT: Duration = Duration::from_millis(20);
+/// Longest time that a load waits for its mark.
+const LOAD_WAIT: Duration = Duration::from_secs(5);
+/// Longest time that an orderly end waits for the last change of the file.
+const END_WAIT: Duration = Duration::from_secs(2);
 
 /// Record of the plugins whose code is running for the first time, kept by one process.
 ///
 /// Dropping it is the orderly end of the process: code that is still running then leaves no mark.
 #[derive(Debug)]
-pub struct CrashMarker(Arc<CrashMarks>);
+pub struct CrashMarker {
+    marks: Arc<CrashMarks>,
+    notices: Vec<String>,
+}
 
 impl CrashMarker {
-    /// Opens the record in an existing directory. Marks of an earlier process put their plugins into quarantine.
+    /// Opens the record in an existing directory, and draws the conclusions from the marks of an earlier process.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or written.
+    /// Another process uses the directory, or a file cannot be read or written.
     pub fn open(directory: &Path) -> io::Result<Self> {
-        let marks = CrashMarks { directory: directory.to_path_buf(), state: Mutex::default() };
-        let left = marks.lines(RUNNING)?;
-        if !left.is_empty() {
-            let mut lines = marks.lines(QUARANTINED)?;
-            lines.extend(left);
-            lines.sort();
-            lines.dedup();
-            marks.write(QUARANTINED, &lines)?;
-            marks.write(RUNNING, &[])?;
+        Self::open_with(directory, CALL_WAIT)
+    }
+
+    fn open_with(directory: &Path, call_wait: Duration) -> io::Result<Self> {
+        let lock = lock(directory)?;
+        let (running_file, quarantine_file) = (directory.join(RUNNING), directory.join(QUARANTINED));
+        let (running, quarantine) = (Text::read(&running_file)?, Text::read(&quarantine_file)?);
+        let (ran, mut suspects) = running.running();
+        let mut quarantined = quarantine.quarantined();
+        let problems = [
+            running.problem(&running_file, ran.len() + suspects.len()),
+            quarantine.problem(&quarantine_file, quarantined.len()),
+        ];
+        let mut notices: Vec<_> = problems.into_iter().flatten().collect();
+        if !ran.is_empty() {
+            let names: Vec<_> = ran.iter().map(|one| format!("{} ({})", one.plugin, one.name)).collect();
+            let guilty = record::judge(ran, &mut suspects);
+            notices.extend(guilty.iter().map(|one| quarantine_notice(one, &quarantine_file)));
+            if guilty.is_empty() {
+                let names = names.join(", ");
+                notices.push(format!("a process ended while plugins ran: {names}; they are loaded one at a time now"));
+            } else {
+                record::replace(&quarantine_file, &quarantine.with(&guilty), Survives::Machine)?;
+                quarantined.extend(guilty);
+            }
+            // The marks are the last to go: an end before this point leads to the same conclusions again.
+            let lines = record::running_lines(std::iter::empty(), &suspects);
+            record::replace(&running_file, &lines, Survives::Machine)?;
         }
-        Ok(Self(Arc::new(marks)))
+        let state = State { lock: Some(lock), suspects, quarantined, ..State::default() };
+        let marks = Arc::new(CrashMarks {
+            directory: directory.to_path_buf(),
+            call_wait,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stored: Condvar::new(),
+        });
+        let writer = Arc::clone(&marks);
+        thread::Builder::new().name("plugin-marks".to_owned()).spawn(move || writer.write_changes())?;
+        Ok(Self { marks, notices })
     }
 
     /// Returns the record for the loader of plugins.
     pub fn marks(&self) -> Arc<CrashMarks> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.marks)
+    }
+
+    /// Returns the conclusions of the start, and problems of the files, as lines for the log.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 }
 
 impl Drop for CrashMarker {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.marks.lock();
         state.has_ended = true;
-        if !std::mem::take(&mut state.running).is_empty() {
-            // At worst a plugin is quarantined that did no harm.
-            let _ = self.0.write(RUNNING, &[]);
+        state.running.clear();
+        let change = self.marks.change(&mut state);
+        // At worst a plugin becomes a suspect that did no harm.
+        let mut state = self.marks.wait(state, change, END_WAIT);
+        if state.stored == change {
+            // Plugins keep the record until the process is gone. The next process need not wait for that.
+            state.lock = None;
         }
     }
+}
+
+/// Locks the directory for this process, until the file is dropped.
+fn lock(directory: &Path) -> io::Result<File> {
+    let path = directory.join(LOCK);
+    let file = record::open(OpenOptions::new().create(true).write(true).truncate(false), &path);
+    let file = file.map_err(|error| record::about(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("{}: another process uses the directory", path.display());
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+        }
+        Err(TryLockError::Error(error)) => Err(record::about(&path, &error)),
+    }
+}
+
+fn quarantine_notice(activity: &Activity, file: &Path) -> String {
+    let Activity { digest, name, plugin } = activity;
+    let file = file.display();
+    format!(
+        "plugin {plugin} is quarantined: a process ended during {name} of its code, sha256 {digest}; to load this \
+         code again, delete its line in {file}"
+    )
 }
 
 /// Shared part of a [`CrashMarker`].
 #[derive(Debug)]
 pub struct CrashMarks {
     directory: PathBuf,
+    /// Longest time that a first call waits for its mark.
+    call_wait: Duration,
     state: Mutex<State>,
+    /// Notified when there is a change to write.
+    changed: Condvar,
+    /// Notified when changes have been written.
+    stored: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Lines by the number of the mark.
-    running: BTreeMap<u64, String>,
+    /// Lock of the directory.
+    lock: Option<File>,
+    /// Running code by the number of its mark.
+    running: BTreeMap<u64, Activity>,
+    suspects: Suspects,
+    /// Quarantined code, as last read.
+    quarantined: Vec<Activity>,
+    /// Number of the last mark.
     last: u64,
+    /// Mark of the suspect that makes a first call.
+    calling_suspect: Option<u64>,
+    /// Number of changes of the running code and of the suspects.
+    changes: u64,
+    /// Number of changes that were written, or could not be.
+    stored: u64,
+    /// Reasons why files could not be read or written the last time.
+    problems: BTreeMap<&'static str, String>,
     /// True after the orderly end of the process.
     has_ended: bool,
+}
+
+impl State {
+    fn record(&mut self, file: &'static str, outcome: io::Result<()>) {
+        match outcome {
+            Ok(()) => self.problems.remove(file),
+            Err(error) => self.problems.insert(file, error.to_string()),
+        };
+    }
 }
 
 impl CrashMarks {
@@ -94,83 +213,103 @@ impl CrashMarks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn path(&self, file: &str) -> PathBuf {
-        self.directory.join(file)
+    /// Returns the reasons why marks are not recorded or the quarantine cannot be read at present, as lines for the
+    /// log.
+    pub fn problems(&self) -> Vec<String> {
+        let line = |problem: &String| format!("the record of plugins that end the process is incomplete: {problem}");
+        self.lock().problems.values().map(line).collect()
     }
 
-    /// Returns the lines of a file; none if it does not exist.
-    fn lines(&self, file: &str) -> io::Result<Vec<String>> {
-        match fs::read_to_string(self.path(file)) {
-            Ok(text) => Ok(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(about(&self.path(file), &error)),
-        }
-    }
-
-    /// Replaces a file and syncs it to the disk. A file without lines is removed.
-    fn write(&self, file: &str, lines: &[String]) -> io::Result<()> {
-        let path = self.path(file);
-        self.replace(&path, lines).map_err(|error| about(&path, &error))
-    }
-
-    fn replace(&self, path: &Path, lines: &[String]) -> io::Result<()> {
-        if lines.is_empty() {
-            fs::remove_file(path).or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })?;
-        } else {
-            let new = path.with_extension("new");
-            let mut written = File::create(&new)?;
-            for line in lines {
-                writeln!(written, "{line}")?;
-            }
-            written.sync_all()?;
-            fs::rename(&new, path)?;
-        }
-        // The name of a file is on the disk when its directory is.
-        File::open(&self.directory)?.sync_all()
-    }
-
-    /// Returns the reason why a plugin must not be loaded, if it is in quarantine.
-    pub(crate) fn quarantine(&self, source: &PluginSource) -> io::Result<Option<String>> {
-        let digest = source.digest().to_string();
-        let is_of_code = |line: &String| line.split(' ').next() == Some(digest.as_str());
-        let Some(line) = self.lines(QUARANTINED)?.into_iter().find(is_of_code) else { return Ok(None) };
-        let activity = line.split(' ').nth(1).unwrap_or("load");
-        let file = self.path(QUARANTINED);
-        Ok(Some(format!(
-            "an earlier process ended during {activity} of this code, sha256 {digest}; another version loads at once, \
-             and this one within minutes after its line in {} is deleted",
-            file.display()
-        )))
-    }
-
-    /// Marks that the code of a plugin runs, until the result is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, digest: Digest, activity: &str, plugin: &str) -> io::Result<Mark> {
+    /// Returns the reason why a plugin must not be loaded, if it is in quarantine. A file that cannot be read leaves
+    /// the quarantine as it is.
+    pub(crate) fn quarantine(&self, source: &PluginSource) -> Option<String> {
+        let (digest, file) = (source.digest().to_string(), self.directory.join(QUARANTINED));
+        let read = Text::read(&file);
         let mut state = self.lock();
+        let outcome = read.map(|text| state.quarantined = text.quarantined());
+        state.record(QUARANTINED, outcome);
+        let found = state.quarantined.iter().find(|activity| activity.digest == digest)?;
+        let (name, file) = (&found.name, file.display());
+        Some(format!(
+            "an earlier process ended during {name} of this code, sha256 {digest}; another version loads at once, and \
+             this one within minutes after its line in {file} is deleted"
+        ))
+    }
+
+    /// Returns true if the code of a plugin ran when an earlier process ended, among other code.
+    pub(crate) fn is_suspect(&self, source: &PluginSource) -> bool {
+        if self.lock().suspects.is_empty() {
+            return false;
+        }
+        let digest = source.digest().to_string();
+        self.lock().suspects.contains_key(&digest)
+    }
+
+    /// Marks that a plugin is loaded, until the result is dropped.
+    pub(crate) fn begin_load(self: &Arc<Self>, source: &PluginSource) -> Mark {
+        let activity = Activity::load(source);
+        self.begin(self.lock(), activity, LOAD_WAIT)
+    }
+
+    /// Marks the first call of a function, until the result is dropped. Returns `None` if the plugin is a suspect and
+    /// another one is in such a call.
+    pub(crate) fn begin_call(self: &Arc<Self>, digest: Digest, function: &str, plugin: &str) -> Option<Mark> {
+        let activity = Activity::new(digest.to_string(), function, plugin);
+        let mut state = self.lock();
+        if state.suspects.contains_key(&activity.digest) {
+            if state.calling_suspect.is_some() {
+                return None;
+            }
+            state.calling_suspect = Some(state.last + 1);
+        }
+        Some(self.begin(state, activity, self.call_wait))
+    }
+
+    fn begin<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, activity: Activity, wait: Duration) -> Mark {
         state.last += 1;
-        let number = state.last;
+        let mark = Mark { marks: Arc::clone(self), number: state.last };
         if !state.has_ended {
-            let line = format!("{digest} {activity} {}", one_line(plugin, NAME_CHARS_MAX));
-            state.running.insert(number, line);
-            if let Err(error) = self.write_running(&state) {
-                state.running.remove(&number);
-                return Err(error);
+            state.running.insert(mark.number, activity);
+            let change = self.change(&mut state);
+            // Code without a mark is better than a fault: the disk may be slow or full.
+            drop(self.wait(state, change, wait));
+        }
+        mark
+    }
+
+    /// Records a change, which a thread writes. Returns its number.
+    fn change(&self, state: &mut State) -> u64 {
+        state.changes += 1;
+        self.changed.notify_one();
+        state.changes
+    }
+
+    /// Waits until a change was written or could not be, at most for `limit`.
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>, change: u64, limit: Duration) -> MutexGuard<'a, State> {
+        let waited = self.stored.wait_timeout_while(state, limit, |state| state.stored < change);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Writes changes until the orderly end of the process.
+    fn write_changes(&self) {
+        let path = self.directory.join(RUNNING);
+        let mut state = self.lock();
+        loop {
+            let waited = self.changed.wait_while(state, |state| state.stored == state.changes);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+            let (change, has_ended) = (state.changes, state.has_ended);
+            let lines = record::running_lines(state.running.values(), &state.suspects);
+            drop(state);
+            let outcome = record::replace(&path, &lines, Survives::Process);
+            state = self.lock();
+            state.record(RUNNING, outcome);
+            state.stored = change;
+            self.stored.notify_all();
+            if has_ended {
+                return;
             }
         }
-        drop(state);
-        Ok(Mark { marks: Arc::clone(self), number })
     }
-
-    fn write_running(&self, state: &State) -> io::Result<()> {
-        let lines: Vec<_> = state.running.values().cloned().collect();
-        self.write(RUNNING, &lines)
-    }
-}
-
-fn about(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Mark of code that is running.
@@ -180,196 +319,28 @@ pub(crate) struct Mark {
     number: u64,
 }
 
+impl Mark {
+    /// Ends the mark of code that ran without ending the process, which clears a suspect of this activity.
+    pub(crate) fn survived(self) {
+        let mut state = self.marks.lock();
+        let Some(activity) = state.running.get(&self.number) else { return };
+        let (digest, name) = (activity.digest.clone(), activity.name.clone());
+        if state.suspects.get(&digest).is_some_and(|suspect| suspect.activity.name == name) {
+            state.suspects.remove(&digest);
+        }
+        // Dropping the mark writes both.
+        drop(state);
+    }
+}
+
 impl Drop for Mark {
     fn drop(&mut self) {
         let mut state = self.marks.lock();
+        if state.calling_suspect == Some(self.number) {
+            state.calling_suspect = None;
+        }
         if state.running.remove(&self.number).is_some() {
-            // At worst a plugin is quarantined that did no harm.
-            let _ = self.marks.write_running(&state);
+            self.marks.change(&mut state);
         }
-    }
-}
-
-/// Policy whose first call of each function is marked.
-pub(crate) struct FirstCalls {
-    inner: Arc<dyn Policy>,
-    digest: Digest,
-    marks: Arc<CrashMarks>,
-    /// True for each function that has returned from a call, in order of [`EntryPoint::ALL`].
-    survived: [AtomicBool; EntryPoint::ALL.len()],
-}
-
-impl FirstCalls {
-    pub(crate) fn new(inner: Arc<dyn Policy>, digest: Digest, marks: Arc<CrashMarks>) -> Self {
-        Self { inner, digest, marks, survived: Default::default() }
-    }
-}
-
-impl Policy for FirstCalls {
-    fn id(&self) -> &PolicyId {
-        self.inner.id()
-    }
-
-    fn capabilities(&self) -> &[Capability] {
-        self.inner.capabilities()
-    }
-
-    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let point = EntryPoint::of_call(call);
-        let survived = EntryPoint::ALL.iter().position(|known| *known == point).and_then(|at| self.survived.get(at));
-        let Some(survived) = survived.filter(|survived| !survived.load(Ordering::Relaxed)) else {
-            return self.inner.call(call);
-        };
-        // A call without a mark is better than a fault: a full disk stops the journal, and with it the process.
-        let mark = self.marks.begin(self.digest, point.function(), &self.id().name);
-        let answer = self.inner.call(call);
-        let was_called = answer.as_ref().err().is_none_or(|fault| fault.kind != FaultKind::HostBusy);
-        survived.store(mark.is_ok() && was_called, Ordering::Relaxed);
-        answer
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn build(&self) -> Option<&Build> {
-        self.inner.build()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bulkhead_core::call::{CallKind, HealthCall, ScoreCall};
-    use bulkhead_core::model::Binding;
-    use bulkhead_core::policy::EngineKind;
-    use bulkhead_core::snapshot::ClusterSnapshot;
-    use bulkhead_core::time::Time;
-    use serde_json::json;
-
-    use super::*;
-    use crate::Module;
-
-    fn plugin(code: &str) -> PluginSource {
-        let module = Module { origin: "p.lua".to_owned(), code: code.as_bytes().to_vec(), entries: Vec::new() };
-        PluginSource::new("p", EngineKind::Lua, vec![module])
-    }
-
-    fn begin(marker: &CrashMarker, code: &str) -> Mark {
-        marker.marks().begin(plugin(code).digest(), "load", "p").unwrap()
-    }
-
-    /// Simulates the end of the process by a crash.
-    fn crash(marker: CrashMarker, marks: Vec<Mark>) {
-        std::mem::forget((marker, marks));
-    }
-
-    #[test]
-    fn code_that_ran_when_the_process_ended_is_quarantined_until_its_line_is_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        drop(begin(&marker, "good"));
-        let bad = begin(&marker, "bad");
-        assert_eq!(marker.marks().quarantine(&plugin("bad")).unwrap(), None, "it is still running");
-        crash(marker, vec![bad]);
-        for _ in 0..2 {
-            let marker = CrashMarker::open(folder.path()).unwrap();
-            let quarantine = |code: &str| marker.marks().quarantine(&plugin(code)).unwrap();
-            let why = quarantine("bad").unwrap();
-            let file = folder.path().join(QUARANTINED);
-            assert!(why.contains("during load") && why.contains(&file.display().to_string()), "{why}");
-            assert_eq!((quarantine("good"), quarantine("bad, mended")), (None, None));
-            assert!(!folder.path().join(RUNNING).exists());
-        }
-        fs::write(folder.path().join(QUARANTINED), "\n").unwrap();
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        assert_eq!(marker.marks().quarantine(&plugin("bad")).unwrap(), None);
-    }
-
-    #[test]
-    fn every_plugin_of_every_crash_stays_in_quarantine() {
-        let folder = tempfile::tempdir().unwrap();
-        for pair in [["a", "b"], ["c", "a"]] {
-            let marker = CrashMarker::open(folder.path()).unwrap();
-            let marks = pair.map(|code| begin(&marker, code));
-            crash(marker, Vec::from(marks));
-        }
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        for code in ["a", "b", "c"] {
-            assert!(marker.marks().quarantine(&plugin(code)).unwrap().is_some(), "{code}");
-        }
-        assert_eq!(marker.marks().lines(QUARANTINED).unwrap().len(), 3);
-    }
-
-    #[test]
-    fn an_orderly_end_leaves_no_mark_of_code_that_is_still_running() {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        let (marks, running) = (marker.marks(), begin(&marker, "slow"));
-        drop(marker);
-        let late = marks.begin(plugin("late").digest(), "load", "p").unwrap();
-        assert!(!folder.path().join(RUNNING).exists());
-        drop((running, late));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_name_cannot_forge_a_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        let name = format!("p\n{} load other", plugin("other").digest());
-        let mark = marker.marks().begin(plugin("bad").digest(), "load", &name).unwrap();
-        crash(marker, vec![mark]);
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        assert_eq!(marker.marks().quarantine(&plugin("other")).unwrap(), None);
-        assert!(marker.marks().quarantine(&plugin("bad")).unwrap().is_some());
-    }
-
-    /// Records the marks that exist during its calls.
-    struct Looks {
-        id: PolicyId,
-        capabilities: [Capability; 2],
-        running: PathBuf,
-        seen: Mutex<Vec<String>>,
-        faults: Mutex<Vec<FaultKind>>,
-    }
-
-    impl Policy for Looks {
-        fn id(&self) -> &PolicyId {
-            &self.id
-        }
-        fn capabilities(&self) -> &[Capability] {
-            &self.capabilities
-        }
-        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
-            let line = fs::read_to_string(&self.running).unwrap_or_default();
-            let activity = line.split(' ').nth(1).unwrap_or("unmarked").to_owned();
-            self.seen.lock().unwrap().push(activity);
-            let kind = self.faults.lock().unwrap().pop().unwrap_or(FaultKind::Trap);
-            Err(Fault::new(kind, "looked"))
-        }
-    }
-
-    #[test]
-    fn the_first_call_of_each_function_is_marked_and_later_ones_are_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = CrashMarker::open(folder.path()).unwrap();
-        let looks = Arc::new(Looks {
-            id: PolicyId::builtin("p"),
-            capabilities: [CallKind::Health, CallKind::Score].map(Capability::any),
-            running: folder.path().join(RUNNING),
-            seen: Mutex::default(),
-            // The first call finds no free instance, so the code does not run.
-            faults: Mutex::new(vec![FaultKind::HostBusy]),
-        });
-        let policy = FirstCalls::new(Arc::clone(&looks) as Arc<dyn Policy>, plugin("p").digest(), marker.marks());
-        let (object, binding, now) = (Arc::new(json!({})), Binding::default(), Time::from_millis(0));
-        let clusters = ClusterSnapshot::new([]);
-        let health = Call::Health(HealthCall { object: &object, now });
-        let score = Call::Score(ScoreCall { binding: &binding, clusters: clusters.present(), now });
-        for call in [&health, &health, &health, &score, &score, &health] {
-            assert!(policy.call(call).is_err());
-        }
-        let expected = ["InterpretHealth", "InterpretHealth", "unmarked", "Score", "unmarked", "unmarked"];
-        assert_eq!(*looks.seen.lock().unwrap(), expected);
     }
 }

@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, Interpretation, Operation, Reply};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 
-use crate::{Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource};
+use crate::{Entry, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource};
 
 /// Set of scripts for one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]

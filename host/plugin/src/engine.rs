@@ -1,11 +1,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bulkhead_core::manifest::Digest;
 use bulkhead_core::policy::{EngineKind, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Digest, PluginSource};
+use crate::PluginSource;
 
 /// Loader for plugins of one type. Loading is slow and happens when the configuration changes. Calls are fast and go
 /// through the [`Policy`] that loading returns.

@@ -1,4 +1,4 @@
-//! Common parts of all plugin engines: sources of code, budgets, bounds on replies, quarantine, and the registry of
+//! Common parts of all plugin engines: sources of code, bounds on replies, quarantine, and the registry of
 //! active policies.
 //!
 //! An engine implements [`Engine`] once. [`Bounded`] wraps all policies, including built-in ones, so that reply
@@ -8,16 +8,15 @@
 //! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
 mod bounds;
-mod budget;
 mod catalog;
 mod circuit_breaker;
 mod config;
 mod crash;
 mod customization;
-mod dialect;
 mod engine;
 mod loader;
 mod manifest;
+mod nearest;
 mod not_loaded;
 mod objects;
 mod plugins;
@@ -33,22 +32,21 @@ pub use bounds::{
     Bounded, CallCounts, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
     TAINT_CHANGES_MAX,
 };
-pub use budget::Budget;
 pub use catalog::{Catalog, CatalogEntry, CatalogError, Data, Directory, Fingerprint, LIST, Listing};
-pub use circuit_breaker::{BreakerState, BreakerThresholds, CircuitBreaker, Fallback};
+pub use circuit_breaker::{BreakerState, CircuitBreaker};
 pub use config::check_config;
 pub use crash::{CrashMarker, CrashMarks};
 pub use customization::{Customization, LoadedCustomizations, load_customizations};
-pub use dialect::Dialect;
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use loader::{LoadLimits, Loading, SmokeTest};
-pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
-pub use objects::{CombinedCatalog, Objects, PluginObject};
+pub use manifest::{FoundPlugin, PluginList};
+pub use nearest::nearest;
+pub use objects::{CombinedCatalog, Objects, find_object};
 pub use plugins::{Plugins, Refresh};
 pub use precomputed::PrecomputedPolicy;
-pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Scores, Terms};
-pub use source::{Digest, Entry, EntryPoint, Inspection, Instances, Module, PluginSource};
+pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription};
+pub use source::{Entry, Inspection, Module, PluginSource};
 pub use status::{PluginStatus, Refused};
 pub use text::{one_line, plain};
 pub use watch::Watch;
-pub use yaml::{Documents, read_documents};
+pub use yaml::{Documents, read_document, read_documents, yaml_error};

@@ -97,6 +97,8 @@ struct State {
     waiting: VecDeque<Attempt>,
     running: usize,
     overdue: usize,
+    /// True while a plugin is loaded that may have ended an earlier process. No other load starts meanwhile.
+    is_exclusive: bool,
 }
 
 impl Loader {
@@ -125,7 +127,8 @@ impl Loader {
         let mut state = self.lock();
         // Running supervisors may be busy with a slow load. A superfluous one ends immediately.
         for _ in 0..state.waiting.len() {
-            if state.running >= self.options.limits.loads || state.overdue > self.options.limits.overdue {
+            let is_full = state.running >= self.options.limits.loads || state.is_exclusive;
+            if is_full || state.overdue > self.options.limits.overdue {
                 return;
             }
             let (loader, to) = (Arc::clone(self), Weak::clone(to));
@@ -139,25 +142,45 @@ impl Loader {
     }
 
     fn supervise(self: &Arc<Self>, to: &Weak<dyn Report>) {
-        loop {
-            let attempt = {
-                let mut state = self.lock();
-                let next = if state.overdue > self.options.limits.overdue { None } else { state.waiting.pop_front() };
-                if next.is_none() {
-                    state.running -= 1;
-                }
-                next
-            };
-            let Some(attempt) = attempt else { break };
+        while let Some(attempt) = self.next_attempt() {
             let outcome = self.load_in_time(&attempt, to);
+            let was_exclusive = std::mem::take(&mut self.lock().is_exclusive);
             if let Some(to) = to.upgrade() {
                 to.report(&attempt, outcome);
+            }
+            if was_exclusive {
+                self.start(to);
             }
         }
         // The last report may have been made while this thread still counted as running.
         if let Some(to) = to.upgrade() {
             to.idle();
         }
+    }
+
+    /// Returns the next attempt of a supervisor; `None` ends the supervisor.
+    fn next_attempt(&self) -> Option<Attempt> {
+        let mut state = self.lock();
+        let is_blocked = state.overdue > self.options.limits.overdue || state.is_exclusive;
+        let next = if is_blocked { None } else { self.take(&mut state) };
+        if next.is_none() {
+            state.running -= 1;
+        }
+        next
+    }
+
+    /// Takes the first attempt that may start. Suspects come last and are loaded while no other load runs: if the
+    /// process ends then, it is clear which plugin ended it.
+    fn take(&self, state: &mut State) -> Option<Attempt> {
+        let marks = self.options.crash_marks.as_deref();
+        let is_suspect = |attempt: &Attempt| marks.is_some_and(|marks| marks.is_suspect(&attempt.found.source));
+        if let Some(first) = state.waiting.iter().position(|attempt| !is_suspect(attempt)) {
+            return state.waiting.remove(first);
+        }
+        // The supervisor of the last load that still runs continues with the suspects.
+        let next = if state.running > 1 { None } else { state.waiting.pop_front() };
+        state.is_exclusive = next.is_some();
+        next
     }
 
     fn load_in_time(self: &Arc<Self>, attempt: &Attempt, to: &Weak<dyn Report>) -> Outcome {
@@ -199,22 +222,18 @@ impl Loader {
     fn load_marked(&self, found: &FoundPlugin) -> Outcome {
         let Some(marks) = &self.options.crash_marks else { return self.load_now(found) };
         let (source, digest) = (&found.source, found.source.digest());
-        // A line that an operator has deleted is found by the next attempt.
-        let refused = |message: String| Outcome::Refused {
-            error: LoadError::new(source, LoadStage::Quarantined, message),
-            is_transient: true,
-            capabilities: None,
-        };
-        let mark = match marks.quarantine(source) {
-            Ok(None) => marks.begin(digest, "load", &source.name),
-            Ok(Some(why)) => return refused(why),
-            Err(error) => Err(error),
-        };
-        let _mark = match mark {
-            Ok(mark) => mark,
-            Err(error) => return refused(format!("cannot record that it is being loaded: {error}")),
-        };
-        match self.load_now(found) {
+        if let Some(why) = marks.quarantine(source) {
+            // A line that an operator has deleted is found by the next attempt.
+            return Outcome::Refused {
+                error: LoadError::new(source, LoadStage::Quarantined, why),
+                is_transient: true,
+                capabilities: None,
+            };
+        }
+        let mark = marks.begin_load(source);
+        let outcome = self.load_now(found);
+        mark.survived();
+        match outcome {
             Outcome::Loaded(Loaded { policy, description }) => {
                 let policy = Arc::new(FirstCalls::new(policy, digest, Arc::clone(marks)));
                 Outcome::Loaded(Loaded { policy, description })

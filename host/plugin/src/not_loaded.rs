@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::manifest::{EntryPoint, PluginManifest, Scores};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 
+use crate::PluginSource;
 use crate::circuit_breaker::noted;
-use crate::{EntryPoint, PluginManifest, PluginSource, Scores};
 
 /// Version in the id of a placeholder.
 const VERSION: &str = "not-loaded";

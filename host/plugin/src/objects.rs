@@ -1,82 +1,29 @@
 //! Plugins from `Plugin` objects, which contain their code.
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bulkhead_core::composition::Composition;
-use serde_json::{Map, Value};
+use bulkhead_core::manifest::PluginObject;
 
 use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found};
-use crate::{FoundPlugin, LoadError, LoadStage, ManifestProblem, PluginManifest};
+use crate::manifest::stage_of;
+use crate::{FoundPlugin, LoadError};
 
-/// A plugin as an object.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PluginObject {
-    /// Name of the object and of the plugin.
-    pub name: String,
-    /// Generation of the object.
-    pub generation: i64,
-    /// Its `spec`: the fields of a plugin in a list except for the name, with the text of the script in `lua`, or the
-    /// component in `wasm`, base64-encoded.
-    pub spec: Map<String, Value>,
+/// Returns the plugin that an object describes.
+///
+/// # Errors
+///
+/// The invalid field, with cause and remedy.
+pub fn find_object(object: &PluginObject) -> Result<FoundPlugin, LoadError> {
+    let origin = object.origin();
+    let manifest = object.manifest().map_err(|problem| LoadError {
+        plugin: object.name.clone(),
+        origin: origin.clone(),
+        stage: stage_of(problem.kind),
+        message: format!("spec: {problem}"),
+    })?;
+    found("spec: ", &origin, manifest, |field| object.code(field)).map_err(|problem| LoadError { origin, ..problem })
 }
-
-impl PluginObject {
-    /// Returns the plugin that the object describes.
-    ///
-    /// # Errors
-    ///
-    /// The invalid field, with cause and remedy.
-    pub fn find(&self) -> Result<FoundPlugin, LoadError> {
-        let origin = format!("Plugin {}", self.name);
-        let error = |problem: &ManifestProblem| {
-            let (plugin, origin) = (self.name.clone(), origin.clone());
-            LoadError { plugin, origin, stage: problem.stage, message: format!("spec: {problem}") }
-        };
-        let manifest = self.manifest().map_err(|problem| error(&problem))?;
-        found("spec: ", &origin, manifest, |field| {
-            (format!("{origin} {field}"), self.code(field.trim_start_matches(SPEC)))
-        })
-        .map_err(|problem| LoadError { origin: origin.clone(), ..problem })
-    }
-
-    /// Returns the manifest. In place of a file, it names the field that contains the code.
-    fn manifest(&self) -> Result<PluginManifest, ManifestProblem> {
-        let mistake = |field, message: String| ManifestProblem { field, message, stage: LoadStage::Verified };
-        let mut fields = self.spec.clone();
-        for field in CODE {
-            match fields.get_mut(field) {
-                Some(Value::String(code)) if code.is_empty() => {
-                    return Err(mistake(field, "is empty; it holds the code".to_owned()));
-                }
-                Some(Value::String(code)) => *code = format!("{SPEC}{field}"),
-                Some(Value::Null) | None => {}
-                Some(other) => return Err(mistake(field, format!("is {other}; it holds the code, as text"))),
-            }
-        }
-        if fields.insert("name".to_owned(), self.name.clone().into()).is_some() {
-            return Err(mistake("name", "must not be set: a plugin has the name of its object".to_owned()));
-        }
-        serde_json::from_value(Value::Object(fields)).map_err(|error| mistake("", error.to_string()))
-    }
-
-    fn code(&self, field: &str) -> io::Result<Vec<u8>> {
-        let text = self.spec.get(field).and_then(Value::as_str).unwrap_or_default();
-        if field == "lua" {
-            return Ok(text.as_bytes().to_vec());
-        }
-        // Line breaks are removed: `base64` prints lines by default.
-        let text: String = text.split_ascii_whitespace().collect();
-        BASE64_STANDARD.decode(text).map_err(|error| io::Error::other(format!("it is not base64: {error}")))
-    }
-}
-
-/// Prefix of the name of the field that contains the code.
-const SPEC: &str = "spec.";
-/// Fields that may contain the code.
-const CODE: [&str; 2] = ["wasm", "lua"];
 
 /// Existing `Plugin` objects, as reported by their watcher.
 #[derive(Debug, Default)]
@@ -109,7 +56,7 @@ impl Catalog for Objects {
         let listed = |object: PluginObject| CatalogEntry {
             generation: Some(object.generation),
             manifest: object.manifest().ok().map(Box::new),
-            found: object.find(),
+            found: find_object(&object),
             name: object.name,
         };
         let plugins = objects.into_iter().map(listed).collect();
@@ -167,7 +114,7 @@ impl Catalog for CombinedCatalog {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{Data, LIST};
@@ -179,17 +126,18 @@ mod tests {
 
     #[test]
     fn an_object_has_its_code_in_itself() {
-        let script = object("vital", json!({"lua": "function Score() end", "scores": "evictions"})).find().unwrap();
+        let script =
+            find_object(&object("vital", json!({"lua": "function Score() end", "scores": "evictions"}))).unwrap();
         assert_eq!((script.source.name.as_str(), script.source.origin()), ("vital", "Plugin vital spec.lua"));
         assert_eq!(script.source.modules[0].code, b"function Score() end");
-        let component = object("freeze", json!({"wasm": "AGFz\nbQ==\n", "mode": "shadow"})).find().unwrap();
+        let component = find_object(&object("freeze", json!({"wasm": "AGFz\nbQ==\n", "mode": "shadow"}))).unwrap();
         assert_eq!(component.source.modules[0].code, b"\0asm");
     }
 
     #[test]
     fn mistakes_name_the_object_and_the_field() {
         let check = |spec: Value, expected: &str| {
-            let error = object("p", spec).find().unwrap_err().to_string();
+            let error = find_object(&object("p", spec)).unwrap_err().to_string();
             assert_eq!(error, format!("plugin p (Plugin p) failed to {expected}"));
         };
         check(json!({}), "verify: spec: needs exactly one of wasm and lua, the location of its code");

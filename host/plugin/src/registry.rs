@@ -3,16 +3,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
+use bulkhead_core::manifest::{BreakerThresholds, Fallback, PluginManifest, Scores, Terms};
 use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyId, PolicySet, Usage};
-
-use serde::Deserialize;
 
 use crate::circuit_breaker::{CircuitBreaker, ResolvedFallback};
 use crate::not_loaded::NotLoaded;
-use crate::{
-    Bounded, BreakerState, BreakerThresholds, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded,
-    PluginManifest, PluginSource,
-};
+use crate::{Bounded, BreakerState, CallCounts, Engine, LoadError, LoadStage, Loaded, PluginSource};
 
 /// Origin of policies. Earlier layers are called first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,34 +51,6 @@ pub struct Installed {
     mode: Mode,
     weight: u32,
     scores: Scores,
-}
-
-/// Objects that the scores of a plugin rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub enum Scores {
-    /// The clusters that a binding could be placed on.
-    #[default]
-    Placements,
-    /// The bindings that wait for their eviction from a cluster. The plugin is called for each with that cluster as
-    /// the only one, and the highest score is evicted first. The scheduler does not call it.
-    Evictions,
-}
-
-/// Terms of a plugin's participation in decisions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// Participation in decisions.
-    pub mode: Mode,
-    /// Factor for its scores.
-    pub weight: u32,
-    /// Objects that its scores rank.
-    pub scores: Scores,
-    /// Thresholds of its circuit breaker.
-    pub breaker: BreakerThresholds,
-    /// Replacement while it is in quarantine.
-    pub fallback: Fallback,
 }
 
 impl Installed {

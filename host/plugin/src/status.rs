@@ -2,9 +2,10 @@ use std::fmt;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
+use bulkhead_core::manifest::Digest;
 use bulkhead_core::policy::PolicyId;
 
-use crate::{BreakerState, CallCounts, Digest, FoundPlugin, LoadError, LoadStage};
+use crate::{BreakerState, CallCounts, FoundPlugin, LoadError, LoadStage};
 
 /// Status of one plugin of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_is_in_force_and_why_not_something_newer() {
+    fn a_line_names_the_version_in_force_and_the_reason_against_a_newer_one() {
         let refused = Refused { stage: LoadStage::Compiled, origin: "h.lua".to_owned(), message: "no end".to_owned() };
         let check = |active: bool, mode: Mode, refused: Option<Refused>, held: &[CallKind], expected: &str| {
             let status = PluginStatus {

@@ -4,10 +4,15 @@
 //! counts, and a line of a quoted text that is indented no further than its key. Both occur in exports and test data of
 //! other projects. They are read alike here, with a warning.
 
+mod problem;
+
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Options};
+
+pub use self::problem::yaml_error;
+pub(crate) use self::problem::{message, position};
 
 /// Maximum number of lines whose indentation is corrected. Each of them costs one more pass over the text.
 const CORRECTIONS_MAX: usize = 100;
@@ -23,12 +28,25 @@ pub struct Documents<T> {
     pub warnings: Vec<String>,
 }
 
-/// Reads the documents of a text within the limits of `options`.
+/// Reads the only document of a text; `origin` is the name of its file.
 ///
 /// # Errors
 ///
-/// The text is not YAML, or a document does not have the shape of `T`. The message names line and column.
-pub fn read_documents<T: DeserializeOwned>(text: &str, options: &Options) -> Result<Documents<T>, String> {
+/// The text is not YAML, or the document does not have the shape of `T`. The message is that of [`yaml_error`].
+pub fn read_document<T: DeserializeOwned>(origin: &str, text: &str) -> Result<T, String> {
+    serde_saphyr::from_str(text).map_err(|error| yaml_error(origin, text, &error))
+}
+
+/// Reads the documents of a text within the limits of `options`; `origin` is the name of its file.
+///
+/// # Errors
+///
+/// The text is not YAML, or a document does not have the shape of `T`. The message is that of [`yaml_error`].
+pub fn read_documents<T: DeserializeOwned>(
+    origin: &str,
+    text: &str,
+    options: &Options,
+) -> Result<Documents<T>, String> {
     let (mut text, mut options, mut warnings) = (Cow::Borrowed(text), options.clone(), Vec::new());
     let mut corrections = 0;
     loop {
@@ -46,7 +64,9 @@ pub fn read_documents<T: DeserializeOwned>(text: &str, options: &Options) -> Res
         }
         corrections += 1;
         let is_loose = corrections <= CORRECTIONS_MAX && error.to_string().contains(LOOSELY_INDENTED);
-        let Some(corrected) = is_loose.then(|| indented(&text, line)).flatten() else { return Err(error.to_string()) };
+        let Some(corrected) = is_loose.then(|| indented(&text, line)).flatten() else {
+            return Err(yaml_error(origin, &text, &error));
+        };
         let warning = format!("line {line}: a line of a quoted text must be indented further than its key");
         if warnings.last() != Some(&warning) {
             warnings.push(warning);
@@ -75,7 +95,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Documents<Value>, String> {
-        read_documents(text, &Options::default())
+        read_documents("a.yaml", text, &Options::default())
     }
 
     fn check(text: &str, expected: &[Value], warnings: &[&str]) {
@@ -107,10 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn other_mistakes_are_errors_with_their_line() {
+    fn other_mistakes_are_errors_with_their_position() {
         for text in ["a: b\n c: d\n", "a: [b\n", "a: 'b\n"] {
             let error = read(text).unwrap_err();
-            assert!(error.contains("line "), "{text}: {error}");
+            let place = error.strip_prefix("a.yaml:").and_then(|rest| rest.split_once(": ")).map(|(place, _)| place);
+            let numbers = place.unwrap_or_default().split(':').filter(|number| number.parse::<u64>().is_ok());
+            assert_eq!(numbers.count(), 2, "{text}: {error}");
+            assert!(!error.contains('\n'), "{text}: {error}");
         }
     }
 }

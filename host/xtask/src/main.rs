@@ -133,7 +133,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
 
 /// Builds the search for deliberate mistakes. Returns the program.
 fn mutations(root: &Path) -> anyhow::Result<PathBuf> {
-    let features = ["--features", "bulkhead/mutations", "--example", "mutations"];
+    let features = ["--features", "bulkhead-simulator/mutations", "--example", "mutations"];
     sh::cargo(root, &[&["build", "--workspace"], &features[..]].concat())?;
     Ok(root.join("target/debug/examples/mutations"))
 }

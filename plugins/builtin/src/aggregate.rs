@@ -26,11 +26,11 @@ pub(crate) enum Aggregated {
     Status(Value),
 }
 
-/// Returns the new status of a template.
+/// Returns the new status of a template. The list of items may be missing.
 pub(crate) fn status(
     kind: (&str, &str),
     object: &Value,
-    items: &[AggregatedStatusItem],
+    items: Option<&[AggregatedStatusItem]>,
     now: Time,
 ) -> Result<Aggregated, Malformed> {
     let Some(shape) = statuses::of(kind) else { return Ok(Aggregated::NoRule) };
@@ -44,10 +44,11 @@ pub(crate) fn status(
     if is_settled {
         return Ok(Aggregated::Unchanged);
     }
-    // Without items Karmada prints the pod's status anew, and a missing one as an empty one.
-    if kind == ("v1", "Pod") && items.is_empty() {
+    // Without a list Karmada prints the pod's status anew, and a missing one as an empty one.
+    if kind == ("v1", "Pod") && items.is_none() {
         return Ok(Aggregated::Status(shape.printed(old)));
     }
+    let items = items.unwrap_or_default();
     let counters = reflect::counters(kind);
     for (cluster, member) in collected(items) {
         let generations = if counters.is_some() { statuses::GENERATIONS } else { Shape::Any };
@@ -77,11 +78,13 @@ pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = 
     items.iter().filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
 }
 
-/// Returns the sum of a counter over all clusters.
-fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i64, Malformed> {
-    let mut total = 0_i64;
+/// Returns the sum of a counter over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
+fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i32, Malformed> {
+    let mut total = 0_i32;
     for (_, status) in collected(items) {
-        total = total.saturating_add(count(status, &[name])?);
+        let counter = count(status, &[name])?;
+        let counter = i32::try_from(counter).map_err(|_| Malformed::new(format!("{name} is outside of 32 bits")))?;
+        total = total.wrapping_add(counter);
     }
     Ok(total)
 }
@@ -124,6 +127,13 @@ fn workload(
     let mut is_same = true;
     for (name, value) in &computed {
         is_same &= *value == json!(count(object, &["status", name])?);
+    }
+    // Of a DaemonSet only, Karmada compares the whole status, so that one with conditions is always printed anew.
+    if kind == "DaemonSet" {
+        let rest = members(object, &["status"])?.into_iter().flatten();
+        let rest = rest.filter(|(name, _)| *name != "observedGeneration" && !counters.contains(&name.as_str()));
+        let rest: Map<_, _> = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
+        is_same &= shape.printed(&Value::Object(rest)) == shape.printed(&Value::Null);
     }
     if is_same {
         return Ok(Aggregated::Unchanged);
@@ -205,7 +215,9 @@ pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
 /// Checks a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
 #[cfg(test)]
 pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>) {
-    let actual = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {
+    let items = items(statuses);
+    let items = Some(items.as_slice()).filter(|items| !items.is_empty());
+    let actual = status(kind, &object, items, Time::from_millis(0)).map(|aggregated| match aggregated {
         Aggregated::NoRule => Value::Null,
         Aggregated::Unchanged => json!("unchanged"),
         Aggregated::Status(status) => status,
@@ -274,6 +286,28 @@ mod tests {
         });
         let reported = [("m1", json!({"desiredNumberScheduled": 1})), ("m2", json!({"desiredNumberScheduled": 2}))];
         check(("apps/v1", "DaemonSet"), json!({}), &reported, Ok(expected));
+    }
+
+    #[test]
+    fn daemon_sets_with_conditions_are_printed_anew() {
+        let zeros = json!({
+            "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+        });
+        let check = |old: Value, added: Option<(&str, Value)>| {
+            let expected = match added {
+                None => json!("unchanged"),
+                Some((name, value)) => {
+                    let mut expected = zeros.clone();
+                    expected[name] = value;
+                    expected
+                }
+            };
+            check(("apps/v1", "DaemonSet"), json!({"status": old}), &[], Ok(expected));
+        };
+        check(json!({"extra": 1, "conditions": [], "collisionCount": null}), None);
+        check(json!({"extra": 1, "collisionCount": 0}), Some(("collisionCount", json!(0))));
+        let condition = json!({"type": "X", "status": "True", "lastTransitionTime": null});
+        check(json!({"extra": 1, "conditions": [condition]}), Some(("conditions", json!([condition]))));
     }
 
     #[test]
@@ -370,6 +404,24 @@ mod tests {
             [("m1", json!({"currentReplicas": 1, "desiredReplicas": 2})), ("m2", json!({"desiredReplicas": 2}))];
         let expected = json!({"currentMetrics": null, "currentReplicas": 1, "desiredReplicas": 4});
         check(("autoscaling/v2", "HorizontalPodAutoscaler"), json!({}), &reported, Ok(expected));
+    }
+
+    #[test]
+    fn sums_wrap_around_as_in_go() {
+        let large = |name: &str, more: i32| [("m1", json!({name: i32::MAX})), ("m2", json!({name: more}))];
+        let wrapped = json!({"replicas": i32::MIN + 1, "observedGeneration": 1});
+        let object = json!({"metadata": {"generation": 1}});
+        let mut reported = large("replicas", 2);
+        for (_, status) in &mut reported {
+            status["resourceTemplateGeneration"] = json!(1);
+        }
+        check(("apps/v1", "Deployment"), object, &reported, Ok(wrapped));
+        check(("batch/v1", "Job"), json!({}), &large("failed", 1), Ok(json!({"failed": i32::MIN})));
+        let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
+        let wrapped = json!({"currentMetrics": null, "desiredReplicas": -2});
+        check(autoscaler, json!({}), &large("desiredReplicas", i32::MAX), Ok(wrapped));
+        let beyond = [("m1", json!({"replicas": i64::from(i32::MAX) + 1}))];
+        check(("apps/v1", "Deployment"), json!({}), &beyond, Err("status in m1: replicas is outside of 32 bits"));
     }
 
     #[test]

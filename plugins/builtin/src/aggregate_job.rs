@@ -184,7 +184,7 @@ mod tests {
             let aggregated = crate::aggregate::status(
                 ("batch/v1", "Job"),
                 &object,
-                &crate::aggregate::items(&reported),
+                Some(&crate::aggregate::items(&reported)),
                 Time::from_millis(0),
             );
             let Ok(Aggregated::Status(status)) = aggregated else { panic!("{aggregated:?}") };

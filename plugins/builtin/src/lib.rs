@@ -17,7 +17,6 @@ mod failover_eviction;
 mod filter;
 mod native_health;
 mod native_interpreter;
-mod prune;
 mod ready_condition;
 mod reflect;
 mod replicas;
@@ -26,7 +25,6 @@ mod retain;
 mod scheduling;
 mod statuses;
 mod taint_policies;
-mod unstructured;
 
 use std::sync::Arc;
 
@@ -38,7 +36,6 @@ pub use cluster_drains::ClusterDrains;
 pub use failover_eviction::FailoverEviction;
 pub use native_health::NativeHealth;
 pub use native_interpreter::NativeInterpreter;
-pub use prune::{prune, prune_time_to_live};
 pub use ready_condition::ReadyCondition;
 pub use resource_health::ResourceHealth;
 pub use scheduling::SchedulingPolicy;

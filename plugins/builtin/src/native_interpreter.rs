@@ -19,13 +19,21 @@ pub struct NativeInterpreter {
     id: PolicyId,
     capabilities: Vec<Capability>,
     detail: Detail,
+    has_empty_lists: bool,
 }
 
 impl NativeInterpreter {
     /// Creates the policy with the given detail about pods.
     pub fn new(detail: Detail) -> Self {
         let capabilities = vec![Capability::any(CallKind::Interpret)];
-        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities, detail }
+        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities, detail, has_empty_lists: false }
+    }
+
+    /// Takes an empty list of status items for a list. By default it is a missing one, since an API server never
+    /// returns an empty one. Karmada's rules distinguish them for Pods, whose status an empty list resets.
+    #[must_use]
+    pub fn with_empty_lists(self) -> Self {
+        Self { has_empty_lists: true, ..self }
     }
 }
 
@@ -55,6 +63,7 @@ impl Policy for NativeInterpreter {
                 reflect::status(kind, object).map(|status| Some(Interpretation::Status(status)))
             }
             Operation::AggregateStatus { object, items } => {
+                let items = Some(items).filter(|items| self.has_empty_lists || !items.is_empty());
                 aggregate_status(kind, object, items, interpret.now).map(as_object)
             }
             Operation::Retain { desired, observed } => retain::retain(kind, desired, observed).map(as_object),
@@ -83,7 +92,7 @@ fn as_object(object: Option<Value>) -> Option<Interpretation> {
 fn aggregate_status(
     kind: (&str, &str),
     object: &Value,
-    items: &[AggregatedStatusItem],
+    items: Option<&[AggregatedStatusItem]>,
     now: Time,
 ) -> Result<Option<Value>, Malformed> {
     let mut aggregated = object.clone();
@@ -129,6 +138,18 @@ mod tests {
         let fault = NativeInterpreter::default().call(&call).err();
         let message = "InterpretReplica: spec.replicas is a string, not an integer";
         assert_eq!(fault, Some(Fault::new(FaultKind::GuestError, message)));
+    }
+
+    #[test]
+    fn an_empty_list_resets_the_status_of_a_pod_if_it_is_not_a_missing_one() {
+        let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"}}));
+        let operation = || Operation::AggregateStatus { object: &object, items: &[] };
+        let kept = Interpretation::Object(Value::clone(&object));
+        assert_eq!(ask(operation()), Ok(Reply::Interpret(Some(kept))));
+        let call = Call::Interpret(InterpretCall { operation: operation(), now: Time::from_millis(0) });
+        let reply = NativeInterpreter::default().with_empty_lists().call(&call);
+        let reset = json!({"apiVersion": "v1", "kind": "Pod", "status": {}});
+        assert_eq!(reply, Ok(Reply::Interpret(Some(Interpretation::Object(reset)))));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! `pkg/resourceinterpreter/default/native/reflectstatus.go`.)
 
 use bulkhead_core::names::keys::TEMPLATE_GENERATION;
-use bulkhead_core::shape::{Malformed, text, type_name};
+use bulkhead_core::shape::{Malformed, type_name};
 use bulkhead_core::typed::Shape;
+use bulkhead_core::unstructured;
 use serde_json::{Map, Value};
 
 use crate::statuses;
@@ -73,7 +74,10 @@ pub(crate) fn status(kind: (&str, &str), object: &Value) -> Result<Option<Value>
 }
 
 fn workload(kind: &str, shape: Shape, object: &Value, names: &[&str]) -> Result<Option<Value>, Malformed> {
-    let annotation = text(object, &["metadata", "annotations", TEMPLATE_GENERATION])?;
+    // Annotations of which one is not a string count as none, as in Karmada.
+    let annotations = unstructured::texts(object, &["metadata", "annotations"]).unwrap_or_default();
+    let annotation = annotations.and_then(|annotations| annotations.get(TEMPLATE_GENERATION));
+    let annotation = annotation.and_then(Value::as_str).unwrap_or_default();
     let template_generation: i64 = annotation
         .parse()
         .map_err(|_| Malformed::new(format!("annotation {TEMPLATE_GENERATION} is {annotation:?}, not an integer")))?;
@@ -184,6 +188,9 @@ mod tests {
     fn workloads_without_annotation_are_not_reported() {
         let text = format!("annotation {TEMPLATE_GENERATION} is \"\", not an integer");
         check(("apps/v1", "Deployment"), json!({"status": {}}), Err(&text));
+        let odd = json!({"metadata": {"annotations": {TEMPLATE_GENERATION: "2", "other": 1}}, "status": {}});
+        check(("apps/v1", "Deployment"), odd, Err(&text));
+        check(("apps/v1", "Deployment"), json!({"metadata": {"annotations": "x"}, "status": {}}), Err(&text));
         check(("apps/v1", "Deployment"), json!({}), Ok(Value::Null));
         check(("apps/v1", "Deployment"), json!({"status": null}), Err("status is null, not an object"));
     }

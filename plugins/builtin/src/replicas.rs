@@ -1,12 +1,11 @@
 //! Reading and writing of an object's desired replicas.
 
 use bulkhead_core::call::Interpretation;
+use bulkhead_core::shape::{Malformed, count, field, integer};
+use bulkhead_core::{pod, unstructured};
 use serde_json::Value;
 
-use bulkhead_core::pod;
-use bulkhead_core::shape::{Malformed, count, field, integer};
-
-use crate::{statuses, unstructured};
+use crate::statuses;
 
 /// Returns replicas and requirements; `None` for kinds without a rule. (Karmada:
 /// `pkg/resourceinterpreter/default/native/replica.go`.)

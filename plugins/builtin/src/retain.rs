@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 use bulkhead_core::shape::{Malformed, list, text};
+use bulkhead_core::unstructured::{self, put};
 use serde_json::Value;
 
 use crate::statuses;
-use crate::unstructured::{self, put};
 
 /// Label of a template whose replicas are managed by the member cluster.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";

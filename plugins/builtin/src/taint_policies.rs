@@ -1,7 +1,7 @@
 //! A `ClusterTaintPolicy` object as a policy.
 
+use bulkhead_core::affinity;
 use bulkhead_core::call::{Call, CallKind, ClusterTaintCall, Reason, Reply, TaintChange, TaintVerdict};
-use bulkhead_core::decide::affinity;
 use bulkhead_core::decide::taint::{CLUSTER_TAINT_POLICY, REMOVE_ON_CONDITIONS};
 use bulkhead_core::model::{
     ADD_ON_MATCH_SECONDS, Cluster, ClusterTaintPolicySpec, ConditionStatus, MatchCondition, PolicyTaint,
@@ -91,7 +91,7 @@ impl ClusterTaintPolicyRule {
                 .filter(|taint| {
                     removes.as_ref().is_some_and(|removes| {
                         removes.held_for(call, true, taint.remove_on_mismatch_seconds.unwrap_or(0))
-                            && self.is_calm(removes, call)
+                            && self.is_stable(removes, call)
                     })
                 })
                 .map(|taint| self.remove(&taint.key, &taint.effect, REMOVE_ON_CONDITIONS)),
@@ -116,11 +116,11 @@ impl ClusterTaintPolicyRule {
         if required.held_for(call, true, add_s) {
             return Some(self.add(taint, "MatchConditions"));
         }
-        let mismatched = required.held_for(call, false, remove_s) && self.is_calm(&required, call);
+        let mismatched = required.held_for(call, false, remove_s) && self.is_stable(&required, call);
         mismatched.then(|| self.remove(&taint.key, &taint.effect, "MatchConditionsEnded"))
     }
 
-    fn is_calm(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {
+    fn is_stable(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {
         let window_s = self.options.damping_window_s;
         window_s <= 0 || call.cluster.condition_history.changes_within(&required.types, window_s, call.now) <= FLAPS_MAX
     }

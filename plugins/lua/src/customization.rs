@@ -1,8 +1,9 @@
 //! Conversion of a ResourceInterpreterCustomization to a plugin that an engine can load.
 
 use bulkhead_api::ResourceInterpreterCustomization;
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::EngineKind;
-use bulkhead_plugin::{Entry, EntryPoint, Module, PluginSource};
+use bulkhead_plugin::{Entry, Module, PluginSource};
 use kube::ResourceExt as _;
 
 /// Error for a text that is not a customization.

@@ -160,6 +160,7 @@ impl<'s> Federation<'s> {
             format!("--kubeconfig={}", self.directory.join(format!("kubeconfig-agent-{name}")).display()),
             format!("--member-kubeconfig={}", member.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+            format!("--plugin-state-directory={}", self.directory.join(format!("agent-{name}-state")).display()),
         ];
         arguments.extend(self.settings.iter().cloned());
         let log = self.directory.join(format!("agent-{name}.log"));
@@ -266,14 +267,16 @@ impl<'s> Federation<'s> {
 
     /// Starts another `bulkhead run` with the settings of the first one and additional arguments.
     pub(crate) fn start_bulkhead_with(&mut self, kubeconfig: &Path, more: &[&str]) -> anyhow::Result<()> {
+        let number = self.bulkhead.len();
         let mut arguments = vec![
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+            format!("--plugin-state-directory={}", self.directory.join(format!("bulkhead-{number}-state")).display()),
         ];
         arguments.extend(self.settings.iter().cloned());
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        let log = self.directory.join(format!("bulkhead-{}.log", self.bulkhead.len()));
+        let log = self.directory.join(format!("bulkhead-{number}.log"));
         self.bulkhead.push(Process::start(&self.site.program, &arguments, log)?);
         Ok(())
     }

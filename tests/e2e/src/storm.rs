@@ -66,14 +66,14 @@ pub(crate) async fn left(client: &Client, member: &str) -> anyhow::Result<usize>
 /// History of bindings, as observed by a watch.
 #[derive(Default)]
 pub(crate) struct Seen {
-    bindings: BTreeMap<String, Passage>,
+    bindings: BTreeMap<String, BindingMove>,
     /// Observed violations.
     wrong: Vec<String>,
 }
 
 /// Move of one binding away from its first member.
 #[derive(Default)]
-struct Passage {
+struct BindingMove {
     /// Creation time of its task.
     task: Option<String>,
     ended: bool,

@@ -1,10 +1,12 @@
-//! Rules that no compiler checks: dependencies between crates, file lengths, changes of the plugin contract, and the
+//! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, changes of the plugin contract, and the
 //! agreement of manifests and documents with the program.
 //!
 //! ARCHITECTURE.md contains the rules as tables; a commit that adds an edge changes both.
 
 #[cfg(test)]
 mod behaviour;
+#[cfg(test)]
+mod circles;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]

@@ -11,6 +11,8 @@ const BOOK: &str = "docs/src";
 const SUMMARY: &str = "docs/src/SUMMARY.md";
 /// Most words of the README outside of code blocks.
 const README_WORDS_MAX: usize = 700;
+/// Most lines of the README that are not blank: two screens.
+const README_LINES_MAX: usize = 90;
 
 /// Finds the Markdown files below a folder, except for build output and version control.
 fn markdown(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -195,9 +197,35 @@ fn every_example_has_a_readme_that_names_its_scenario() {
 }
 
 #[test]
+fn every_readme_of_an_example_has_the_same_sections() {
+    let documents = documents();
+    let examples = super::root().join("examples");
+    let folders = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let is_hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        entries.filter(|path| path.is_dir() && !path.ends_with("target") && !is_hidden(path)).collect::<Vec<_>>()
+    };
+    let (mut found, mut wrong) = (0, Vec::new());
+    for folder in folders(&examples).into_iter().chain(folders(&examples.join("plugins"))) {
+        let name = folder.strip_prefix(super::root()).unwrap().join("README.md");
+        let text = documents.get(&name).map(String::as_str).unwrap_or_default();
+        let sections: Vec<_> = prose(text).filter_map(|(_, line)| line.strip_prefix("## ")).collect();
+        if sections != ["Run", "Look for", "Change next"] {
+            wrong.push(format!("{}: the sections are {sections:?}", name.display()));
+        }
+        found += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(found >= 25, "only {found} examples were found");
+}
+
+#[test]
 fn the_readme_is_short() {
     let documents = documents();
     let readme = documents.get(Path::new("README.md")).unwrap();
+    let lines = readme.lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines; the limit is {README_LINES_MAX}");
+    assert!(readme.contains(".svg)"), "README.md has no picture");
     let mut words = 0;
     for (number, line) in prose(readme) {
         words += line.split_whitespace().count();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bulkhead_api::admission::validate_placement;
-use bulkhead_core::decide::affinity;
+use bulkhead_core::affinity;
 use bulkhead_core::decide::schedule::capacity::{self, AssumedWorkload, Estimation, Workload};
 use bulkhead_core::decide::schedule::groups::{Bounds, Group, select_groups};
 use bulkhead_core::decide::schedule::webster::{Party, TieBreak, allocate};

@@ -1,6 +1,6 @@
 //! Validation of `Plugin`, which is Bulkhead's own kind, so Karmada has no rules for it.
 
-use bulkhead_plugin::{PluginManifest, PluginObject};
+use bulkhead_core::manifest::{PluginManifest, PluginObject};
 use serde_json::Value;
 
 use super::denied::Denied;
@@ -16,7 +16,6 @@ pub(super) fn validate(object: &Value) -> Result<(), Denied> {
     let mut fields = spec.clone();
     fields.insert("name".to_owned(), name.clone().into());
     decode::<PluginManifest>(&Value::Object(fields)).map_err(|error| Denied::undecodable("spec", error))?;
-    let Err(error) = (PluginObject { name, generation: 0, spec }).find() else { return Ok(()) };
-    let detail = error.message.trim_start_matches("spec: ").to_owned();
+    let Err(detail) = (PluginObject { name, generation: 0, spec }).check() else { return Ok(()) };
     Err(Denied { field: "spec".to_owned(), message: format!("Invalid value: {detail}"), detail })
 }

@@ -7,7 +7,7 @@ use bulkhead_core::call::{Call, HealthVerdict, Interpretation, Operation, Reason
 use bulkhead_core::model::{Component, DependentObjectReference, Health, ReplicaRequirements};
 use bulkhead_core::names::split_api_version;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Version of the protocol.
 pub const VERSION: &str = "v1alpha1";
@@ -84,6 +84,7 @@ pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer
     }
     let response = envelope.get("response").filter(|response| response.is_object());
     let response = response.ok_or_else(|| BadAnswer::invalid("webhook response was absent"))?;
+    check_types(response)?;
     let answered: String = optional(response, "uid")?.unwrap_or_default();
     if answered != uid {
         return Err(BadAnswer::invalid(format!("expected response.uid {uid:?}, got {answered:?}")));
@@ -109,6 +110,25 @@ fn refused(response: &Value) -> BadAnswer {
     BadAnswer::Refused { code, message }
 }
 
+/// Checks the types of all fields, also of those that the operation does not use: Karmada decodes the whole response.
+fn check_types(response: &Value) -> Result<(), BadAnswer> {
+    for name in ["uid", "patch", "patchType"] {
+        optional::<String>(response, name)?;
+    }
+    for name in ["successful", "healthy"] {
+        optional::<bool>(response, name)?;
+    }
+    optional::<i32>(response, "replicas")?;
+    if let Some(status) = optional::<Map<String, Value>>(response, "status")? {
+        let status = Value::Object(status);
+        optional::<i32>(&status, "code")?;
+        optional::<String>(&status, "message")?;
+    }
+    requirements(response)?;
+    components(response)?;
+    dependencies(response).map(drop)
+}
+
 /// Reads a field; null counts as absent.
 fn optional<T: DeserializeOwned>(response: &Value, name: &str) -> Result<Option<T>, BadAnswer> {
     let Some(value) = response.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
@@ -128,19 +148,16 @@ fn health(response: &Value) -> Result<HealthVerdict, BadAnswer> {
 
 fn interpretation(operation: &Operation<'_>, response: &Value) -> Result<Interpretation, BadAnswer> {
     Ok(match operation {
-        Operation::Replicas { .. } => {
-            let requirements: Option<ReplicaRequirements> = optional(response, "replicaRequirements")?;
-            Interpretation::Replicas { replicas: required(response, "replicas")?, requirements }
-        }
-        Operation::Components { .. } => {
-            let components: Vec<Component> = optional(response, "components")?.unwrap_or_default();
-            Interpretation::Components(components)
-        }
+        Operation::Replicas { .. } => Interpretation::Replicas {
+            replicas: required(response, "replicas")?,
+            requirements: requirements(response)?,
+        },
+        Operation::Components { .. } => Interpretation::Components(components(response)?),
         Operation::Revise { object, .. } | Operation::AggregateStatus { object, .. } => patched(object, response)?,
         Operation::Retain { desired, .. } => patched(desired, response)?,
         Operation::ReflectStatus { .. } => Interpretation::Status(Some(required(response, "rawStatus")?)),
         Operation::Dependencies { .. } => {
-            let found: Vec<DependentObjectReference> = optional(response, "dependencies")?.unwrap_or_default();
+            let found = dependencies(response)?;
             for (index, reference) in found.iter().enumerate() {
                 let problem = reference.problem();
                 problem.map_or(Ok(()), |problem| Err(BadAnswer::invalid(format!("dependencies[{index}]{problem}"))))?;
@@ -148,6 +165,50 @@ fn interpretation(operation: &Operation<'_>, response: &Value) -> Result<Interpr
             Interpretation::Dependencies(found)
         }
     })
+}
+
+/// Decodes `replicaRequirements` of a response or of a component.
+fn requirements(members: &Value) -> Result<Option<ReplicaRequirements>, BadAnswer> {
+    let name = "replicaRequirements";
+    let Some(needed) = optional::<Map<String, Value>>(members, name)? else { return Ok(None) };
+    let decoded = ReplicaRequirements::from_json(&needed);
+    decoded.map(Some).map_err(|error| BadAnswer::invalid(format!("response.{name}: {error}")))
+}
+
+/// Decodes the components. As in Go, a missing name is empty and missing replicas are 0.
+fn components(response: &Value) -> Result<Vec<Component>, BadAnswer> {
+    let found: Vec<Value> = optional(response, "components")?.unwrap_or_default();
+    let component = |component: &Value| -> Result<Component, BadAnswer> {
+        if !component.is_object() && !component.is_null() {
+            return Err(BadAnswer::invalid("response.components: a component is not an object"));
+        }
+        Ok(Component {
+            name: optional(component, "name")?.unwrap_or_default(),
+            replicas: optional(component, "replicas")?.unwrap_or_default(),
+            replica_requirements: requirements(component)?,
+        })
+    };
+    found.iter().map(component).collect()
+}
+
+/// Decodes the dependencies. As in Go, null is the zero value of a field.
+fn dependencies(response: &Value) -> Result<Vec<DependentObjectReference>, BadAnswer> {
+    let found = without_nulls(response.get("dependencies").unwrap_or(&Value::Null));
+    let wrong = |error: serde_json::Error| BadAnswer::invalid(format!("response.dependencies: {error}"));
+    let found: Option<Vec<DependentObjectReference>> = serde_json::from_value(found).map_err(wrong)?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Returns a value without the members of objects that are null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(name, member)| (name.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(elements) => elements.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Returns the object with the patch applied; without a patch it is unchanged.
@@ -237,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_never_told_by_an_answer_that_does_not_say_it() {
+    fn a_response_without_health_has_no_health() {
         let object = widget();
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
         let verdict = |health: Health| {
@@ -327,8 +388,74 @@ mod tests {
         check(&reflect, json!({"successful": true, "rawStatus": 3}), status);
         let nil = "received invalid webhook response: webhook returned nil response.rawStatus";
         check(&reflect, json!({"successful": true}), Err(nil));
+        let named =
+            json!([{"apiVersion": "v1", "kind": "Secret", "namespace": null, "name": "s", "labelSelector": null}]);
+        let reference = DependentObjectReference {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            name: "s".to_owned(),
+            ..DependentObjectReference::default()
+        };
+        let found = Ok(Reply::Interpret(Some(Interpretation::Dependencies(vec![reference]))));
+        check(&depend, json!({"successful": true, "dependencies": named}), found);
         let replicas = interpret(Operation::Replicas { object: &object });
         let nil = "received invalid webhook response: webhook returned nil response.replicas";
         check(&replicas, json!({"successful": true, "replicas": null}), Err(nil));
+    }
+
+    #[test]
+    fn requirements_and_components_are_decoded_as_by_go() {
+        let object = widget();
+        let replicas = interpret(Operation::Replicas { object: &object });
+        let needed = |cpu: Value| json!({"successful": true, "replicas": 1, "replicaRequirements": {"resourceRequest": {"cpu": cpu}}});
+        let half = ReplicaRequirements {
+            resource_request: [("cpu".to_owned(), "500m".to_owned())].into(),
+            ..ReplicaRequirements::default()
+        };
+        let interpreted = Interpretation::Replicas { replicas: 1, requirements: Some(half.clone()) };
+        check(&replicas, needed(json!(0.5)), Ok(Reply::Interpret(Some(interpreted))));
+        let body = json!({"response": {"uid": "u", "successful": true, "replicas": 1, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}});
+        let wrong = reply(&replicas, "u", body.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains("response.replicaRequirements: cpu of \"much\": "), "{wrong}");
+        let components = interpret(Operation::Components { object: &object });
+        let listed = json!([{"replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "0.5"}}}, {"name": "b", "replicas": null}]);
+        let expected = vec![
+            Component { name: String::new(), replicas: 2, replica_requirements: Some(half) },
+            Component { name: "b".to_owned(), replicas: 0, replica_requirements: None },
+        ];
+        let expected = Ok(Reply::Interpret(Some(Interpretation::Components(expected))));
+        check(&components, json!({"successful": true, "components": listed}), expected);
+        let message = "received invalid webhook response: response.components: a component is not an object";
+        check(&components, json!({"successful": true, "components": [3]}), Err(message));
+    }
+
+    /// Karmada decodes the whole response before it looks at any field.
+    #[test]
+    fn a_field_of_another_operation_has_to_have_its_type_too() {
+        let object = widget();
+        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+        for (name, value) in [
+            ("replicas", json!("3")),
+            ("replicas", json!(1_i64 << 40)),
+            ("patch", json!(3)),
+            ("patchType", json!({})),
+            ("components", json!({})),
+            ("dependencies", json!("none")),
+            ("dependencies", json!([{"name": 1}])),
+            ("replicaRequirements", json!([])),
+            ("status", json!("ok")),
+            ("status", json!({"code": "200"})),
+        ] {
+            let mut response = json!({"uid": "u", "successful": true, "healthy": true});
+            response[name] = value;
+            let body = json!({"response": response}).to_string();
+            let answer = reply(&call, "u", body.as_bytes());
+            assert!(
+                matches!(&answer, Err(BadAnswer::Invalid(message)) if message.contains(name) || name == "status"),
+                "{answer:?}"
+            );
+        }
+        let status = json!({"uid": "u", "successful": true, "healthy": true, "status": {"code": 200}, "rawStatus": 3});
+        assert!(reply(&call, "u", json!({"response": status}).to_string().as_bytes()).is_ok());
     }
 }

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn karmada_is_told_what_the_policy_says() {
+    fn karmada_receives_the_verdict_of_the_policy() {
         let (object, observed) = (widget("good"), widget("bad"));
         let items = [AggregatedStatusItem { cluster_name: "m1".to_owned(), ..Default::default() }];
         for operation in [
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_told_only_when_it_is_known() {
+    fn health_is_returned_only_if_it_is_known() {
         let health = |state: &str| {
             let object = widget(state);
             through(&Call::Health(HealthCall { object: &object, now: now() })).map(|reply| match reply {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_answers_is_refused() {
+    fn a_call_without_a_policy_is_refused() {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "Other", "metadata": {"name": "x"}}));
         let health = through(&Call::Health(HealthCall { object: &object, now: now() })).unwrap_err();
         assert!(health.contains("no plugin answers InterpretHealth for Other"), "{health}");

@@ -7,23 +7,25 @@ use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::dependencies::{self, Snapshot, Strategies};
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::names::{self, keys};
+use bulkhead_runtime::controller::{Error, is_not_found};
+use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
-use super::NAME;
+use super::{Dependencies, NAME};
 use crate::binding_owner::{self, Owner};
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{Error, is_not_found};
-use crate::dynamic::{self, KeptObject};
-use crate::events::EventType;
-use crate::kinds::ObjectKind;
-use crate::store::Key;
+use crate::decision_log::Record;
+use crate::subjects::{about, input, subject};
+use crate::templates;
 
 /// Ensures that an object has a binding with a snapshot of the `independent` binding that needs it. Returns true if
 /// there was anything to write.
 pub(super) async fn ensure(
-    context: &Context,
+    deps: &Dependencies,
     independent: &ResourceBinding,
     key: &Key,
     (kind, object): (&ObjectKind, &Arc<KeptObject>),
@@ -32,7 +34,7 @@ pub(super) async fn ensure(
     let id = id.ok_or_else(|| {
         Error::NotYet(format!("ResourceBinding {} has no label {}", Key::of(independent), ResourceBinding::ID_LABEL))
     })?;
-    let existing = context.stores.bindings.get(key);
+    let existing = deps.stores.bindings.get(key);
     if let Some(existing) = &existing {
         usable(existing, kind, object)?;
     }
@@ -41,15 +43,15 @@ pub(super) async fn ensure(
     desired.labels_mut().insert(names::depended_by_label(&namespace, &name), id.to_owned());
     let clusters = dependencies::clusters(&independent.spec);
     dependencies::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
-    desired.spec.resource = dynamic::reference(kind, object);
-    let disagreements = settle_strategies(context, &mut desired, Some(independent));
+    desired.spec.resource = templates::reference(kind, object);
+    let disagreements = settle_strategies(deps, &mut desired, Some(independent));
     if existing.as_deref() == Some(&desired) {
         return Ok(false);
     }
-    write(context, independent, existing.as_deref(), &desired).await?;
+    write(deps, independent, existing.as_deref(), &desired).await?;
     if !disagreements.is_empty() {
         let message = format!("Dependency policy conflict detected: {disagreements}.");
-        context.events.emit(NAME, about(&desired), EventType::Warning, "DependencyPolicyConflict", message);
+        deps.log.events.emit(NAME, about(&desired), EventType::Warning, "DependencyPolicyConflict", message);
     }
     Ok(true)
 }
@@ -57,7 +59,7 @@ pub(super) async fn ensure(
 /// Removes `independent` from an attached binding. One that is no longer needed is deleted, unless it has another
 /// owner.
 pub(super) async fn remove(
-    context: &Context,
+    deps: &Dependencies,
     independent: &ResourceBinding,
     attached: &ResourceBinding,
 ) -> Result<(), Error> {
@@ -69,10 +71,10 @@ pub(super) async fn remove(
     desired.labels_mut().remove(&names::depended_by_label(&namespace, &name));
     dependencies::detach(&mut desired.spec, &namespace, &name);
     if desired.spec.required_by.is_empty() && is_ours(&desired) {
-        return delete(context, independent, attached).await;
+        return delete(deps, independent, attached).await;
     }
-    settle_strategies(context, &mut desired, None);
-    match write(context, independent, Some(attached), &desired).await {
+    settle_strategies(deps, &mut desired, None);
+    match write(deps, independent, Some(attached), &desired).await {
         Err(Error::Api { source, .. }) if is_not_found(&source) => Ok(()),
         written => written,
     }
@@ -90,14 +92,14 @@ fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) ->
     if existing.metadata.deletion_timestamp.is_some() {
         return Err(Error::NotYet(format!("ResourceBinding {key} is still being deleted")));
     }
-    match Owner::of(existing, &dynamic::reference(kind, object)) {
+    match Owner::of(existing, &templates::reference(kind, object)) {
         Owner::Same => Ok(()),
         // Issue 6034: the binding of an earlier object is deleted with that object, and a new one is created then.
         Owner::Earlier => {
             Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")))
         }
         Owner::Other(owner) => {
-            let wanted = binding_owner::described(&dynamic::reference(kind, object));
+            let wanted = binding_owner::described(&templates::reference(kind, object));
             Err(Error::Undecided(format!("ResourceBinding {key} belongs to {owner}, not to {wanted}")))
         }
     }
@@ -128,12 +130,12 @@ fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
 
 /// Sets the strategies that hold for all dependants, unless a policy sets them. Returns the disagreements. `newer` is
 /// a dependant that may be newer than its cached version.
-fn settle_strategies(context: &Context, attached: &mut ResourceBinding, newer: Option<&ResourceBinding>) -> String {
+fn settle_strategies(deps: &Dependencies, attached: &mut ResourceBinding, newer: Option<&ResourceBinding>) -> String {
     if attached.spec.placement.is_some() {
         return String::new();
     }
     let keys = dependencies::dependants(&attached.spec).into_iter().map(|(namespace, name)| Key::new(namespace, name));
-    let known: Vec<_> = keys.filter_map(|key| context.stores.bindings.get(&key)).collect();
+    let known: Vec<_> = keys.filter_map(|key| deps.stores.bindings.get(&key)).collect();
     let newest =
         known.iter().map(|binding| newer.filter(|newer| Key::of(*newer) == Key::of(&**binding)).unwrap_or(binding));
     let strategies = Strategies::of(newest.map(|binding| &binding.spec));
@@ -142,13 +144,13 @@ fn settle_strategies(context: &Context, attached: &mut ResourceBinding, newer: O
 }
 
 async fn write(
-    context: &Context,
+    deps: &Dependencies,
     independent: &ResourceBinding,
     existing: Option<&ResourceBinding>,
     desired: &ResourceBinding,
 ) -> Result<(), Error> {
     let key = Key::of(desired);
-    let record = context.record(Record {
+    let record = deps.log.record(Record {
         controller: NAME,
         subject: Subject::new(&ResourceBinding::kind(&()), &key.namespace, &key.name),
         cluster: None,
@@ -157,12 +159,12 @@ async fn write(
         effect: effect(desired),
         inputs: std::iter::once(independent).chain(existing).map(input).collect(),
     });
-    let api: Api<ResourceBinding> = Api::namespaced(context.hub.clone(), &key.namespace);
+    let api: Api<ResourceBinding> = Api::namespaced(deps.hub.clone(), &key.namespace);
     let written = match existing {
         None => api.create(&PostParams::default(), desired).await,
         Some(_) => api.replace(&key.name, &PostParams::default(), desired).await,
     };
-    context.settle(&[record], written.map_err(Error::api(format!("writing ResourceBinding {key}")))).map(|_| ())
+    deps.log.settle(&[record], written.map_err(Error::api(format!("writing ResourceBinding {key}")))).map(|_| ())
 }
 
 /// Describes the resulting placement of the object.
@@ -176,9 +178,9 @@ fn effect(binding: &ResourceBinding) -> String {
     )
 }
 
-async fn delete(context: &Context, independent: &ResourceBinding, attached: &ResourceBinding) -> Result<(), Error> {
+async fn delete(deps: &Dependencies, independent: &ResourceBinding, attached: &ResourceBinding) -> Result<(), Error> {
     let key = Key::of(attached);
-    let record = context.record(Record {
+    let record = deps.log.record(Record {
         controller: NAME,
         subject: subject(attached),
         cluster: None,
@@ -193,10 +195,10 @@ async fn delete(context: &Context, independent: &ResourceBinding, attached: &Res
     // A dependant that is added at this moment writes to the binding, which then stays.
     let preconditions = Preconditions { resource_version: attached.resource_version(), uid: attached.uid() };
     let parameters = DeleteParams::background().preconditions(preconditions);
-    let api: Api<ResourceBinding> = Api::namespaced(context.hub.clone(), &key.namespace);
+    let api: Api<ResourceBinding> = Api::namespaced(deps.hub.clone(), &key.namespace);
     let deleted = match api.delete(&key.name, &parameters).await {
         Err(error) if is_not_found(&error) => Ok(()),
         deleted => deleted.map(|_| ()).map_err(Error::api(format!("deleting ResourceBinding {key}"))),
     };
-    context.settle(&[record], deleted)
+    deps.log.settle(&[record], deleted)
 }

@@ -22,20 +22,27 @@ use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::decide::dependencies;
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::names::{self, keys};
-use kube::ResourceExt;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::dynamic::{self, KeptObject};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::api::ListParams;
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use crate::binding_kind::Binding;
+use crate::binding_kind::{Binding, Bindings};
 use crate::binding_owner::Owner;
-use crate::context::{Context, HUB, about, subject};
-use crate::controller::{self, Action, Error};
-use crate::dynamic::{self, KeptObject};
-use crate::events::EventType;
-use crate::flags::FeatureGate;
-use crate::kinds::ObjectKind;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::decision_log::DecisionLog;
+use crate::dependency_index::{need, references};
+use crate::flags::{FeatureGate, Flags};
+use crate::interpreter::Interpreters;
+use crate::stores::Stores;
+use crate::subjects::{about, subject};
+use crate::templates::{self, Templates};
 
 const NAME: &str = "dependencies-distributor";
 const WORKERS: usize = 5;
@@ -43,17 +50,30 @@ const WORKERS: usize = 5;
 /// Needed objects, by the key of their attached binding and their UID: two objects can derive the same key.
 type Needed = BTreeMap<(Key, Option<String>), (ObjectKind, Arc<KeptObject>)>;
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) hub: Client,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) log: DecisionLog,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) templates: Templates,
+}
+
 /// Runs the distributor until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
-    let _bindings = context.stores.bindings.subscribe(move |change| {
+    let _bindings = deps.stores.bindings.subscribe(move |change| {
         if matters(change) {
             changed.add(Key::of(change.object()));
         }
     });
-    let (changed, stores) = (Arc::clone(&queue), Arc::clone(&context.stores));
-    let _objects = context.templates.subscribe(move |origin, change| {
+    let (changed, stores) = (Arc::clone(&queue), Arc::clone(&deps.stores));
+    let _objects = deps.templates.cache.subscribe(move |origin, change| {
         for (kind, object) in versions(&origin.kind, change) {
             for binding in stores.bindings.by_index(&need(kind, &object.namespace().unwrap_or_default())) {
                 if references(&binding).iter().any(|reference| refers_to(reference, kind, object)) {
@@ -63,29 +83,11 @@ pub(crate) async fn run(context: Context) {
         }
     });
     let reconcile = {
-        let context = context.clone();
-        move |key| reconcile(context.clone(), key)
+        let deps = deps.clone();
+        move |key| reconcile(deps.clone(), key)
     };
-    context.wait_for_interpreters().await;
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
-}
-
-/// Returns the index values of a binding: its dependencies and its dependants. No cluster has such a name.
-pub(crate) fn index(binding: &ResourceBinding) -> impl Iterator<Item = String> {
-    let needs = references(binding).into_iter();
-    let needs = needs.map(|it| need(&ObjectKind::new(it.api_version, it.kind), &it.namespace));
-    let dependants = dependencies::dependants(&binding.spec).into_iter();
-    needs.chain(dependants.map(|(namespace, name)| names::depended_by_label(&namespace, &name)))
-}
-
-fn need(kind: &ObjectKind, namespace: &str) -> String {
-    format!("needs {kind} {namespace}")
-}
-
-/// Returns the recorded dependencies of a binding.
-fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
-    let text = binding.annotations().get(keys::DEPENDENCIES);
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    deps.interpreters.wait_for_cache_sync().await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
 }
 
 fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {
@@ -118,18 +120,18 @@ fn versions<'a>(kind: &'a ObjectKind, change: &'a Change<'_, KeptObject>) -> Vec
     objects.into_iter().map(|object| (kind, object)).collect()
 }
 
-async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
-    let Some(binding) = context.stores.bindings.get(&key) else { return Ok(Action::Wait) };
-    let on = context.flags.gate(FeatureGate::PropagateDeps) && binding.spec.propagate_deps;
+async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
+    let Some(binding) = deps.stores.bindings.get(&key) else { return Ok(Action::Wait) };
+    let on = deps.flags.gate(FeatureGate::PropagateDeps) && binding.spec.propagate_deps;
     if !on || binding.metadata.deletion_timestamp.is_some() {
-        return release(&context, &binding).await;
+        return release(&deps, &binding).await;
     }
     if binding.spec.clusters.is_empty() && !is_marked(&binding) {
         return Ok(Action::Wait);
     }
-    let Some(references) = interpreted(&context, &binding).await? else { return Ok(Action::Wait) };
-    let binding = record(&context, &binding, &references).await?;
-    let synced = sync(&context, &binding, &references).await;
+    let Some(references) = interpreted(&deps, &binding).await? else { return Ok(Action::Wait) };
+    let binding = record(&deps, &binding, &references).await?;
+    let synced = sync(&deps, &binding, &references).await;
     let (type_, reason, message) = match &synced {
         Ok(0) => return Ok(Action::Wait),
         Ok(_) => (
@@ -139,27 +141,27 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
         ),
         Err(error) => (EventType::Warning, "SyncScheduleResultToDependenciesFailed", error.describe()),
     };
-    context.events.emit(NAME, about(&*binding), type_, reason, message);
+    deps.log.events.emit(NAME, about(&*binding), type_, reason, message);
     synced.map(|_| Action::Wait)
 }
 
 /// Returns the dependencies of the template from the interpreters; `None` if no interpreter knows them, or if there
 /// is no template.
 async fn interpreted(
-    context: &Context,
+    deps: &Dependencies,
     binding: &ResourceBinding,
 ) -> Result<Option<Vec<DependentObjectReference>>, Error> {
     let resource = &binding.spec.resource;
     let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-    let template = dynamic::hub_object(context, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
+    let template = deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
     let Some(template) = template else { return Ok(None) };
     let object = Arc::new(dynamic::to_value(&kind, &template));
-    match context.interpret(NAME, &subject(binding), Operation::Dependencies { object: &object }).await {
+    match deps.interpreters.interpret(NAME, &subject(binding), Operation::Dependencies { object: &object }).await {
         Ok(Some(Interpretation::Dependencies(references))) => Ok(Some(references)),
         Ok(_) => Ok(None),
         Err(fault) => {
             let message = format!("dependencies of {resource}: {}", fault.reason());
-            context.events.emit(NAME, about(binding), EventType::Warning, "GetDependenciesFailed", message.clone());
+            deps.log.events.emit(NAME, about(binding), EventType::Warning, "GetDependenciesFailed", message.clone());
             Err(Error::Undecided(message))
         }
     }
@@ -167,7 +169,7 @@ async fn interpreted(
 
 /// Records the dependencies of a binding and adds the finalizer for their cleanup. Returns the updated binding.
 async fn record(
-    context: &Context,
+    deps: &Dependencies,
     binding: &Arc<ResourceBinding>,
     references: &[DependentObjectReference],
 ) -> Result<Arc<ResourceBinding>, Error> {
@@ -180,7 +182,7 @@ async fn record(
         finalizers.push(keys::DEPENDENCIES_FINALIZER.to_owned());
     }
     let patch = json!({"metadata": {"finalizers": finalizers, "annotations": {keys::DEPENDENCIES: text}}});
-    let recorded = ResourceBinding::writer(context, binding).patch_if_unchanged(binding, patch).await;
+    let recorded = ResourceBinding::writer(&deps.bindings, binding).patch_if_unchanged(binding, patch).await;
     let operation = format!("recording the dependencies of ResourceBinding {}", Key::of(&**binding));
     recorded.map(Arc::new).map_err(Error::api(operation))
 }
@@ -188,13 +190,13 @@ async fn record(
 /// Attaches the needed objects and detaches the others. Returns the number of bindings that were written. An object
 /// that cannot be read, attached or detached does not stop the others; the first error is returned.
 async fn sync(
-    context: &Context,
+    deps: &Dependencies,
     binding: &ResourceBinding,
     references: &[DependentObjectReference],
 ) -> Result<usize, Error> {
     let (mut needed, mut error) = (Needed::new(), None);
     for reference in references {
-        match objects(context, reference).await {
+        match objects(deps, reference).await {
             Ok(found) => needed.extend(found.into_iter().map(|(kind, object)| {
                 let name = names::binding_name(&kind.kind, &object.name_any());
                 ((Key::new(binding.namespace().unwrap_or_default(), name), object.uid()), (kind, object))
@@ -207,12 +209,12 @@ async fn sync(
     let mut written = 0;
     // An object that could not be read may be needed, so nothing is detached after such an error.
     if error.is_none() {
-        let attached = attached_to(context, binding);
+        let attached = attached_to(deps, binding);
         let unneeded = attached.into_iter().filter(|attached| !is_needed(&needed, attached)).collect();
-        (written, error) = detach(context, binding, unneeded).await;
+        (written, error) = detach(deps, binding, unneeded).await;
     }
     for ((key, _), (kind, object)) in &needed {
-        match attach::ensure(context, binding, key, (kind, object)).await {
+        match attach::ensure(deps, binding, key, (kind, object)).await {
             Ok(wrote) => written += usize::from(wrote),
             Err(failed) => drop(error.get_or_insert(failed)),
         }
@@ -225,26 +227,26 @@ fn is_needed(needed: &Needed, attached: &ResourceBinding) -> bool {
     let of_its_name = needed.iter().filter(|((key, _), _)| *key == Key::of(attached));
     of_its_name
         .into_iter()
-        .any(|(_, (kind, object))| !matches!(Owner::of(attached, &dynamic::reference(kind, object)), Owner::Other(_)))
+        .any(|(_, (kind, object))| !matches!(Owner::of(attached, &templates::reference(kind, object)), Owner::Other(_)))
 }
 
 /// Returns the objects that a reference names or selects. A missing one is skipped; its creation triggers another
 /// reconcile.
 async fn objects(
-    context: &Context,
+    deps: &Dependencies,
     reference: &DependentObjectReference,
 ) -> Result<Vec<(ObjectKind, Arc<KeptObject>)>, Error> {
     let kind = ObjectKind::new(&reference.api_version, &reference.kind);
-    context.templates.ensure(HUB, &kind, &context.kinds, || Ok(context.hub.clone())).await?;
+    deps.templates.ensure(&kind).await?;
     if !reference.name.is_empty() {
-        let found = dynamic::hub_object(context, &kind, &Key::new(&reference.namespace, &reference.name)).await?;
+        let found = deps.templates.read(&kind, &Key::new(&reference.namespace, &reference.name)).await?;
         return Ok(found.into_iter().map(|object| (kind.clone(), object)).collect());
     }
-    let store = context.templates.store(HUB, &kind).filter(|store| store.has_synced());
+    let store = deps.templates.store(&kind).filter(|store| store.has_synced());
     let all = if let Some(store) = store {
         store.list_namespace(&reference.namespace)
     } else {
-        let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &reference.namespace);
+        let api = deps.templates.api(&kind, &reference.namespace).await?;
         let listed = api.list(&ListParams::default()).await.map_err(Error::api(format!("listing {kind}")))?;
         listed.items.into_iter().map(|object| Arc::new(object.into())).collect()
     };
@@ -253,21 +255,21 @@ async fn objects(
 }
 
 /// Returns the bindings of objects that a binding is known to need.
-fn attached_to(context: &Context, binding: &ResourceBinding) -> Vec<Arc<ResourceBinding>> {
+fn attached_to(deps: &Dependencies, binding: &ResourceBinding) -> Vec<Arc<ResourceBinding>> {
     let label = names::depended_by_label(&binding.namespace().unwrap_or_default(), &binding.name_any());
-    context.stores.bindings.by_index(&label)
+    deps.stores.bindings.by_index(&label)
 }
 
 /// Detaches a binding from attached ones, each independent of the others. Returns the number of those that were
 /// written, and the first error.
 async fn detach(
-    context: &Context,
+    deps: &Dependencies,
     binding: &ResourceBinding,
     attached: Vec<Arc<ResourceBinding>>,
 ) -> (usize, Option<Error>) {
     let (mut written, mut error) = (0, None);
     for attached in attached {
-        match attach::remove(context, binding, &attached).await {
+        match attach::remove(deps, binding, &attached).await {
             Ok(()) => written += 1,
             Err(failed) => drop(error.get_or_insert(failed)),
         }
@@ -276,15 +278,15 @@ async fn detach(
 }
 
 /// Detaches a binding from all its dependencies and removes its finalizer.
-async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Action, Error> {
+async fn release(deps: &Dependencies, binding: &Arc<ResourceBinding>) -> Result<Action, Error> {
     // The finalizer stays until every dependency is detached.
-    if let (_, Some(error)) = detach(context, binding, attached_to(context, binding)).await {
+    if let (_, Some(error)) = detach(deps, binding, attached_to(deps, binding)).await {
         return Err(error);
     }
     if is_marked(binding) {
         let others = binding.finalizers().iter().filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
         let patch = json!({"metadata": {"finalizers": others.collect::<Vec<_>>()}});
-        let released = ResourceBinding::writer(context, binding).patch_if_unchanged(binding, patch).await;
+        let released = ResourceBinding::writer(&deps.bindings, binding).patch_if_unchanged(binding, patch).await;
         match released {
             Err(error) if controller::is_not_found(&error) => {}
             released => {

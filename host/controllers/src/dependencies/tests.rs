@@ -1,17 +1,18 @@
-use bulkhead_controlplane::{ApiServer, Fault, ResourceRequest, Verb};
+use bulkhead_apiserver::{ApiServer, Fault, ResourceRequest, Verb};
+use bulkhead_runtime::events;
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use serde_json::Value;
 
 use super::*;
-use crate::events;
-use crate::testing::{context, hub_of_works, member};
+use crate::components::Components;
+use crate::testing::{components, hub_of_works, member};
 
 /// Control plane with the binding `web`, which three bindings are attached to.
 struct Hub {
     server: ApiServer,
-    context: Context,
+    components: Components,
     /// Keeps the channel of the events open.
     #[expect(dead_code, reason = "held, not read")]
     events: events::Writer,
@@ -29,8 +30,8 @@ fn binding(name: &str, metadata: Value, required_by: Value) -> ResourceBinding {
 impl Hub {
     async fn new() -> Self {
         let server = hub_of_works(1);
-        let (context, events) = context(server.client(), member().client());
-        let hub = Self { server, context, events };
+        let (components, events) = components(server.client(), member().client());
+        let hub = Self { server, components, events };
         let web = binding("web", json!({"finalizers": [keys::DEPENDENCIES_FINALIZER]}), json!([]));
         hub.bindings().create(&PostParams::default(), &web).await.unwrap();
         let labels = json!({(names::depended_by_label("default", "web")): "id"});
@@ -39,9 +40,9 @@ impl Hub {
             let attached = binding(name, json!({"labels": labels}), dependants);
             hub.bindings().create(&PostParams::default(), &attached).await.unwrap();
         }
-        let (store, all) = (Arc::clone(&hub.context.stores.bindings), Api::all(hub.server.client()));
+        let (store, all) = (Arc::clone(&hub.components.stores.bindings), Api::all(hub.server.client()));
         tokio::spawn(store.run_informer(all, watcher::Config::default()));
-        hub.context.stores.bindings.wait_for_cache_sync().await;
+        hub.components.stores.bindings.wait_for_cache_sync().await;
         hub
     }
 
@@ -68,23 +69,23 @@ impl Hub {
 #[tokio::test(start_paused = true)]
 async fn a_dependency_that_cannot_be_detached_keeps_no_other_attached() {
     let hub = Hub::new().await;
-    let web = || hub.context.stores.bindings.get(&Key::new("default", "web")).unwrap();
+    let web = || hub.components.stores.bindings.get(&Key::new("default", "web")).unwrap();
     hub.fail_the_deletion_of("a");
-    let failed = sync(&hub.context, &web(), &[]).await.unwrap_err();
+    let failed = sync(&hub.components.dependencies(), &web(), &[]).await.unwrap_err();
     assert!(failed.to_string().contains("deleting ResourceBinding default/a"), "{failed}");
     assert_eq!(hub.left().await.0, ["a", "web"]);
-    assert_eq!(sync(&hub.context, &web(), &[]).await.unwrap(), 1);
+    assert_eq!(sync(&hub.components.dependencies(), &web(), &[]).await.unwrap(), 1);
     assert_eq!(hub.left().await.0, ["web"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_is_released_once_every_dependency_is_detached() {
     let hub = Hub::new().await;
-    let web = || hub.context.stores.bindings.get(&Key::new("default", "web")).unwrap();
+    let web = || hub.components.stores.bindings.get(&Key::new("default", "web")).unwrap();
     hub.fail_the_deletion_of("b");
-    release(&hub.context, &web()).await.unwrap_err();
+    release(&hub.components.dependencies(), &web()).await.unwrap_err();
     let finalizers = vec![keys::DEPENDENCIES_FINALIZER.to_owned()];
     assert_eq!(hub.left().await, (vec!["b".to_owned(), "web".to_owned()], finalizers));
-    release(&hub.context, &web()).await.unwrap();
+    release(&hub.components.dependencies(), &web()).await.unwrap();
     assert_eq!(hub.left().await, (vec!["web".to_owned()], Vec::new()));
 }

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::names::keys;
+use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-use crate::dynamic::KeptObject;
-use crate::kinds::ObjectKind;
-use crate::store::Key;
 
 /// Resource template that policies are matched against.
 pub(super) struct Template<'a> {

@@ -13,9 +13,11 @@ use std::time::Duration;
 use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
+use bulkhead_plugin::Registry;
 
-use crate::context::Context;
+use crate::decision_log::DecisionLog;
 use crate::decision_recorder::DecisionRecorder;
+use crate::metrics::Metrics;
 pub(crate) use operation::OwnedOperation;
 use pool::is_guest;
 pub use pool::{Lane, Pool, PoolLimits, Unanswered};
@@ -55,7 +57,21 @@ impl Evaluator {
     }
 }
 
-impl Context {
+/// Policies in force, and the bridge to those that are plugins.
+#[derive(Clone)]
+pub(crate) struct Decider {
+    pub(crate) evaluator: Evaluator,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) log: DecisionLog,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Decider {
+    /// Returns the policies in force.
+    pub(crate) fn policies(&self) -> Arc<PolicySet> {
+        self.registry.policies()
+    }
+
     /// Evaluates a decision with these policies within `limit`. `make` prepares them for the journal; it is called a
     /// second time if plugins do not answer.
     pub(crate) async fn evaluate<T: Send + 'static>(
@@ -72,7 +88,7 @@ impl Context {
         let is_host_only = lane.is_host_only();
         let plan = self.evaluator.run(lane, limit, move || deciding(&asked)).await;
         if !is_host_only {
-            self.metrics.evaluated(plan.as_ref().err().copied());
+            self.metrics.evaluated(plan.as_ref().err().map_or("answered", |unanswered| unanswered.name()));
         }
         match plan {
             Ok(plan) => (recorder, plan),
@@ -103,7 +119,7 @@ impl Context {
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
     ) -> (DecisionRecorder, T) {
         let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
-        let make = |policies| self.recorder(policies, kinds);
+        let make = |policies| self.log.recorder(policies, kinds);
         self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await
     }
 
@@ -117,7 +133,7 @@ impl Context {
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
     ) -> Option<(DecisionRecorder, T)> {
         let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
-        let recorder = self.recorder(policies, kinds);
+        let recorder = self.log.recorder(policies, kinds);
         let asked = recorder.shared();
         let plan = self.evaluator.run(lane, limit, move || decide(&asked)).await.ok()?;
         Some((recorder, plan))

@@ -80,6 +80,16 @@ pub enum Unanswered {
     QueueFull,
 }
 
+impl Unanswered {
+    /// Returns the reason as the value of a label.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Deadline(_) => "deadline",
+            Self::QueueFull => "queue_full",
+        }
+    }
+}
+
 /// Fixed pool of threads with a queue per lane.
 #[derive(Debug)]
 pub struct Pool(Arc<Shared>);

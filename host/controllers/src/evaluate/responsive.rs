@@ -5,11 +5,15 @@
 use std::sync::mpsc;
 
 use bulkhead_api::{Cluster, Work};
-use bulkhead_controlplane::ApiServer;
+use bulkhead_apiserver::ApiServer;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Layer, Registry};
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::connection::{WritePermit, permitted};
+use bulkhead_runtime::events;
+use bulkhead_runtime::lease_runtime::LeaseRuntime;
 use http::{Method, Request};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ListParams, ObjectMeta, PostParams};
@@ -21,10 +25,11 @@ use tower::{Service, ServiceExt, service_fn};
 
 use super::*;
 use crate::cluster::LEASE_NAMESPACE;
-use crate::context::{MemberError, Members, Scope};
+use crate::components::{Components, LeaseClients};
 use crate::flags::{Flags, GoDuration};
+use crate::members::{MemberError, Members, Scope};
 use crate::testing::{self, Latch};
-use crate::{Clock, LeaseRuntime, Manager, WriteBudget, WritePermit, events, permitted};
+use crate::{Manager, WriteBudget};
 
 /// Timeout of each step on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -102,17 +107,20 @@ impl Process {
         let id = PolicyId { engine: EngineKind::Lua, ..PolicyId::builtin("blocks") };
         let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: gate.clone() };
         registry.replace(Layer::Plugins, vec![Arc::new(blocks)]);
-        let clock = Clock::new(|| Time::from_millis(1_767_225_600_000));
+        let clock = Clock::new(|| Time::from_millis(1_767_225_600_000).timestamp());
         let (emitter, _) = events::events(hub.client(), clock.clone());
         let lease_clients = {
             let _entered = lease_runtime.enter();
             let members = Arc::new(Probed { client: member.client(), probes: probed });
-            LeaseRuntime { runtime: lease_runtime.handle().clone(), hub: counting(&hub, renewed), members }
+            LeaseRuntime {
+                runtime: lease_runtime.handle().clone(),
+                clients: LeaseClients { hub: counting(&hub, renewed), members },
+            }
         };
         let (unread, _) = mpsc::channel();
         let limits = PoolLimits { threads: 6, lane_threads: 4, waiting: 100 };
-        let (base, _) = testing::context(hub.client(), member.client());
-        let context = Context {
+        let (base, _) = testing::components(hub.client(), member.client());
+        let components = Components {
             members: Arc::new(Probed { client: member.client(), probes: unread }),
             scope,
             lease_runtime: Some(lease_clients),
@@ -130,8 +138,8 @@ impl Process {
             scheduler_budget: Arc::new(WriteBudget::new(100.0, 100)),
             ..base
         };
-        runtime.block_on(objects(&hub, clusters, matches!(context.scope, Scope::Push)));
-        let manager = Manager::watch(context);
+        runtime.block_on(objects(&hub, clusters, matches!(components.scope, Scope::Push)));
+        let manager = Manager::watch(components);
         for name in controllers {
             assert!(manager.start_controller(name), "{name}");
         }

@@ -1,14 +1,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulkhead_plugin::Layer;
+use bulkhead_runtime::events;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
 
 use super::*;
-use crate::events;
-use crate::testing::{Renames, context, hub_of_works, member};
+use crate::testing::{Renames, cluster, components, hub_of_works, member};
 
 const NAMESPACE: &str = "karmada-es-m1";
 
@@ -47,8 +47,8 @@ struct Hub {
 impl Hub {
     fn new(seed: u64, member: &Client) -> Self {
         let hub = hub_of_works(seed).client();
-        let (context, events) = context(hub.clone(), member.clone());
-        let execution = Execution { context, waiting: Mutex::default() };
+        let (components, events) = components(hub.clone(), member.clone());
+        let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
         Self { execution, works: Api::namespaced(hub, NAMESPACE), events }
     }
 
@@ -157,12 +157,28 @@ async fn an_object_that_changes_hands_before_its_deletion_stays() {
 
 #[tokio::test]
 async fn an_object_that_an_interpreter_retains_under_another_name_is_refused() {
-    let (context, _events) = context(hub_of_works(1).client(), member().client());
-    context.registry.replace(Layer::Builtins, vec![Renames::policy()]);
-    let execution = Execution { context, waiting: Mutex::default() };
+    let (components, _events) = components(hub_of_works(1).client(), member().client());
+    components.registry.replace(Layer::Builtins, vec![Renames::policy()]);
+    let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
     let object: DynamicObject =
         serde_json::from_value(json!({"metadata": {"name": "settings", "namespace": "default"}})).unwrap();
     let (work, kind) = (work("id", "template", "a", "abort"), ObjectKind::new("v1", "ConfigMap"));
     let refused = execution.retained(&work, &kind, object.clone(), &object).await.unwrap_err().to_string();
     assert!(refused.contains("another object: metadata.name is \"other\", not \"settings\""), "{refused}");
+}
+
+#[tokio::test]
+async fn a_work_of_a_lost_cluster_keeps_its_finalizer_and_is_recorded_once() {
+    let (components, _events) = components(hub_of_works(1).client(), member().client());
+    components.stores.clusters.replace_all([cluster("m1", false, &json!([]))]);
+    let mut leaving = work("id", "template", "a", "abort");
+    leaving.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    components.stores.works.replace_all([leaving]);
+    let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
+    for _ in 0..2 {
+        let refused = execution.reconcile(Key::new(NAMESPACE, "settings")).await.unwrap_err().to_string();
+        assert!(refused.contains("cluster(m1) not ready"), "{refused}");
+    }
+    let records = components.journal.records();
+    assert_eq!(records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(), [Decision::RemovalWaits]);
 }

@@ -2,19 +2,19 @@ use std::time::Duration;
 
 use bulkhead_api::work::APPLIED;
 use bulkhead_api::{Cluster, Plugin, Work};
-use bulkhead_controlplane::Fault;
+use bulkhead_apiserver::Fault;
 use bulkhead_core::model::Health;
 use bulkhead_core::names::keys;
 use bulkhead_plugin::{CombinedCatalog, Loading, Objects, Plugins};
+use bulkhead_runtime::kinds::ObjectKind;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::kinds::ObjectKind;
 use crate::plugins::PluginObjects;
-use crate::testing::{context, hub_of_everything, member};
+use crate::testing::{components, hub_of_everything, member};
 
 fn from<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -56,15 +56,15 @@ async fn an_agent_reports_no_health_before_its_plugins_are_known_and_unknown_whi
     let late = Duration::from_mins(1);
     hub.inject_for(late, Fault::HoldUntil(Instant::now() + late), |request| request.plural == "plugins");
 
-    let (base, _events) = context(client, member.clone());
+    let (base, _events) = components(client, member.clone());
     let objects = Arc::<Objects>::default();
     let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
     let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
     let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, |_| {}));
-    let context = Context { scope: Scope::Agent("m1".to_owned()), plugins: Some(plugins), ..base };
+    let components = Components { scope: Scope::Agent("m1".to_owned()), plugins: Some(plugins), ..base };
     let kind = ObjectKind::new("v1", "ConfigMap");
-    context.member_objects.ensure("m1", &kind, &context.kinds, || Ok(member.clone())).await.unwrap();
-    let manager = Manager::watch(context);
+    components.member_objects.ensure("m1", &kind, &components.kinds, || Ok(member.clone())).await.unwrap();
+    let manager = Manager::watch(components);
     assert!(manager.start_controller("workStatus"));
     let reported = async || works.get("settings").await.unwrap().status.manifest_statuses;
     tokio::time::sleep(late / 2).await;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
 use bulkhead_core::journal::{Decision, DecisionRecord};
-use bulkhead_core::model::{BindingSpec, Condition, TargetCluster};
+use bulkhead_core::model::{Condition, TargetCluster};
 use bulkhead_core::names::keys;
-use k8s_openapi::api::core::v1::ObjectReference;
+use bulkhead_runtime::controller::Error;
+use bulkhead_runtime::events::{EventType, Events};
 use kube::ResourceExt;
-use serde_json::{Value, json};
 
 use super::decide::Recorded;
-use super::{NAME, Scheduler, WriteBudget};
+use super::eviction_write::{NewPlacement, patch};
+use super::{Dependencies, NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
-use crate::context::{Context, Record, about, input, subject};
-use crate::controller::Error;
-use crate::events::{EventType, Events};
+use crate::decision_log::Record;
 use crate::pending_status::SchedulerFields;
+use crate::subjects::{about, input, subject, template_of};
 
 /// Records that the scheduler has processed this generation, which needs no scheduling.
 pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
@@ -33,7 +33,7 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, record
     let written = match plan.targets() {
         None => Ok(binding.clone()),
         Some(targets) => {
-            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, recorded).await) {
+            match scheduler.deps.log.settle(records, write_spec(scheduler, binding, targets, recorded).await) {
                 Ok(written) => Ok(written),
                 Err(error) => Err(refusal(&error).ok_or(error)?),
             }
@@ -51,12 +51,12 @@ pub(super) async fn conclude<B: Binding>(
     written: Result<&B, &WriteError>,
     budget: Option<&WriteBudget>,
 ) -> Result<Retry, Error> {
-    let (context, Recorded { plan, records, .. }) = (&scheduler.context, recorded);
+    let (deps, Recorded { plan, records, .. }) = (&scheduler.deps, recorded);
     let model = binding.to_model();
     let conclusion = plan.conclude(&model, written.map(|_| ()));
-    let now = context.clock.now();
+    let now = deps.clock.now();
     if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, written) {
-        scheduler.cache.note_written(written, targets, &context.flags, now);
+        scheduler.cache.note_written(written, targets, &deps.flags, now);
     }
     let written = written.unwrap_or(binding);
     let is_new = is_new_result(binding, &conclusion) || !records.is_empty();
@@ -69,11 +69,11 @@ pub(super) async fn conclude<B: Binding>(
                 budget.take().await;
             }
             let changed = |binding: &mut B| conclusion.apply(binding.status_mut(), model.generation, now);
-            B::write_status(context, written, changed).await?;
+            B::write_status(&deps.bindings, written, changed).await?;
         }
     }
     if is_new {
-        let events = context.events_of(records);
+        let events = deps.log.events_of(records);
         conclusion.events.iter().for_each(|event| emit(&events, binding, event));
     }
     match conclusion.verdict.retry {
@@ -84,7 +84,7 @@ pub(super) async fn conclude<B: Binding>(
 
 /// Records a decision before it is carried out, unless it was recorded before.
 pub(super) fn record<B: Binding>(
-    context: &Context,
+    deps: &Dependencies,
     binding: &B,
     plan: &SchedulePlan,
     trigger: Trigger,
@@ -115,13 +115,13 @@ pub(super) fn record<B: Binding>(
     let decision_record = decision_record();
     let explanation = plan.explanation.clone().map(Arc::new);
     let scheduled =
-        context.record_decided(record(None, decision, attribution, effect), decision_record.as_ref(), explanation);
+        deps.log.record_decided(record(None, decision, attribution, effect), decision_record.as_ref(), explanation);
     let displaced = plan.displaced.iter().map(|task| {
         let attribution =
             Attribution::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
         let effect = format!("{} replicas stay until those elsewhere are healthy", task.replicas.unwrap_or(0));
         let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, attribution, effect);
-        context.record_decided(leaves, decision_record.as_ref(), None)
+        deps.log.record_decided(leaves, decision_record.as_ref(), None)
     });
     std::iter::once(scheduled).chain(displaced).collect()
 }
@@ -154,17 +154,7 @@ fn is_new_result<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
 /// Emits an event about the binding and one about its resource, as Karmada does.
 pub(super) fn emit<B: Binding>(events: &Events, binding: &B, event: &ScheduleEvent) {
     let type_ = if event.succeeded { EventType::Normal } else { EventType::Warning };
-    let resource = &binding.spec().resource;
-    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let of_resource = ObjectReference {
-        api_version: text(&resource.api_version),
-        kind: text(&resource.kind),
-        namespace: text(&resource.namespace),
-        name: text(&resource.name),
-        uid: text(&resource.uid),
-        ..ObjectReference::default()
-    };
-    for about in [about(binding), of_resource] {
+    for about in [about(binding), template_of(binding)] {
         events.emit(NAME, about, type_, event.reason(), event.message.clone());
     }
 }
@@ -195,33 +185,17 @@ async fn write_spec<B: Binding>(
     if binding.spec().clusters == targets && binding.annotations().get(keys::APPLIED_PLACEMENT) == Some(&placement) {
         return Ok(binding.clone());
     }
-    let mut patch = json!({});
-    put_result(&mut patch, targets, &placement);
-    put_displaced(&mut patch, binding.spec(), &recorded.plan);
-    scheduler.context.sign(&mut patch, &recorded.records);
+    let displaced = &*recorded.plan.displaced;
+    let mut patch = patch(binding.spec(), None, Some(&NewPlacement { targets, applied: &placement, displaced }));
+    scheduler.deps.log.sign(&mut patch, &recorded.records);
     scheduler.budget.take().await;
-    let patched = B::writer(&scheduler.context, binding).patch_despite_status(binding, patch).await;
+    let patched = B::writer(&scheduler.deps.bindings, binding).patch_despite_status(binding, patch).await;
     patched.map_err(Error::api(operation))
 }
 
 /// Returns the placement in the form of the annotation that holds the last applied one.
 pub(super) fn placement_text<B: Binding>(binding: &B) -> Result<String, serde_json::Error> {
     serde_json::to_string(&binding.spec().placement)
-}
-
-/// Adds a result and the placement that it is based on to a merge patch.
-pub(super) fn put_result(patch: &mut Value, targets: &[TargetCluster], placement: &str) {
-    patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(placement);
-    // A merge patch does not change an absent list, so an empty one is null.
-    patch["spec"]["clusters"] = if targets.is_empty() { json!(null) } else { json!(targets) };
-}
-
-/// Adds the tasks for displaced copies to a merge patch, after the existing ones.
-pub(super) fn put_displaced(patch: &mut Value, spec: &BindingSpec, plan: &SchedulePlan) {
-    if !plan.displaced.is_empty() {
-        let tasks: Vec<_> = spec.graceful_eviction_tasks.iter().chain(&plan.displaced).collect();
-        patch["spec"]["gracefulEvictionTasks"] = json!(tasks);
-    }
 }
 
 /// Formats targets as `member1:1, member2:2`.

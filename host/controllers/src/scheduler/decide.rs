@@ -15,10 +15,10 @@ use bulkhead_core::time::Time;
 use bulkhead_estimator::EstimatorPool;
 use tokio::time::Instant;
 
-use super::{NAME, Scheduler, apply, estimators, inputs};
+use super::{Dependencies, NAME, Scheduler, apply, estimators, inputs};
 use crate::binding_kind::Binding;
-use crate::context::{Context, subject};
 use crate::decision_recorder::{DecisionInputs, DecisionRecorder};
+use crate::subjects::subject;
 
 /// Kinds of calls that scheduling makes.
 const KINDS: [CallKind; 2] = [CallKind::Filter, CallKind::Score];
@@ -60,8 +60,8 @@ pub(super) struct Recorded {
 impl Scheduler {
     /// Prepares a decision about a binding. Returns `None` if there is no reason for one.
     pub(super) fn attempt(&self, binding: Arc<model::Binding>) -> Option<Attempt> {
-        let context = &self.context;
-        let (now, clusters, options) = (context.clock.now(), self.cache.clusters(), inputs::options(&context.flags));
+        let deps = &self.deps;
+        let (now, clusters, options) = (deps.clock.now(), self.cache.clusters(), inputs::options(&deps.flags));
         let trigger = schedule::trigger(&binding, binding.spec.placement.as_ref()?, &clusters, &options)?;
         let assumed = self.cache.assumed(&options, now);
         Some(Attempt { binding, trigger, clusters, assumed, options, now })
@@ -82,21 +82,21 @@ impl Attempt {
 
     /// Makes the decision.
     pub(super) async fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Planned {
-        let context = &scheduler.context;
+        let deps = &scheduler.deps;
         let (inputs, policies, decide) = self.prepare(scheduler, accurate);
         let deciding = Instant::now();
-        let (recorder, plan) = context.decide(NAME, policies, &KINDS, decide).await;
-        context.metrics.scheduler.decided(deciding.elapsed());
+        let (recorder, plan) = deps.decider.decide(NAME, policies, &KINDS, decide).await;
+        deps.metrics.scheduler.decided(deciding.elapsed());
         Planned { inputs, recorder, plan }
     }
 
     /// Makes the decision. Returns `None` if it takes longer than `limit`.
     pub(super) async fn decide_within(self, limit: Duration, scheduler: &Scheduler) -> Option<Planned> {
-        let context = &scheduler.context;
+        let deps = &scheduler.deps;
         let (inputs, policies, decide) = self.prepare(scheduler, None);
         let deciding = Instant::now();
-        let (recorder, plan) = context.decide_within(limit, NAME, policies, &KINDS, decide).await?;
-        context.metrics.scheduler.decided(deciding.elapsed());
+        let (recorder, plan) = deps.decider.decide_within(limit, NAME, policies, &KINDS, decide).await?;
+        deps.metrics.scheduler.decided(deciding.elapsed());
         Some(Planned { inputs, recorder, plan })
     }
 
@@ -106,13 +106,13 @@ impl Attempt {
         scheduler: &Scheduler,
         accurate: Option<AccurateEstimates>,
     ) -> (Arc<Inputs>, Arc<PolicySet>, impl Fn(&PolicySet) -> SchedulePlan + Send + Sync + use<>) {
-        let context = &scheduler.context;
-        let peers = scheduler.cache.peers(context, &self.binding);
-        let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
+        let deps = &scheduler.deps;
+        let peers = scheduler.cache.peers(deps, &self.binding);
+        let is_explained = deps.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
         let inputs = Arc::new(Inputs { attempt: self, peers, accurate });
         let deciding = Arc::clone(&inputs);
         let decide = move |policies: &PolicySet| deciding.decide(is_explained, policies);
-        (inputs, Arc::new(inputs::policies(context)), decide)
+        (inputs, Arc::new(inputs::policies(deps)), decide)
     }
 }
 
@@ -140,12 +140,12 @@ impl Planned {
     }
 
     /// Records the plan, unless all of it was recorded before, and the plugin faults on the way to it.
-    pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Recorded {
+    pub(super) fn record<B: Binding>(self, deps: &Dependencies, binding: &B) -> Recorded {
         let Self { inputs, recorder, plan } = self;
         // A thread that decided may still hold its reference for a moment.
         let Inputs { attempt, peers, accurate } = Arc::unwrap_or_clone(inputs);
         let Attempt { binding: model, trigger, clusters, assumed, options, now } = attempt;
-        context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
+        deps.log.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         let decision_inputs = || DecisionInputs {
             trigger: trigger.describe(),
             now,
@@ -153,7 +153,7 @@ impl Planned {
             clusters: clusters.clusters().to_vec(),
             plan: plan::schedule(&plan),
         };
-        let records = apply::record(context, binding, &plan, trigger, || recorder.finish(decision_inputs));
+        let records = apply::record(deps, binding, &plan, trigger, || recorder.finish(decision_inputs));
         Recorded { trigger, plan, records }
     }
 }

@@ -11,15 +11,15 @@ use bulkhead_core::model::{Binding, Placement, SyncMode};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_estimator::endpoint::{Location, ServiceShape};
 use bulkhead_estimator::{EstimatorPool, EstimatorQuery, Identity, Security};
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
 
-use crate::context::Context;
-use crate::controller::{self, Action, Error};
+use super::Dependencies;
 use crate::flags::Flags;
-use crate::queue::WorkQueue;
-use crate::store::Key;
 
 const NAME: &str = "scheduler-estimator";
 /// Maximum number of connections that are established at the same time. One that hangs takes ten seconds.
@@ -49,22 +49,22 @@ pub fn estimator_pool(flags: &Flags) -> Result<Option<Arc<EstimatorPool>>, Strin
 }
 
 /// Keeps one connection to the estimator of each cluster. Returns at once if estimators are disabled.
-pub(super) async fn run(context: Context) {
-    let Some(pool) = context.estimators.clone() else { return };
+pub(super) async fn run(deps: Dependencies) {
+    let Some(pool) = deps.estimators.clone() else { return };
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
-    let _clusters = context.stores.clusters.subscribe(move |change| changed.add(Key::of(change.object())));
-    let failed = context.failed(NAME);
+    let _clusters = deps.stores.clusters.subscribe(move |change| changed.add(Key::of(change.object())));
+    let failed = deps.failures.counter(NAME);
     let reconcile = move |key: Key| {
-        let (context, pool) = (context.clone(), Arc::clone(&pool));
-        async move { reconcile(&context, &pool, &key.name).await }
+        let (deps, pool) = (deps.clone(), Arc::clone(&pool));
+        async move { reconcile(&deps, &pool, &key.name).await }
     };
     controller::run(queue, WORKERS, reconcile, failed).await;
 }
 
-async fn reconcile(context: &Context, pool: &EstimatorPool, cluster: &str) -> Result<Action, Error> {
-    let flags = &context.flags;
-    let wanted = context.stores.cluster(cluster).is_some_and(|cluster| {
+async fn reconcile(deps: &Dependencies, pool: &EstimatorPool, cluster: &str) -> Result<Action, Error> {
+    let flags = &deps.flags;
+    let wanted = deps.stores.cluster(cluster).is_some_and(|cluster| {
         cluster.spec.sync_mode == SyncMode::Push || !flags.disable_scheduler_estimator_in_pull_mode
     });
     if !wanted {
@@ -76,7 +76,7 @@ async fn reconcile(context: &Context, pool: &EstimatorPool, cluster: &str) -> Re
     }
     let location = location(flags);
     let (services, name) =
-        (Api::<Service>::namespaced(context.hub.clone(), &location.namespace), location.service(cluster));
+        (Api::<Service>::namespaced(deps.hub.clone(), &location.namespace), location.service(cluster));
     let service = services.get_opt(&name).await.map_err(Error::api(format!("getting the Service {name}")))?;
     let addresses = location.addresses(cluster, service.as_ref().map(shape).as_ref());
     let addresses = addresses.map_err(|error| Error::NotYet(error.to_string()))?;

@@ -11,11 +11,12 @@ use bulkhead_core::model::{self, TargetCluster};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::store::{Change, Subscription};
 use kube::ResourceExt;
 
-use crate::context::Context;
+use super::Dependencies;
 use crate::flags::{FeatureGate, Flags};
-use crate::store::{Change, Key, Subscription};
 
 /// Returns the scheduler's settings.
 pub(super) fn options(flags: &Flags) -> SchedulerOptions {
@@ -29,16 +30,16 @@ pub(super) fn options(flags: &Flags) -> SchedulerOptions {
 }
 
 /// Returns the policies in force, without the filters and scores that flags disable.
-pub(super) fn policies(context: &Context) -> PolicySet {
-    let policies = context.policies();
+pub(super) fn policies(deps: &Dependencies) -> PolicySet {
+    let policies = deps.decider.policies();
     let schedules = |policy: &dyn Policy| {
         policy.capabilities().iter().any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
     };
     let gated = |name: &str| IN_TREE_WORKLOAD_AFFINITY.contains(&name);
-    let affinity = context.flags.gate(FeatureGate::WorkloadAffinity);
+    let affinity = deps.flags.gate(FeatureGate::WorkloadAffinity);
     let names = policies.iter().filter(|policy| schedules(*policy)).map(|policy| policy.id().name.as_str());
     let known: Vec<_> = names.filter(|name| affinity || !gated(name)).collect();
-    let enabled = enabled_plugins(&context.flags.plugins, &known);
+    let enabled = enabled_plugins(&deps.flags.plugins, &known);
     policies.filtered(|policy| !schedules(policy) || enabled.contains(&policy.id().name))
 }
 
@@ -67,11 +68,11 @@ impl SchedulerCache {
     /// Follows clusters and bindings until the subscriptions are dropped.
     pub(super) fn subscribe(
         self: &Arc<Self>,
-        context: &Context,
+        deps: &Dependencies,
     ) -> (Subscription<Cluster>, Subscription<ResourceBinding>) {
         let (of_clusters, of_bindings) = (Arc::clone(self), Arc::clone(self));
-        let clusters = context.stores.clusters.subscribe(move |change| of_clusters.note_cluster(change));
-        let bindings = context.stores.bindings.subscribe(move |change| of_bindings.note_binding(change));
+        let clusters = deps.stores.clusters.subscribe(move |change| of_clusters.note_cluster(change));
+        let bindings = deps.stores.bindings.subscribe(move |change| of_bindings.note_binding(change));
         (clusters, bindings)
     }
 
@@ -116,10 +117,10 @@ impl SchedulerCache {
     }
 
     /// Returns the other bindings of the same workload affinity groups; none while the feature gate is off.
-    pub(super) fn peers(&self, context: &Context, binding: &model::Binding) -> Vec<Peer> {
+    pub(super) fn peers(&self, deps: &Dependencies, binding: &model::Binding) -> Vec<Peer> {
         let (group, anti_group) = (binding.spec.affinity_group(), binding.spec.anti_affinity_group());
         let Some(namespace) = &binding.namespace else { return Vec::new() };
-        if !context.flags.gate(FeatureGate::WorkloadAffinity) || (group.is_empty() && anti_group.is_empty()) {
+        if !deps.flags.gate(FeatureGate::WorkloadAffinity) || (group.is_empty() && anti_group.is_empty()) {
             return Vec::new();
         }
         let assigning = lock(&self.assigning);
@@ -140,7 +141,7 @@ impl SchedulerCache {
                 clusters: newer.map_or_else(known, |(_, clusters)| clusters.clone()),
             })
         };
-        context.stores.bindings.list_namespace(namespace).iter().filter_map(peer).collect()
+        deps.stores.bindings.list_namespace(namespace).iter().filter_map(peer).collect()
     }
 
     /// Returns recently placed workloads, by cluster.

@@ -2,8 +2,8 @@
 //!
 //! [`triggers`] maps changes to bindings, [`queue`] orders them, [`inputs`] holds the inputs of a decision besides
 //! its binding, [`decide`] makes it, [`apply`] carries it out, and [`budget`] limits the rate of writes.
-//! [`estimators`] queries accurate estimators. [`inline_placement`] computes placements inline for evictions in the
-//! same process. The decision itself is `bulkhead_core::decide::schedule`.
+//! [`estimators`] queries accurate estimators. [`eviction_write`] writes evictions, with placements that it computes
+//! inline. The decision itself is `bulkhead_core::decide::schedule`.
 //!
 //! Several workers take bindings from the queue, so that the writes of one overlap with the decisions about others. A
 //! binding stays with its worker until its writes are done, so decisions about one binding are sequential.
@@ -12,9 +12,8 @@ mod apply;
 mod budget;
 mod decide;
 mod estimators;
-mod inline_placement;
+mod eviction_write;
 mod inputs;
-mod metrics;
 mod queue;
 mod triggers;
 
@@ -24,23 +23,29 @@ use std::time::Duration;
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::schedule::{self, Outcome, Retry};
 use bulkhead_core::model;
+use bulkhead_estimator::EstimatorPool;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error, after_conflict};
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::{Change, Subscription};
+use kube::Client;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::Context;
-use crate::controller::{self, Action, Error, after_conflict};
+use crate::binding_kind::{self, Binding, Bindings, Reconcile};
+use crate::decision_log::DecisionLog;
+use crate::evaluate::Decider;
 use crate::flags::{FeatureGate, Flags};
-use crate::metrics::Ending;
-use crate::pending_status::SchedulerFields;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key, Subscription};
+use crate::metrics::{Ending, Incoming, Metrics};
+use crate::pending_status::{PendingStatus, SchedulerFields};
+use crate::stores::Stores;
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
-pub use inline_placement::RunningScheduler;
+pub use eviction_write::RunningScheduler;
+pub(crate) use eviction_write::{Eviction, Evictions, Precondition};
 use inputs::SchedulerCache;
-use metrics::Incoming;
-pub(crate) use metrics::SchedulerMetrics;
 use queue::{Requeue, SchedulingQueue};
 
 const NAME: &str = "scheduler";
@@ -64,38 +69,57 @@ const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_mins(1);
 const BOOKKEEPING_WORKERS: usize = 2;
 
 struct Scheduler {
-    context: Context,
+    deps: Dependencies,
     cache: Arc<SchedulerCache>,
     budget: Arc<WriteBudget>,
     /// Bindings whose bookkeeping may need a write of its own.
     unwritten: Arc<WorkQueue<Key>>,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) clock: Clock,
+    pub(crate) decider: Decider,
+    pub(crate) estimators: Option<Arc<EstimatorPool>>,
+    pub(crate) explain: Option<String>,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) hub: Client,
+    pub(crate) log: DecisionLog,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) pending_status: Arc<PendingStatus>,
+    pub(crate) scheduler: Arc<RunningScheduler>,
+    pub(crate) scheduler_budget: Arc<WriteBudget>,
+    pub(crate) stores: Arc<Stores>,
+}
+
 /// Runs the scheduler until the future is dropped.
-pub(crate) async fn run(context: Context) {
+pub(crate) async fn run(deps: Dependencies) {
     let queue: Queue = Arc::new(SchedulingQueue::new());
     let cache = Arc::new(SchedulerCache::default());
-    let _subscriptions = cache.subscribe(&context);
-    let _bindings = subscribe::<ResourceBinding>(&context, &queue);
-    let _cluster_bindings = subscribe::<ClusterResourceBinding>(&context, &queue);
-    let (affected, bindings) = (Arc::clone(&queue), context.clone());
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let _subscriptions = cache.subscribe(&deps);
+    let _bindings = subscribe::<ResourceBinding>(&deps, &queue);
+    let _cluster_bindings = subscribe::<ClusterResourceBinding>(&deps, &queue);
+    let (affected, bindings) = (Arc::clone(&queue), deps.clone());
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         if let Some(clusters) = triggers::changed_cluster(change) {
             enqueue_affected::<ResourceBinding>(&bindings, &affected, &clusters);
             enqueue_affected::<ClusterResourceBinding>(&bindings, &affected, &clusters);
         }
     });
-    let budget = Arc::clone(&context.scheduler_budget);
+    let budget = Arc::clone(&deps.scheduler_budget);
     let unwritten = Arc::default();
-    let scheduler = Arc::new(Scheduler { context: context.clone(), cache, budget, unwritten });
-    context.scheduler.started(&scheduler);
+    let scheduler = Arc::new(Scheduler { deps: deps.clone(), cache, budget, unwritten });
+    deps.scheduler.started(&scheduler);
     let bookkeeping = flush_bookkeeping(Arc::clone(&scheduler));
-    futures::join!(estimators::run(context), work(scheduler, queue), bookkeeping);
+    futures::join!(estimators::run(deps), work(scheduler, queue), bookkeeping);
 }
 
 async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     let mut tasks = JoinSet::new();
-    let workers = if is_one_at_a_time(&scheduler.context.flags) { 1 } else { IN_FLIGHT_MAX };
+    let workers = if is_one_at_a_time(&scheduler.deps.flags) { 1 } else { IN_FLIGHT_MAX };
     for _ in 0..workers {
         tasks.spawn(Arc::clone(&scheduler).worker(Arc::clone(&queue)));
     }
@@ -109,7 +133,7 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
 }
 
 async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
-    let (queue, failed) = (Arc::clone(&scheduler.unwritten), scheduler.context.failed(NAME));
+    let (queue, failed) = (Arc::clone(&scheduler.unwritten), scheduler.deps.failures.counter(NAME));
     let reconcile = move |key| {
         let scheduler = Arc::clone(&scheduler);
         async move { binding_kind::dispatch(&*scheduler, key).await }
@@ -120,10 +144,10 @@ async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
 /// Writes bookkeeping that no other change of the status took along.
 impl Reconcile for Scheduler {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let pending_status = &self.context.pending_status;
+        let pending_status = &self.deps.pending_status;
         // The bookkeeping that the timer was set for may be written already, and this be newer.
         let Some(age) = pending_status.age(&key) else { return Ok(Action::Wait) };
-        if let Some(binding) = B::store(&self.context.stores).get(&key) {
+        if let Some(binding) = B::store(&self.deps.stores).get(&key) {
             let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
             let delay = if is_evicted { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY };
             let remaining = delay.saturating_sub(age).min(BOOKKEEPING_DELAY);
@@ -133,19 +157,19 @@ impl Reconcile for Scheduler {
             self.budget.take().await;
         }
         let Some(fields) = pending_status.get(&key) else { return Ok(Action::Wait) };
-        if let Some(binding) = B::store(&self.context.stores).get(&key) {
+        if let Some(binding) = B::store(&self.deps.stores).get(&key) {
             let change = |binding: &mut B| fields.merge_into(binding.status_mut());
-            B::writer(&self.context, &binding).update_status(&binding, change).await?;
+            B::writer(&self.deps.bindings, &binding).update_status(&binding, change).await?;
         }
         pending_status.done(&key, fields);
         Ok(Action::Wait)
     }
 }
 
-fn subscribe<B: Binding>(context: &Context, queue: &Queue) -> Subscription<B> {
-    let (queue, name) = (Arc::clone(queue), context.flags.scheduler_name.clone());
-    let (metrics, pending_status) = (Arc::clone(&context.metrics), Arc::clone(&context.pending_status));
-    B::store(&context.stores).subscribe(move |change| {
+fn subscribe<B: Binding>(deps: &Dependencies, queue: &Queue) -> Subscription<B> {
+    let (queue, name) = (Arc::clone(queue), deps.flags.scheduler_name.clone());
+    let (metrics, pending_status) = (Arc::clone(&deps.metrics), Arc::clone(&deps.pending_status));
+    B::store(&deps.stores).subscribe(move |change| {
         if matches!(change, Change::Deleted(_)) {
             pending_status.forget(&Key::of(change.object()));
         }
@@ -161,11 +185,11 @@ fn push<B: Binding>(queue: &Queue, binding: &B) {
     queue.push(Key::of(binding), binding.spec().schedule_priority());
 }
 
-fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[model::Cluster]) {
-    for binding in B::store(&context.stores).list() {
-        let responsible = triggers::is_responsible(&*binding, &context.flags.scheduler_name);
+fn enqueue_affected<B: Binding>(deps: &Dependencies, queue: &Queue, clusters: &[model::Cluster]) {
+    for binding in B::store(&deps.stores).list() {
+        let responsible = triggers::is_responsible(&*binding, &deps.flags.scheduler_name);
         if responsible && clusters.iter().any(|cluster| triggers::is_affected(&*binding, cluster)) {
-            context.metrics.scheduler.incoming(Incoming::ClusterChanged);
+            deps.metrics.scheduler.incoming(Incoming::ClusterChanged);
             push(queue, &*binding);
         }
     }
@@ -175,7 +199,7 @@ impl Scheduler {
     /// Leaves bookkeeping to the next write of the status.
     fn note<B: Binding>(&self, binding: &B, fields: SchedulerFields) {
         let key = Key::of(binding);
-        self.context.pending_status.note(&key, fields);
+        self.deps.pending_status.note(&key, fields);
         self.unwritten.add_after(key, BOOKKEEPING_DELAY);
     }
 
@@ -185,7 +209,7 @@ impl Scheduler {
             let item = queue.next().await;
             let outcome = self.schedule_key(&item.key).await;
             if let Err(error) = &outcome {
-                self.context.failures.count(NAME, error);
+                self.deps.failures.count(NAME, error);
             }
             match outcome {
                 // After a conflict the newer version may not have arrived yet.
@@ -197,13 +221,13 @@ impl Scheduler {
                 Err(error) if error.is_withheld() => self.give_back(&queue, item, Requeue::Forget),
                 Err(_) => self.give_back(&queue, item, Requeue::Backoff),
             }
-            self.context.metrics.scheduler.pending(queue.pending());
+            self.deps.metrics.scheduler.pending(queue.pending());
         }
     }
 
     fn give_back(&self, queue: &Queue, item: queue::Item<Key>, requeue: Requeue) {
         if matches!(requeue, Requeue::Backoff | Requeue::Unschedulable) {
-            self.context.metrics.scheduler.incoming(Incoming::ScheduleAttemptFailure);
+            self.deps.metrics.scheduler.incoming(Incoming::ScheduleAttemptFailure);
         }
         queue.done(item, requeue);
     }
@@ -217,11 +241,11 @@ impl Scheduler {
     }
 
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Requeue, Error> {
-        let context = &self.context;
-        let Some(binding) = B::latest(context, key) else { return Ok(Requeue::Forget) };
+        let deps = &self.deps;
+        let Some(binding) = B::latest(&deps.bindings, key) else { return Ok(Requeue::Forget) };
         let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
-            apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
+            apply::emit(&deps.log.events, &*binding, &schedule::deleting_event(&model));
             return Ok(Requeue::Forget);
         }
         if model.spec.placement.is_none() {
@@ -232,11 +256,11 @@ impl Scheduler {
             apply::note_processed(self, &*binding);
             return Ok(Requeue::Forget);
         };
-        let accurate = attempt.ask(context.estimators.as_deref()).await;
+        let accurate = attempt.ask(deps.estimators.as_deref()).await;
         let now = attempt.now();
-        let recorded = attempt.decide(self, accurate).await.record(context, &*binding);
+        let recorded = attempt.decide(self, accurate).await.record(deps, &*binding);
         let applied = apply::apply(self, &*binding, &recorded).await;
-        context.metrics.scheduler.attempted(recorded.trigger, Ending::of(&applied), started.elapsed());
+        deps.metrics.scheduler.attempted(recorded.trigger, Ending::of(&applied), started.elapsed());
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
         Ok(match (retry, &recorded.plan.outcome, block_ends) {

@@ -19,6 +19,8 @@ use bulkhead_core::decide::schedule::backoff;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::metrics::PendingBindings;
+
 /// Interval between flushes of the backoff queue.
 const BACKOFF_TICK: Duration = Duration::from_secs(1);
 /// Interval between flushes of the unschedulable queue.
@@ -66,17 +68,6 @@ pub(super) struct Queues<K> {
     delayed: BTreeMap<K, (Instant, Item<K>)>,
     flushed_until: Instant,
     arrivals: u64,
-}
-
-/// Numbers of waiting bindings, by queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PendingBindings {
-    /// Ready to be scheduled.
-    pub(super) active: usize,
-    /// Failed, with a retry soon.
-    pub(super) backoff: usize,
-    /// Without room.
-    pub(super) unschedulable: usize,
 }
 
 impl<K: Ord + Clone> Queues<K> {

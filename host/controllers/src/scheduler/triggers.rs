@@ -8,12 +8,11 @@
 //! | anything else, including the status of clusters | none |
 
 use bulkhead_api::{AnyBinding, Cluster};
-use bulkhead_core::decide::affinity;
+use bulkhead_core::affinity;
 use bulkhead_core::model;
 use bulkhead_core::names::keys;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
-
-use crate::store::Change;
 
 /// True if a change of a binding triggers the scheduler of that name.
 pub(super) fn brings_binding<B: AnyBinding>(change: &Change<'_, B>, scheduler_name: &str) -> bool {

@@ -7,9 +7,8 @@ use bulkhead_api::{Cluster, ClusterDrain};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
 use bulkhead_core::journal::Limits;
 use bulkhead_core::model;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
-
-use crate::store::Change;
 
 /// Clusters, kept in step with the stores, so that a decision reads them without parsing anything.
 pub(super) struct Clusters {

@@ -11,18 +11,18 @@ use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::BindingSpec;
 use bulkhead_core::mutation::{self, Mutation};
-use bulkhead_core::time::Time;
+use bulkhead_runtime::controller::{self, AFTER_CONFLICT, Error};
+use bulkhead_runtime::events::EventType;
+use bulkhead_runtime::object_lock::ObjectLock;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
-use crate::context::{Record, about, input, subject};
-use crate::controller::{self, AFTER_CONFLICT, Error};
+use crate::decision_log::Record;
 use crate::decision_recorder::{DecisionInputs, evicted_binding};
-use crate::events::EventType;
-use crate::graceful_eviction::template_of;
-use crate::object_lock::ObjectLock;
+use crate::scheduler::{self, Precondition};
+use crate::subjects::{about, input, subject, template_of};
 
 /// Interval until the taint of a deleted drain is looked at again.
 const DRAIN_RECHECK: Duration = Duration::from_secs(1);
@@ -65,12 +65,12 @@ pub(super) struct PlannedEviction {
 impl TaintManager {
     /// Decides from current data, not from the data of the moment when the item was queued.
     pub(super) fn judge<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
-        let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(&eviction.binding) else { return Judged::Unneeded };
+        let deps = &self.deps;
+        let Some(binding) = B::store(&deps.stores).get(&eviction.binding) else { return Judged::Unneeded };
         let (cluster, clusters) = (self.clusters.get(&eviction.cluster), self.clusters.all());
-        let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
-        let (pre_check, now) = (context.flags.eviction_pre_check, context.clock.now());
-        let recorder = context.without_policies();
+        let pauses: Vec<_> = deps.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let (pre_check, now) = (deps.flags.eviction_pre_check, deps.clock.now());
+        let recorder = deps.log.without_policies();
         let judgement = eviction::judge(JudgeSnapshot {
             binding: evictable(&*binding),
             cluster: cluster.as_deref(),
@@ -111,7 +111,7 @@ impl TaintManager {
             Ok(Judgement::Evict { spec, task, attribution }) => {
                 // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of
                 // others.
-                let Some(lock) = B::store(&context.stores).try_lock_object(&eviction.binding) else {
+                let Some(lock) = B::store(&deps.stores).try_lock_object(&eviction.binding) else {
                     return Judged::Later(AFTER_CONFLICT);
                 };
                 let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
@@ -128,9 +128,7 @@ impl TaintManager {
         }
     }
 
-    /// Writes targets and eviction tasks in one patch, with the new placement if this process computes it. The write
-    /// fails if anything but the status changed since the binding was read: a lost update would bring a copy back, or
-    /// lose a task (Karmada issues 7290 and 7302).
+    /// Records and writes an eviction. The write fails if anything but the status changed since the binding was read.
     pub(super) async fn write<B: Binding>(
         &self,
         lock: ObjectLock,
@@ -138,7 +136,7 @@ impl TaintManager {
         cluster: &str,
         planned: PlannedEviction,
     ) -> Result<(), Error> {
-        let context = &self.context;
+        let deps = &self.deps;
         let PlannedEviction { spec, attribution, effect, home, decision_record } = planned;
         let record = Record {
             controller: NAME,
@@ -150,45 +148,25 @@ impl TaintManager {
             inputs: vec![input(binding)],
         };
         let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
-        let record = if unrecorded { 0 } else { context.record_decided(record, decision_record.as_ref(), None) };
-        // A merge patch does not change an absent list, so an empty one is null.
-        let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
-        let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
-        if spec.reschedule_triggered_at != binding.spec().reschedule_triggered_at {
-            patch["spec"]["rescheduleTriggeredAt"] = json!(spec.reschedule_triggered_at);
-        }
-        if let Some(home) = home {
-            patch["metadata"]["annotations"][HOME] = json!(json!(home).to_string());
-        }
-        let mut records = vec![record];
-        let inline = context.scheduler.add_placement(binding, &spec, &mut patch, &mut records).await;
-        stamp(&mut patch, cluster, context.clock.now());
-        context.sign(&mut patch, &records);
-        let written = B::writer(context, binding).patch_locked(lock, binding, patch).await;
-        if let Err(error) = &written
-            && !controller::is_conflict(error)
-        {
+        let record = if unrecorded { 0 } else { deps.log.record_decided(record, decision_record.as_ref(), None) };
+        let home = home.map(|home| (HOME, json!(json!(home).to_string())));
+        let eviction = scheduler::Eviction {
+            spec: Some(&spec),
+            annotations: home.into_iter().collect(),
+            records: vec![record],
+            precondition: Precondition::Locked(lock, cluster.to_owned()),
+            operation: format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()),
+        };
+        let emit = |error: Option<&kube::Error>| {
+            if error.is_none_or(controller::is_conflict) {
+                return;
+            }
             let message = format!("Evict from cluster {cluster} failed.");
             for about in [about(binding), template_of(binding)] {
                 let reason = "EvictWorkloadFromClusterFailed";
-                context.events_of(&[record]).emit(NAME, about, EventType::Warning, reason, message.clone());
+                deps.log.events_of(&[record]).emit(NAME, about, EventType::Warning, reason, message.clone());
             }
-        }
-        let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));
-        let written = context.settle(&records, written.map_err(operation));
-        if let Some(inline) = inline {
-            Box::pin(inline.written(written.as_ref())).await;
-        }
-        written.map(drop)
-    }
-}
-
-/// Sets the creation time of the task for a cluster to the time of the write. The placement may have waited for slow
-/// plugins, and the grace period does not include that.
-fn stamp(patch: &mut Value, cluster: &str, now: Time) {
-    let tasks = patch.pointer_mut("/spec/gracefulEvictionTasks").and_then(Value::as_array_mut);
-    let task = tasks.into_iter().flatten().find(|task| task["fromCluster"] == cluster);
-    if let Some(task) = task {
-        task["creationTimestamp"] = json!(now.truncated());
+        };
+        deps.evictions.write(binding, eviction, emit).await
     }
 }

@@ -15,28 +15,28 @@ use bulkhead_core::decide::failback::{
 use bulkhead_core::journal::{DecisionInput, plan};
 use bulkhead_core::model;
 use bulkhead_core::time::Time;
+use bulkhead_runtime::controller::{self, AFTER_CONFLICT, Action, Error};
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::evict::{Judged, PlannedEviction};
 use super::ordering::Ordering;
-use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
+use super::{Cause, Dependencies, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
-use crate::context::Context;
-use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::decision_recorder::DecisionInputs;
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
 
 /// Settings, and returns in progress.
 pub(super) struct Failback {
-    settings: Option<Settings>,
+    pub(super) settings: Option<Settings>,
     /// Bindings whose return was decided, with the generation from which on the store shows its progress.
-    setting_out: Mutex<BTreeMap<Key, i64>>,
+    starting_returns: Mutex<BTreeMap<Key, i64>>,
 }
 
 #[derive(Clone, Copy)]
-struct Settings {
+pub(super) struct Settings {
     window_s: i64,
     concurrency: usize,
 }
@@ -51,13 +51,13 @@ struct View {
 
 impl Failback {
     /// Creates the state from the flags. Failback is off unless taints evict, because nothing else is returned.
-    pub(super) fn new(context: &Context, evicts: bool) -> Self {
-        let flags = &context.flags;
+    pub(super) fn new(deps: &Dependencies, evicts: bool) -> Self {
+        let flags = &deps.flags;
         let settings = Settings {
             window_s: flags.failback_stabilization_window.as_secs(),
             concurrency: flags.failback_concurrency,
         };
-        Self { settings: (evicts && flags.enable_failback).then_some(settings), setting_out: Mutex::default() }
+        Self { settings: (evicts && flags.enable_failback).then_some(settings), starting_returns: Mutex::default() }
     }
 
     /// True if home clusters have to be remembered.
@@ -66,8 +66,8 @@ impl Failback {
     }
 
     /// Forgets a return whose write failed.
-    pub(super) fn did_not_set_out(&self, binding: &Key) {
-        self.setting_out.lock().unwrap_or_else(PoisonError::into_inner).remove(binding);
+    pub(super) fn return_failed(&self, binding: &Key) {
+        self.starting_returns.lock().unwrap_or_else(PoisonError::into_inner).remove(binding);
     }
 }
 
@@ -84,7 +84,7 @@ impl TaintManager {
     /// is off.
     pub(super) async fn run_failback(self: &Arc<Self>) {
         let Some(settings) = self.failback.settings else { return };
-        let stores = &self.context.stores;
+        let stores = &self.deps.stores;
         let queue: Arc<WorkQueue<Key>> = Arc::default();
         let changed = Arc::clone(&queue);
         let _clusters = stores.clusters.subscribe(move |change| {
@@ -99,7 +99,7 @@ impl TaintManager {
                 async move { manager.keep_stability(&key).await }
             }
         };
-        let keeping = controller::run(queue, 1, keep, self.context.failed(NAME));
+        let keeping = controller::run(queue, 1, keep, self.deps.failures.counter(NAME));
         let scanning = async {
             loop {
                 self.scan_homes(settings).await;
@@ -109,23 +109,23 @@ impl TaintManager {
         futures::join!(keeping, scanning);
     }
 
-    async fn keep_stability(&self, key: &Key) -> Result<Action, Error> {
-        let context = &self.context;
-        let Some(cluster) = context.stores.clusters.get(key) else { return Ok(Action::Wait) };
+    pub(super) async fn keep_stability(&self, key: &Key) -> Result<Action, Error> {
+        let deps = &self.deps;
+        let Some(cluster) = deps.stores.clusters.get(key) else { return Ok(Action::Wait) };
         let known = remembered(&cluster);
-        let stable = stability(&cluster.to_model(), known.as_ref(), context.clock.now());
+        let stable = stability(&cluster.to_model(), known.as_ref(), deps.clock.now());
         if stable == known {
             return Ok(Action::Wait);
         }
         let text = stable.map_or(Value::Null, |stable| Value::String(json!(stable).to_string()));
         let patch = json!({"metadata": {"annotations": {STABLE: text}}});
         let operation = Error::api(format!("recording the stability of Cluster {key}"));
-        context.cluster_writer().patch_if_unchanged(&cluster, patch).await.map_err(operation)?;
+        deps.writers.clusters().patch_if_unchanged(&cluster, patch).await.map_err(operation)?;
         Ok(Action::Wait)
     }
 
     fn view(&self) -> View {
-        let (stores, now) = (&self.context.stores, self.context.clock.now());
+        let (stores, now) = (&self.deps.stores, self.deps.clock.now());
         let mut stable = BTreeMap::new();
         for cluster in stores.clusters.list() {
             let seen = stability(&cluster.to_model(), remembered(&cluster).as_ref(), now);
@@ -140,9 +140,9 @@ impl TaintManager {
     }
 
     /// Queues the returns that may start, the most important first, up to the allowed number.
-    async fn scan_homes(&self, settings: Settings) {
+    pub(super) async fn scan_homes(&self, settings: Settings) {
         let view = self.view();
-        let order = Ordering::new(&self.context);
+        let order = Ordering::new(&self.deps);
         let mut ready = self.scan_kind::<ResourceBinding>(&view, settings, &order).await;
         ready.extend(self.scan_kind::<ClusterResourceBinding>(&view, settings, &order).await);
         ready.sort_by(|(priority, eviction), (other_priority, other)| {
@@ -153,7 +153,7 @@ impl TaintManager {
             let items = queue.items().filter(|(eviction, _)| eviction.cause == Cause::Failback);
             items.map(|(eviction, _)| eviction.binding.clone()).collect()
         };
-        let free = settings.concurrency.saturating_sub(self.on_their_way(&queued));
+        let free = settings.concurrency.saturating_sub(self.returns_in_progress(&queued));
         let now = self.now();
         for (priority, eviction) in ready.into_iter().filter(|(_, item)| !queued.contains(&item.binding)).take(free) {
             let waiting = Waiting { cluster: eviction.cluster.clone(), priority, not_before: now };
@@ -171,7 +171,7 @@ impl TaintManager {
         order: &Ordering,
     ) -> Vec<(Priority, Eviction)> {
         let mut ready = Vec::new();
-        for binding in B::store(&self.context.stores).list() {
+        for binding in B::store(&self.deps.stores).list() {
             if !binding.annotations().contains_key(HOME) {
                 continue;
             }
@@ -207,22 +207,22 @@ impl TaintManager {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|eviction, _| eviction.cause != Cause::Failback || eviction.binding != key);
         let patch = json!({"metadata": {"annotations": {HOME: null}}});
-        if let Err(error) = B::writer(&self.context, binding).patch_despite_status(binding, patch).await {
+        if let Err(error) = B::writer(&self.deps.bindings, binding).patch_despite_status(binding, patch).await {
             let operation = format!("removing the home record of {} {key}", B::kind(&()));
-            self.context.failures.count(NAME, &Error::api(operation)(error));
+            self.deps.failures.count(NAME, &Error::api(operation)(error));
         }
     }
 
     /// Returns the number of workloads that are returning or about to. `queued` are those in the queue.
-    fn on_their_way(&self, queued: &BTreeSet<Key>) -> usize {
-        let stores = &self.context.stores;
+    fn returns_in_progress(&self, queued: &BTreeSet<Key>) -> usize {
+        let stores = &self.deps.stores;
         let mut keys = queued.clone();
         let namespaced = stores.bindings.list();
         keys.extend(namespaced.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
         let scoped = stores.cluster_bindings.list();
         keys.extend(scoped.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
-        let mut setting_out = self.failback.setting_out.lock().unwrap_or_else(PoisonError::into_inner);
-        setting_out.retain(|key, generation| {
+        let mut starting_returns = self.failback.starting_returns.lock().unwrap_or_else(PoisonError::into_inner);
+        starting_returns.retain(|key, generation| {
             let seen = if key.namespace.is_empty() {
                 stores.cluster_bindings.get(key).and_then(|binding| binding.metadata.generation)
             } else {
@@ -230,7 +230,7 @@ impl TaintManager {
             };
             seen.is_some_and(|seen| seen < *generation)
         });
-        keys.extend(setting_out.keys().cloned());
+        keys.extend(starting_returns.keys().cloned());
         keys.len()
     }
 
@@ -238,20 +238,20 @@ impl TaintManager {
     /// again when it may.
     pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let Some(settings) = self.failback.settings else { return Judged::Unneeded };
-        let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };
-        let (view, recorder) = (self.view(), self.context.without_policies());
+        let Some(binding) = B::store(&self.deps.stores).get(&eviction.binding) else { return Judged::Unneeded };
+        let (view, recorder) = (self.view(), self.deps.log.without_policies());
         let plan = plan_of(&*binding, &view, settings);
         let FailbackPlan::Return(back) = &plan else { return Judged::Unneeded };
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
         }
-        let Some(lock) = B::store(&self.context.stores).try_lock_object(&eviction.binding) else {
+        let Some(lock) = B::store(&self.deps.stores).try_lock_object(&eviction.binding) else {
             return Judged::Later(AFTER_CONFLICT);
         };
         let generation = binding.meta().generation.unwrap_or_default() + 1;
-        let mut setting_out = self.failback.setting_out.lock().unwrap_or_else(PoisonError::into_inner);
-        setting_out.insert(eviction.binding.clone(), generation);
-        drop(setting_out);
+        let mut starting_returns = self.failback.starting_returns.lock().unwrap_or_else(PoisonError::into_inner);
+        starting_returns.insert(eviction.binding.clone(), generation);
+        drop(starting_returns);
         let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
         let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));

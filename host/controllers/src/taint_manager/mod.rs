@@ -13,6 +13,7 @@ mod count;
 mod evict;
 mod failback;
 mod ordering;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,14 +21,19 @@ use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, due};
-use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
+use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Waiting};
 use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::keys;
+use bulkhead_runtime::clock::Clock;
+use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use bulkhead_runtime::queue::WorkQueue;
 use kube::ResourceExt;
 use tokio::sync::Notify;
-use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use self::clusters::Clusters;
@@ -35,19 +41,18 @@ use self::count::Counts;
 use self::evict::Judged;
 use self::failback::Failback;
 use self::ordering::Ordering;
-use crate::binding_kind::Binding;
-use crate::context::{Context, HUB, Record};
-use crate::controller::{self, Action, Error};
-use crate::kinds::ObjectKind;
-use crate::metrics::Ending;
-use crate::queue::WorkQueue;
-use crate::store::Key;
+use self::writing::{Attempt, Writing};
+use crate::binding_kind::{Binding, Bindings};
+use crate::decision_log::{DecisionLog, Record};
+use crate::evaluate::Decider;
+use crate::flags::Flags;
+use crate::metrics::{Ending, Metrics};
+use crate::scheduler::Evictions;
+use crate::stores::Stores;
+use crate::templates::Templates;
+use crate::writers::Writers;
 
 const NAME: &str = "taint-manager";
-/// Maximum number of eviction writes in flight. It determines how long a mass eviction takes, not its rate. Two of
-/// the writes that a client may have in flight are left for follow-up writes, so that these do not wait for the last
-/// eviction.
-const WRITES_MAX: usize = 14;
 /// While a write takes longer than this, no new eviction starts: it is unknown when the write takes effect, and all
 /// of them would take effect together.
 const SLOW: Duration = Duration::from_secs(1);
@@ -84,7 +89,7 @@ impl Eviction {
 }
 
 struct TaintManager {
-    context: Context,
+    deps: Dependencies,
     options: EvictOptions,
     clusters: Clusters,
     queue: Mutex<EvictionQueue<Eviction>>,
@@ -98,44 +103,47 @@ struct TaintManager {
     start: Instant,
 }
 
+/// Dependencies of the controller. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dependencies {
+    pub(crate) bindings: Bindings,
+    pub(crate) clock: Clock,
+    pub(crate) decider: Decider,
+    pub(crate) failures: Arc<Failures>,
+    pub(crate) flags: Arc<Flags>,
+    pub(crate) log: DecisionLog,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) evictions: Evictions,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) templates: Templates,
+    pub(crate) writers: Writers,
+}
+
 /// Runs the taint manager until the future is dropped.
-pub(crate) async fn run(context: Context) {
-    let aging = context.flags.eviction_aging.0;
-    let options = context.flags.evict_options();
-    let manager = Arc::new(TaintManager {
-        options,
-        failback: Failback::new(&context, options.no_execute || options.prefer_no_execute),
-        clusters: Clusters::new(context.flags.brake(), context.flags.resource_eviction_rate_per_cluster),
-        queue: Mutex::new(EvictionQueue::new((!aging.is_zero()).then_some(aging))),
-        changed: Notify::new(),
-        waits: Mutex::default(),
-        braked: Mutex::default(),
-        counts: Mutex::default(),
-        start: Instant::now(),
-        context: context.clone(),
-    });
+pub(crate) async fn run(deps: Dependencies) {
+    let manager = Arc::new(TaintManager::new(deps.clone()));
     let scans: Arc<WorkQueue<Key>> = Arc::default();
     let (changed, watching) = (Arc::clone(&scans), Arc::clone(&manager));
-    let _clusters = context.stores.clusters.subscribe(move |change| {
+    let _clusters = deps.stores.clusters.subscribe(move |change| {
         watching.clusters.apply(change);
-        if matches!(change, crate::store::Change::Deleted(_)) {
-            watching.context.metrics.forget_cluster(&change.object().name_any());
+        if matches!(change, bulkhead_runtime::store::Change::Deleted(_)) {
+            watching.deps.metrics.forget_cluster(&change.object().name_any());
         } else {
             let name = change.object().name_any();
             let is_ready = watching.clusters.get(&name).is_some_and(|cluster| cluster.is_ready());
-            watching.context.metrics.ready(&name, is_ready);
+            watching.deps.metrics.ready(&name, is_ready);
         }
-        watching.context.metrics.faults(watching.clusters.failed(), watching.clusters.failed_share());
+        watching.deps.metrics.faults(watching.clusters.failed(), watching.clusters.failed_share());
         changed.add(Key::of(change.object()));
         watching.changed.notify_one();
     });
     let watching = Arc::clone(&manager);
-    let _drains = context.stores.cluster_drains.subscribe(move |change| {
+    let _drains = deps.stores.cluster_drains.subscribe(move |change| {
         watching.clusters.apply_drain(change);
         watching.changed.notify_one();
     });
     let watching = Arc::clone(&manager);
-    let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
+    let _pauses = deps.stores.eviction_pauses.subscribe(move |_| {
         let now = watching.now();
         watching.queue().wake(now);
         watching.changed.notify_one();
@@ -147,18 +155,35 @@ pub(crate) async fn run(context: Context) {
             async move { Ok(manager.scan(&key.name).await) }
         }
     };
-    let scanning = controller::run(scans, 1, scan, context.failed(NAME));
+    let scanning = controller::run(scans, 1, scan, deps.failures.counter(NAME));
     let pumping = async {
         // No eviction may start before pauses and drain rates are known.
-        context.stores.eviction_pauses.wait_for_cache_sync().await;
-        context.stores.cluster_drains.wait_for_cache_sync().await;
-        manager.suppose_last_evictions();
+        deps.stores.eviction_pauses.wait_for_cache_sync().await;
+        deps.stores.cluster_drains.wait_for_cache_sync().await;
+        manager.assume_recent_evictions();
         manager.pump().await;
     };
     futures::join!(scanning, pumping, manager.run_failback());
 }
 
 impl TaintManager {
+    fn new(deps: Dependencies) -> Self {
+        let aging = deps.flags.eviction_aging.0;
+        let options = deps.flags.evict_options();
+        Self {
+            options,
+            failback: Failback::new(&deps, options.no_execute || options.prefer_no_execute),
+            clusters: Clusters::new(deps.flags.brake(), deps.flags.resource_eviction_rate_per_cluster),
+            queue: Mutex::new(EvictionQueue::new((!aging.is_zero()).then_some(aging))),
+            changed: Notify::new(),
+            waits: Mutex::default(),
+            braked: Mutex::default(),
+            counts: Mutex::default(),
+            start: Instant::now(),
+            deps,
+        }
+    }
+
     /// Returns the monotonic time that rates are based on.
     fn now(&self) -> Duration {
         self.start.elapsed()
@@ -170,7 +195,7 @@ impl TaintManager {
 
     /// Charges all rates as if an eviction had happened just now, so that they hold across a restart and a change of
     /// leader too. The task that would show the last eviction may have ended meanwhile.
-    fn suppose_last_evictions(&self) {
+    fn assume_recent_evictions(&self) {
         if mutation::on(Mutation::LastEvictionForgotten) {
             return;
         }
@@ -188,7 +213,7 @@ impl TaintManager {
         let is_gone = cluster.is_none();
         let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
         let action = if let Some(cluster) = tainted {
-            let order = Ordering::new(&self.context);
+            let order = Ordering::new(&self.deps);
             self.enqueue::<bulkhead_api::ResourceBinding>(&cluster, &order).await;
             self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster, &order).await;
             self.note_brake(name);
@@ -199,19 +224,19 @@ impl TaintManager {
             let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
             waits.retain(|eviction, _| !dropped.contains(eviction));
             self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-            self.context.metrics.brake(name, BrakeState::Open);
+            self.deps.metrics.brake(name, BrakeState::Open);
             Action::Wait
         };
         self.count(name);
         if is_gone {
-            self.context.metrics.forget_cluster(name);
+            self.deps.metrics.forget_cluster(name);
         }
         action
     }
 
     async fn enqueue<B: Binding>(&self, cluster: &Cluster, order: &Ordering) {
-        for binding in B::store(&self.context.stores).by_index(&cluster.name) {
-            let (wall, now) = (self.context.clock.now(), self.now());
+        for binding in B::store(&self.deps.stores).by_index(&cluster.name) {
+            let (wall, now) = (self.deps.clock.now(), self.now());
             let delay = match due(evictable(&*binding), cluster, self.options, wall) {
                 Ok(Due::Never) if mutation::on(Mutation::Karmada7612) => Duration::ZERO,
                 Ok(Due::Never) => continue,
@@ -237,16 +262,16 @@ impl TaintManager {
         let template = || {
             let kind = ObjectKind::new(&spec.resource.api_version, &spec.resource.kind);
             let key = Key::new(&spec.resource.namespace, &spec.resource.name);
-            labelled(&self.context.templates.get(HUB, &kind, &key)?.labels())
+            labelled(&self.deps.templates.get(&kind, &key)?.labels())
         };
         let class = labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority());
-        Priority { score: order.score(&self.context, binding, cluster).await, class }
+        Priority { score: order.score(&self.deps, binding, cluster).await, class }
     }
 
     /// Records once that the brake slows or stops evictions from a cluster, and once that it no longer does.
     fn note_brake(&self, name: &str) {
         let Some((state, message)) = self.clusters.brake(name) else { return };
-        self.context.metrics.brake(name, state);
+        self.deps.metrics.brake(name, state);
         let mut braked = self.braked.lock().unwrap_or_else(PoisonError::into_inner);
         if braked.get(name).copied().unwrap_or(BrakeState::Open) == state {
             return;
@@ -258,7 +283,7 @@ impl TaintManager {
             BrakeState::Slowed => (Decision::EvictionsWait, format!("{waiting} evictions go on at the secondary rate")),
             BrakeState::Stopped | BrakeState::Held => (Decision::EvictionsWait, format!("{waiting} evictions wait")),
         };
-        self.context.record(Record {
+        self.deps.log.record(Record {
             controller: NAME,
             subject: Subject::new("Cluster", "", name),
             cluster: Some(name.to_owned()),
@@ -326,7 +351,7 @@ impl TaintManager {
                 Finished::Later(after)
             }
             Judged::Undecided(error) => {
-                self.context.failures.count(NAME, &error);
+                self.deps.failures.count(NAME, &error);
                 Finished::Failed
             }
             Judged::Evict(write) => {
@@ -353,7 +378,7 @@ impl TaintManager {
             effect: "it stays where it is".to_owned(),
             inputs: Vec::new(),
         };
-        self.context.record_decided(record, decision_record, None);
+        self.deps.log.record_decided(record, decision_record, None);
     }
 
     fn finish(&self, attempt: Attempt) {
@@ -367,7 +392,7 @@ impl TaintManager {
         let finished = match &result {
             Ok(()) => Finished::Done,
             Err(error) if error.is_withheld() => {
-                self.context.failures.count(NAME, error);
+                self.deps.failures.count(NAME, error);
                 Finished::Done
             }
             Err(error) => {
@@ -376,9 +401,9 @@ impl TaintManager {
                     self.queue().release(&slot);
                 }
                 if eviction.cause == Cause::Failback {
-                    self.failback.did_not_set_out(&eviction.binding);
+                    self.failback.return_failed(&eviction.binding);
                 }
-                self.context.failures.count(NAME, error);
+                self.deps.failures.count(NAME, error);
                 // Conflicts too: the first retries come within milliseconds, the later ones back off.
                 Finished::Failed
             }
@@ -388,13 +413,13 @@ impl TaintManager {
             self.queue().resume(now);
         }
         let ending = Ending::of(&result);
-        self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
+        self.deps.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
         // A withheld attempt does not affect the success rate.
         if ending == Ending::Withheld {
             return;
         }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.attempted(&self.context.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
+        counts.attempted(&self.deps.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
     }
 
     /// Updates the metrics of a cluster's evictions.
@@ -402,7 +427,7 @@ impl TaintManager {
         let waiting: Vec<_> =
             self.queue().items().filter(|(_, from)| *from == name).map(|(eviction, _)| eviction.clone()).collect();
         let resource_kind = |eviction: &Eviction| {
-            let stores = &self.context.stores;
+            let stores = &self.deps.stores;
             let resource = if eviction.binding.namespace.is_empty() {
                 stores.cluster_bindings.get(&eviction.binding)?.spec.resource.clone()
             } else {
@@ -420,52 +445,10 @@ impl TaintManager {
         }
         let (ready, now) = (self.queue().ready(), self.now());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.waiting(&self.context.metrics, name, &kinds, &resources, now);
+        counts.waiting(&self.deps.metrics, name, &kinds, &resources, now);
         for queue in ["binding-eviction", "cluster-binding-eviction"] {
             let depth = ready.iter().filter(|eviction| eviction.queue_name() == queue).count();
-            self.context.metrics.depth(queue, i64::try_from(depth).unwrap_or(i64::MAX));
-        }
-    }
-}
-
-/// Write that has ended.
-struct Attempt {
-    eviction: Eviction,
-    slot: Slot,
-    /// Time when the slot was taken.
-    since: Duration,
-    result: Result<(), Error>,
-}
-
-/// Eviction writes in flight.
-#[derive(Default)]
-struct Writing {
-    tasks: JoinSet<Attempt>,
-    since: BTreeMap<task::Id, Duration>,
-}
-
-impl Writing {
-    /// True if another write may start.
-    fn has_room(&self, now: Duration) -> bool {
-        self.tasks.len() < WRITES_MAX && self.since.values().all(|since| now.saturating_sub(*since) < SLOW)
-    }
-
-    fn add(&mut self, now: Duration, attempt: impl Future<Output = Attempt> + Send + 'static) {
-        self.since.insert(self.tasks.spawn(attempt).id(), now);
-    }
-
-    /// Waits for the next write to end. Returns `None` if none is in flight.
-    async fn next(&mut self) -> Option<Attempt> {
-        match self.tasks.join_next_with_id().await? {
-            Ok((id, attempt)) => {
-                self.since.remove(&id);
-                Some(attempt)
-            }
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // Tasks are cancelled only when all of them are dropped.
-                Err(_) => None,
-            },
+            self.deps.metrics.depth(queue, i64::try_from(depth).unwrap_or(i64::MAX));
         }
     }
 }
@@ -479,3 +462,6 @@ fn evictable<B: Binding>(binding: &B) -> Evictable<'_> {
 fn millis(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,16 +14,16 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Webhooks that did not respond, by address.
 #[derive(Default)]
-pub(super) struct Breaker(Mutex<BTreeMap<String, Silent>>);
+pub(super) struct Breaker(Mutex<BTreeMap<String, UnresponsiveHook>>);
 
-struct Silent {
+struct UnresponsiveHook {
     in_a_row: u32,
     last: Fault,
     until: Instant,
 }
 
 impl Breaker {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Silent>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, UnresponsiveHook>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,7 +47,7 @@ impl Breaker {
             Err(fault) if matches!(fault.kind, FaultKind::Deadline | FaultKind::Unreachable) => {
                 let until = Instant::now() + PAUSE;
                 let in_a_row = hooks.get(&hook).map_or(0, |silent| silent.in_a_row).saturating_add(1);
-                hooks.insert(hook, Silent { in_a_row, last: fault.clone(), until });
+                hooks.insert(hook, UnresponsiveHook { in_a_row, last: fault.clone(), until });
             }
             _ => drop(hooks.remove(&hook)),
         }

@@ -106,7 +106,7 @@ impl HttpsWebhooks {
         loop {
             let asked = Asked { address: address.clone(), body: Some(body.clone()) };
             let answer = self.answer(asked, &tls).await?;
-            match come_back(answer.status, &answer.headers).filter(|_| retries < RETRIES_MAX) {
+            match retry_delay(answer.status, &answer.headers).filter(|_| retries < RETRIES_MAX) {
                 Some(after) => {
                     retries += 1;
                     sleep(after).await;
@@ -192,14 +192,14 @@ async fn ask(asked: &Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
     let Address { host, port, server_name, path: _ } = &asked.address;
     let connecting = |error| unreachable(format!("connecting to {host}:{port}: {error}"));
     let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(connecting)?;
-    let Some(server_name) = server_name else { return ask_over(stream, asked).await };
+    let Some(server_name) = server_name else { return request_over_stream(stream, asked).await };
     let name = ServerName::try_from(server_name.clone())
         .map_err(|_| unreachable(format!("{server_name:?} is not a valid TLS server name")))?;
     let trusting = |error| unreachable(format!("the certificate of {server_name}: {error}"));
-    ask_over(tls.connect(name, stream).await.map_err(trusting)?, asked).await
+    request_over_stream(tls.connect(name, stream).await.map_err(trusting)?, asked).await
 }
 
-async fn ask_over(
+async fn request_over_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
@@ -232,7 +232,7 @@ async fn ask_over(
 }
 
 /// Returns the delay after which an overloaded webhook accepts a retry.
-fn come_back(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+fn retry_delay(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let overloaded = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let seconds = headers.get(RETRY_AFTER).filter(|_| overloaded)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -276,7 +276,7 @@ mod tests {
             if let Some(after) = after {
                 headers.insert(RETRY_AFTER, after.parse().unwrap());
             }
-            let actual = come_back(StatusCode::from_u16(status).unwrap(), &headers);
+            let actual = retry_delay(StatusCode::from_u16(status).unwrap(), &headers);
             assert_eq!(actual, expected.map(Duration::from_secs), "{status} {after:?}");
         };
         check(503, Some("1"), Some(1));

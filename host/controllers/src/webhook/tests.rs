@@ -113,7 +113,7 @@ fn healthy(request: &Value) -> Option<(u16, String)> {
 }
 
 #[tokio::test]
-async fn a_hook_tells_the_health() {
+async fn a_hook_returns_the_health() {
     check(healthy, true, (Health::Healthy, None)).await;
     check(|request| answer(request, json!({"successful": true, "healthy": false})), true, (Health::Unhealthy, None))
         .await;

@@ -1,6 +1,5 @@
 //! Decisions, one module each: a snapshot as input, a plan as output.
 
-pub mod affinity;
 pub mod application_failover;
 pub mod cluster_ready;
 pub mod dependencies;

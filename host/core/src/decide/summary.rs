@@ -23,12 +23,12 @@ pub struct Totals {
     allocating: Amounts,
     allocated: Amounts,
     /// Rooms by node name; empty without grades.
-    rooms: BTreeMap<String, Room>,
+    node_usage: BTreeMap<String, NodeUsage>,
 }
 
 /// Capacity of a node and requests of its pods, for the resources that the grades name.
 #[derive(Debug, Default)]
-struct Room {
+struct NodeUsage {
     /// `None` until the node object is seen.
     allocatable: Option<Amounts>,
     used: Amounts,
@@ -50,7 +50,7 @@ impl Totals {
         add(&mut self.allocatable, &allocatable);
         if !self.grades.is_empty() {
             allocatable.retain(|name, _| counts_for(&self.grades, name));
-            self.rooms.entry(text(node, "/metadata/name").to_owned()).or_default().allocatable = Some(allocatable);
+            self.node_usage.entry(text(node, "/metadata/name").to_owned()).or_default().allocatable = Some(allocatable);
         }
     }
 
@@ -61,7 +61,7 @@ impl Totals {
         } else if takes_room(pod) {
             add_requests(&mut self.allocated, pod);
             if !self.grades.is_empty() {
-                let used = &mut self.rooms.entry(node_of(pod).to_owned()).or_default().used;
+                let used = &mut self.node_usage.entry(node_of(pod).to_owned()).or_default().used;
                 add_requests(used, pod);
                 used.retain(|name, _| counts_for(&self.grades, name));
             }
@@ -76,7 +76,7 @@ impl Totals {
             allocatable: listed(&self.allocatable),
             allocating: listed(&self.allocating),
             allocated: listed(&self.allocated),
-            allocatable_modelings: modelings(&self.grades, self.rooms),
+            allocatable_modelings: modelings(&self.grades, self.node_usage),
         };
         (summary, resources)
     }
@@ -162,11 +162,11 @@ fn grade(model: &Value) -> Option<Grade> {
 
 /// Returns the number of nodes of each grade. A node without a free pod slot has no grade. Karmada stops counting at
 /// the first such node, so its result depends on the node order.
-fn modelings(grades: &[Grade], rooms: BTreeMap<String, Room>) -> Vec<Value> {
+fn modelings(grades: &[Grade], node_usage: BTreeMap<String, NodeUsage>) -> Vec<Value> {
     let mut counts = vec![0_u64; grades.len()];
-    for room in rooms.into_values() {
-        let Some(mut free) = room.allocatable else { continue };
-        for (name, amount) in room.used {
+    for node in node_usage.into_values() {
+        let Some(mut free) = node.allocatable else { continue };
+        for (name, amount) in node.used {
             *free.entry(name).or_default() -= amount;
         }
         if free.get("pods").copied().unwrap_or(0) <= 0 {

@@ -7,6 +7,7 @@ use crate::call::{CallKind, ClusterTaintCall, Reason, TaintChange};
 use crate::combine::{self, Attribution, Diagnostics};
 use crate::model::{Cluster, ConditionHistory, Taint, TaintEffect};
 use crate::mutation::{self, Mutation};
+use crate::names::keys;
 use crate::policy::{EngineKind, PolicyId, PolicySet};
 use crate::time::Time;
 
@@ -56,6 +57,9 @@ impl TaintPlan {
 
 /// Decides on the taints of one cluster. New taints are appended with `timeAdded` set to `now`. Other taints and
 /// their `timeAdded` stay unchanged. A value changes only in a taint of the same owner.
+///
+/// A malformed record of owners is replaced with the next taint that is added, if no present taint may need an entry
+/// in it. Otherwise, policies that remove only their own taints add none, because they could never remove it.
 pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, now: Time) -> TaintPlan {
     let mut plan = TaintPlan::default();
     let mut cluster = Cow::Borrowed(cluster);
@@ -69,10 +73,11 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
     let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster: &cluster, now });
     plan.diagnostics = outcome.diagnostics;
     let (taints, owners) = (cluster.spec.taints.clone(), cluster.taint_owners.clone());
-    let mut draft = Draft { taints, owners, owners_unknown: cluster.taint_owners_unknown, plan };
+    let owners_unknown = cluster.taint_owners_unknown && cluster.spec.taints.iter().any(needs_owner);
+    let mut draft = Draft { taints, owners, owners_unknown, plan };
     for (policy, change) in outcome.changes {
         match change {
-            TaintChange::Add { taint, reason } => draft.add(&policy, taint, reason, now),
+            TaintChange::Add { taint, reason } => draft.add(&policy, taint, reason, options, now),
             TaintChange::Remove { key, effect, reason } => draft.remove(&policy, &key, effect, reason, options),
         }
     }
@@ -93,21 +98,27 @@ fn remembers(policies: &PolicySet) -> bool {
 
 /// Returns true if a policy may remove only taints that it added. The rules for the Ready condition have reserved
 /// keys and correct them regardless of the owner, as in Karmada.
-fn is_bound_to_its_own(policy: &PolicyId) -> bool {
+fn is_limited_to_own_taints(policy: &PolicyId) -> bool {
     policy.engine != EngineKind::Builtin || policy.name.starts_with(CLUSTER_TAINT_POLICY)
+}
+
+/// Returns true if the owner of a taint matters. The keys of the rules for the Ready condition and of drains are
+/// reserved, and these rules correct them regardless of the owner.
+fn needs_owner(taint: &Taint) -> bool {
+    ![keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT, keys::DRAIN_TAINT].contains(&taint.key.as_str())
 }
 
 /// New taint list and ownership map under construction.
 struct Draft {
     taints: Vec<Taint>,
     owners: BTreeMap<String, String>,
-    /// True if a taint that is not in `owners` may have an owner.
+    /// True if a taint that is not in `owners` may have an owner, so that the record cannot be replaced.
     owners_unknown: bool,
     plan: TaintPlan,
 }
 
 impl Draft {
-    fn add(&mut self, policy: &PolicyId, mut taint: Taint, reason: Reason, now: Time) {
+    fn add(&mut self, policy: &PolicyId, mut taint: Taint, reason: Reason, options: TaintOptions, now: Time) {
         let identity = taint.identity();
         let owned = self.owners.get(&identity) == Some(&policy.name);
         match self.taints.iter_mut().find(|existing| existing.same_identity(&taint)) {
@@ -116,6 +127,7 @@ impl Draft {
                 self.plan.added.push((existing.clone(), Attribution::policy(policy, reason)));
             }
             Some(_) => {}
+            None if self.owners_unknown && options.cleans_up && is_limited_to_own_taints(policy) => {}
             None => {
                 taint.time_added = Some(now.truncated());
                 self.plan.added.push((taint.clone(), Attribution::policy(policy, reason)));
@@ -140,7 +152,7 @@ impl Draft {
             && known.time_added.is_some()
             && reason.code == REMOVE_ON_CONDITIONS
             && policy.name.starts_with(CLUSTER_TAINT_POLICY);
-        if cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) && !is_adopted {
+        if cleans_up && is_limited_to_own_taints(policy) && owner != Some(&policy.name) && !is_adopted {
             return;
         }
         let taint = self.taints.remove(position);
@@ -326,9 +338,29 @@ mod tests {
         let remove = TaintChange::Remove { key, effect, reason: Reason::new(REMOVE_ON_CONDITIONS, "m") };
         let policies = PolicySet::new(vec![scripted(P, Ok(vec![remove])), policy("ClusterTaintPolicy/q", &["+new"])]);
         let plan = decide(&cluster, &policies, OWNED, Time::from_millis(9_000));
-        let keys: Vec<_> = plan.taints.iter().flatten().map(|taint| taint.key.as_str()).collect();
-        assert_eq!((keys.as_slice(), plan.removed.len()), (["k", "new"].as_slice(), 0));
-        assert_eq!(plan.owners, None, "the malformed record stays until a person corrects it");
+        assert!(plan.is_empty(), "no taint is added without an owner, and the malformed record stays: {plan:?}");
+    }
+
+    #[test]
+    fn a_malformed_record_of_owners_is_replaced_where_no_taint_needs_it() {
+        let check =
+            |present: &[&str], policy_name: &str, options: TaintOptions, added: &[&str], owners: Option<&str>| {
+                let mut cluster = cluster(present);
+                cluster.taint_owners_unknown = true;
+                let policies = PolicySet::new(vec![policy(policy_name, &["+new"])]);
+                let plan = decide(&cluster, &policies, options, Time::from_millis(9_000));
+                let keys: Vec<_> = plan.added.iter().map(|(taint, _)| taint.key.as_str()).collect();
+                assert_eq!((keys.as_slice(), plan.taints.is_some()), (added, !added.is_empty()), "{present:?}");
+                let found = plan.owners.map(|owners| owners.into_values().collect::<Vec<_>>().join(","));
+                assert_eq!(found.as_deref(), owners, "{present:?}");
+            };
+        check(&[], P, OWNED, &["new"], Some(P));
+        let reserved = format!(":{}", keys::NOT_READY_TAINT);
+        check(&[reserved.as_str()], P, OWNED, &["new"], Some(P));
+        check(&[reserved.as_str(), ":k"], P, OWNED, &[], None);
+        // These rules remove their taints without an owner.
+        check(&[":k"], "ReadyCondition", OWNED, &["new"], None);
+        check(&[":k"], P, KARMADA, &["new"], None);
     }
 
     #[test]

@@ -43,10 +43,24 @@ fn word(value: &Value) -> String {
     }
 }
 
+/// Returns the values that a path selects from `object`, without those that are missing. Too many values count as none.
+pub(super) fn present<'a>(steps: &[Step], object: &'a Value) -> Vec<&'a Value> {
+    select(steps, object, object, true).unwrap_or_default()
+}
+
 fn walk<'a>(steps: &[Step], root: &'a Value, current: &'a Value) -> Result<Vec<&'a Value>, PathError> {
+    select(steps, root, current, false)
+}
+
+fn select<'a>(
+    steps: &[Step],
+    root: &'a Value,
+    current: &'a Value,
+    allow_missing: bool,
+) -> Result<Vec<&'a Value>, PathError> {
     let mut values = vec![current];
     // After a recursive descent, a field may be missing from some of the values.
-    let mut lenient = false;
+    let mut lenient = allow_missing;
     for step in steps {
         let mut next = Vec::new();
         for value in values {
@@ -58,7 +72,7 @@ fn walk<'a>(steps: &[Step], root: &'a Value, current: &'a Value) -> Result<Vec<&
                 return Err(PathError::TooMany);
             }
         }
-        lenient = *step == Step::Descend;
+        lenient = allow_missing || *step == Step::Descend;
         values = next;
     }
     Ok(values)

@@ -1,4 +1,4 @@
-//! JSONPath templates with kubectl's syntax: `{.replicas}`, `{.conditions[?(@.type=="Ready")].status}`.
+//! JSONPath with kubectl's syntax, as templates and as bare paths: `{.replicas}`, `{.conditions[?(@.type=="Ready")].status}`.
 //!
 //! Implements the dialect of `k8s.io/client-go/util/jsonpath`: text around actions in braces and `{range …}…{end}`.
 //! Steps are field, index, slice, union, wildcard, recursive descent and filter. Whole numbers are written in plain
@@ -97,6 +97,26 @@ impl FromStr for Template {
 
     fn from_str(text: &str) -> Result<Self, PathError> {
         parse::template(text).map(Self)
+    }
+}
+
+/// Parsed path without text around it, such as `.spec.replicas` in a printer column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path(Vec<Step>);
+
+impl FromStr for Path {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        parse::path(text).map(Self)
+    }
+}
+
+impl Path {
+    /// Returns the first value that the path selects; missing fields and elements are skipped. (Kubernetes:
+    /// `AllowMissingKeys`, as the table converter of custom resources sets it.)
+    pub fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        eval::present(&self.0, object).into_iter().next()
     }
 }
 

@@ -9,12 +9,14 @@ const DEPTH_MAX: usize = 8;
 
 /// Parses a template.
 pub(super) fn template(text: &str) -> Result<Vec<Node>, PathError> {
-    if text.len() > TEMPLATE_BYTES_MAX {
-        return Err(syntax(TEMPLATE_BYTES_MAX, "the template is too long"));
-    }
-    let mut reader = Reader { text, at: 0, depth: 0 };
-    let nodes = reader.nodes(false)?;
-    Ok(nodes)
+    Reader::new(text)?.nodes(false)
+}
+
+/// Parses a path without braces and text around it.
+pub(super) fn path(text: &str) -> Result<Vec<Step>, PathError> {
+    let mut reader = Reader::new(text)?;
+    let steps = reader.path()?;
+    if reader.rest().is_empty() { Ok(steps) } else { Err(syntax(reader.at, "expected the end of the path")) }
 }
 
 fn syntax(at: usize, message: impl Into<String>) -> PathError {
@@ -27,7 +29,14 @@ struct Reader<'a> {
     depth: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Result<Self, PathError> {
+        if text.len() > TEMPLATE_BYTES_MAX {
+            return Err(syntax(TEMPLATE_BYTES_MAX, "the template is too long"));
+        }
+        Ok(Self { text, at: 0, depth: 0 })
+    }
+
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }

@@ -55,6 +55,25 @@ fn templates_read_as_kubectls_do() {
 }
 
 #[test]
+fn a_path_selects_its_first_value_and_skips_missing_ones() {
+    let check = |path: &str, expected: Option<Value>| {
+        let path: Path = path.parse().unwrap();
+        assert_eq!(path.first(&object()).cloned(), expected, "{path:?}");
+    };
+    check(".replicas", Some(json!(2)));
+    check("$.replicas", Some(json!(2)));
+    check(".conditions[?(@.type==\"Ready\")].status", Some(json!("True")));
+    check(".conditions[?(@.type==\"Other\")].status", None);
+    check(".conditions[1].weight", Some(json!(7)));
+    check(".none", Some(Value::Null));
+    check(".missing.deeper", None);
+    check(".conditions[9].type", None);
+    for path in ["replicas", ".replicas}", ".names["] {
+        assert!(path.parse::<Path>().is_err(), "{path}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     let check = |template: &str, expected: &str| {
         let actual = template.parse::<Template>().and_then(|template| template.evaluate(&object()));

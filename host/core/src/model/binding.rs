@@ -332,6 +332,7 @@ pub struct BindingStatus {
     pub conditions: Vec<Condition>,
     /// Status reported by the member clusters, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(transform = super::schema::require_cluster_names))]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 

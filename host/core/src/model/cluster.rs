@@ -97,11 +97,11 @@ pub struct ClusterSpec {
     pub api_endpoint: String,
     /// Secret with the credentials for the member cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::SecretReference>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::model::schema::SecretReference>"))]
     pub secret_ref: Option<serde_json::Value>,
     /// Secret with the credentials that Karmada's proxy uses for impersonation. Not used by Bulkhead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::SecretReference>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::model::schema::SecretReference>"))]
     pub impersonator_secret_ref: Option<serde_json::Value>,
     /// True if the certificate of the member's API server is not verified.
     #[serde(default, rename = "insecureSkipTLSVerification", skip_serializing_if = "std::ops::Not::not")]
@@ -129,7 +129,7 @@ pub struct ClusterSpec {
     pub taints: Vec<Taint>,
     /// Grades of nodes, preserved as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ResourceModel>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::model::schema::ResourceModel>"))]
     pub resource_models: Vec<serde_json::Value>,
     /// Fields of later Karmada versions, preserved on writes. Bulkhead's own CRD has none of them.
     #[serde(flatten)]

@@ -13,6 +13,9 @@ mod failover;
 mod interpretation;
 mod list;
 mod placement;
+mod requirements;
+#[cfg(feature = "schema")]
+mod schema;
 mod selector;
 mod taint;
 mod taint_policy;

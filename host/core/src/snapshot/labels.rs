@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::decide::affinity::matches_fields;
+use crate::affinity::matches_fields;
 use crate::model::{Cluster, ClusterAffinity, LabelSelector, SelectorOperator, SelectorRequirement};
 
 /// Clusters and values of each label key. Lists only the clusters that have the label.
@@ -107,7 +107,7 @@ fn drop_rows<'a>(rows: &mut [bool], entries: impl Iterator<Item = &'a (u32, u32)
 }
 
 impl super::ClusterSnapshot {
-    /// Evaluates an affinity for all rows; equivalent to [`crate::decide::affinity::matches`] for each cluster.
+    /// Evaluates an affinity for all rows; equivalent to [`crate::affinity::matches`] for each cluster.
     pub fn selected_by(&self, affinity: &ClusterAffinity) -> Vec<bool> {
         let ClusterAffinity { label_selector, field_selector, cluster_names, exclude } = affinity;
         let named = !cluster_names.is_empty();
@@ -140,7 +140,7 @@ impl super::ClusterSnapshot {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::decide::affinity::matches;
+    use crate::affinity::matches;
     use crate::model::ClusterAffinity;
     use crate::snapshot::ClusterSnapshot;
 

@@ -149,7 +149,7 @@ fn a_cluster_without_a_summary_has_no_room_and_still_takes_whole_copies() {
 }
 
 #[test]
-fn affinities_that_contradict_each_other_leave_nobody_and_say_so() {
+fn contradicting_affinities_leave_no_cluster_with_a_message() {
     let nobody = |count: usize| {
         let reason = "cluster(s) did not match the placement cluster affinity constraint";
         format!("NoClusterFit: 0/3 clusters are available: {count} {reason}.")

@@ -36,7 +36,7 @@ fn attempts(binding: &Binding, clusters: &[Arc<Cluster>]) -> Vec<AttemptExplanat
 }
 
 #[test]
-fn filters_scores_estimates_regions_and_the_division_are_told() {
+fn filters_scores_estimates_regions_and_the_division_are_explained() {
     let clusters = [
         cluster("m1", "east", "10", false),
         cluster("m2", "east", "4", false),
@@ -95,7 +95,7 @@ fn filters_scores_estimates_regions_and_the_division_are_told() {
 }
 
 #[test]
-fn every_affinity_group_that_was_tried_is_told_with_its_error() {
+fn every_attempted_affinity_group_is_explained_with_its_error() {
     let clusters = [cluster("m1", "", "2", false), cluster("m2", "", "9", false)];
     let divided = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"});
     let group = |name: &str, cluster: &str| json!({"affinityName": name, "clusterNames": [cluster]});
@@ -126,7 +126,7 @@ fn every_affinity_group_that_was_tried_is_told_with_its_error() {
 }
 
 #[test]
-fn fixed_weights_are_told_for_the_clusters_that_they_are_for() {
+fn fixed_weights_are_explained_for_their_clusters() {
     let clusters = [cluster("m1", "", "2", false), cluster("m2", "", "9", false), cluster("m3", "", "9", false)];
     let rule = |name: &str, weight: i64| json!({"targetCluster": {"clusterNames": [name]}, "weight": weight});
     let weights = json!({"staticWeightList": [rule("m1", 1), rule("m2", 3)]});

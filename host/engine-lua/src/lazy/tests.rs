@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Interpretation, Operation};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::Fault;
-use bulkhead_plugin::EntryPoint;
 use serde_json::{Value, json};
 
 use crate::tests::interpret;

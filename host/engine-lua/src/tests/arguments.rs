@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use bulkhead_core::call::{Call, InterpretCall, Interpretation, Operation, Reply};
+use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::policy::{Blame, Fault, Policy};
-use bulkhead_plugin::{Budget, Engine, EntryPoint};
+use bulkhead_plugin::Engine;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

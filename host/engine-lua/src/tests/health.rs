@@ -37,7 +37,7 @@ fn anything_else_is_a_bad_reply_that_names_what_was_returned() {
     let check = |result: &str, expected: &str| {
         let fault = fault_of(&format!("return {result}"));
         assert_eq!(fault.kind, FaultKind::BadReply, "{result}");
-        assert_eq!(fault.message, format!("InterpretHealth returned {expected}"), "{result}");
+        assert_eq!(fault.message, format!("test.lua:1: InterpretHealth returned {expected}"), "{result}");
     };
     check("nil", "nil, not a boolean or a table with a health");
     check("1", "a number, not a boolean or a table with a health");

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::{Budget, Engine, EntryPoint, Inspection};
+use bulkhead_plugin::{Engine, Inspection};
 use serde_json::json;
 
 use super::{fault_of, health_call, kind_of_fault, small_budget, source};
@@ -37,6 +38,17 @@ fn memory_bombs_hit_the_limit() {
     check("local s = 'x' while true do s = s .. s end");
     check("local t = {} while true do t = {t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t} end");
     check("local t = {} for i = 1, 1e9 do t[i] = {i, {i}} end");
+}
+
+#[test]
+fn a_script_out_of_memory_is_named_with_a_place_and_the_limit() {
+    let check = |body: &str, line: usize| {
+        let expected = format!("test.lua:{line}: used up its memory of 4194304 bytes");
+        assert_eq!(fault_of(body).message, expected, "{body}");
+    };
+    check("local t = {}\n\nfor i = 1, 1e9 do t[i] = {i, {i}} end", 4);
+    // One step doubles the memory, so the place is that of the function.
+    check("\nlocal s = 'x' while true do s = s .. s end", 1);
 }
 
 #[test]
@@ -83,7 +95,7 @@ fn huge_and_deep_replies_are_refused() {
         let fault = fault_of(body);
         assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::BadReply, expected), "{body}");
     };
-    let prefix = "InterpretHealth returned a bad value:";
+    let prefix = "test.lua:1: InterpretHealth returned a bad value:";
     let large = format!("{prefix} larger than 65536 bytes");
     check("local s = 'x' for i = 1, 17 do s = s .. s end return s", &large);
     check("local t = {} for i = 1, 20000 do t[i] = true end return t", &large);

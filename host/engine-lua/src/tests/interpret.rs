@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, InterpretCall, Interpretation, Operation, Reply};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::EntryPoint;
 use serde_json::{Value, json};
 
 use super::{interpret, load, now, value_of};
@@ -16,7 +16,7 @@ fn check_replicas(result: &str, expected: Result<(i32, Value), &str>) {
         Interpretation::Replicas { replicas, requirements } => (replicas, serde_json::to_value(requirements).unwrap()),
         other => panic!("{other:?}"),
     });
-    let expected = expected.map_err(|text| (FaultKind::BadReply, format!("GetReplicas returned {text}")));
+    let expected = expected.map_err(|text| (FaultKind::BadReply, format!("test.lua:1: GetReplicas returned {text}")));
     assert_eq!(actual.map_err(|fault| (fault.kind, fault.message)), expected, "{result}");
 }
 
@@ -78,7 +78,7 @@ fn an_object_needs_a_kind() {
         let actual = interpret(&script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 1 });
         let fault = actual.expect_err(result);
         assert_eq!(fault.kind, FaultKind::BadReply);
-        assert_eq!(fault.message, format!("ReviseReplica returned {expected}"), "{result}");
+        assert_eq!(fault.message, format!("test.lua:1: ReviseReplica returned {expected}"), "{result}");
     };
     check("nil", "nil, not an object");
     check("{1}", "a list, not an object");
@@ -99,7 +99,7 @@ fn statuses_lose_empty_members_as_in_karmada() {
 fn values_that_are_no_json_are_bad_replies() {
     let check = |expression: &str, expected: &str| {
         let fault = value_of(expression, &json!({})).expect_err(expression);
-        let expected = format!("ReflectStatus returned a bad value: v: {expected}");
+        let expected = format!("test.lua:2: ReflectStatus returned a bad value: v: {expected}");
         assert_eq!((fault.kind, fault.message), (FaultKind::BadReply, expected), "{expression}");
     };
     check("{1, nil, 3}", "a list has a hole or an index that is not a position");
@@ -128,8 +128,8 @@ fn a_status_is_a_table() {
     };
     check("{}", Ok(json!({})));
     check("{1}", Ok(json!([1])));
-    check("nil", Err("ReflectStatus returned nil, not a table"));
-    check("true", Err("ReflectStatus returned a boolean, not a table"));
+    check("nil", Err("test.lua:1: ReflectStatus returned nil, not a table"));
+    check("true", Err("test.lua:1: ReflectStatus returned a boolean, not a table"));
 }
 
 #[test]

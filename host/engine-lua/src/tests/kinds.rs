@@ -4,11 +4,11 @@ use bulkhead_core::call::{
     Call, ClusterTaintCall, EvictionCheckCall, EvictionVerdict, FilterCall, FilterVerdict, Reason, Reply, ScoreCall,
     TaintChange,
 };
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, Taint, TaintEffect};
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::EntryPoint;
 
 use super::load;
 
@@ -28,7 +28,7 @@ fn ask(script: &str, point: EntryPoint, call: &Call<'_>) -> Result<Reply, (Fault
 }
 
 fn bad_reply<T>(message: &str) -> Result<T, (FaultKind, String)> {
-    Err((FaultKind::BadReply, message.to_owned()))
+    Err((FaultKind::BadReply, format!("test.lua:1: {message}")))
 }
 
 #[test]

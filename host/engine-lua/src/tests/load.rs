@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, FaultKind};
-use bulkhead_plugin::{Engine, Entry, EntryPoint, LoadStage, Module};
+use bulkhead_plugin::{Engine, Entry, LoadStage, Module};
 use serde_json::json;
 
 use super::{health_call, load, source, try_load};
@@ -78,7 +79,7 @@ fn a_configuration_has_to_fit_the_schema() {
 }
 
 #[test]
-fn the_id_tells_the_code() {
+fn the_id_identifies_the_code() {
     let id = |script: &str| load(script, EntryPoint::Health).id().clone();
     let (one, other) = ("function InterpretHealth() return true end", "function InterpretHealth() return false end");
     assert_eq!((id(one).name.as_str(), id(one).engine), ("test", EngineKind::Lua));

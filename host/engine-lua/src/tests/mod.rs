@@ -14,9 +14,10 @@ mod sandbox;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, HealthVerdict, InterpretCall, Interpretation, Operation, Reply};
+use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Budget, Engine, Entry, EntryPoint, LoadError, Module, PluginSource};
+use bulkhead_plugin::{Engine, Entry, LoadError, Module, PluginSource};
 use serde_json::{Value, json};
 
 use crate::LuaEngine;

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, InterpretCall, Interpretation, Operation};
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::{Engine as _, EntryPoint};
+use bulkhead_plugin::Engine as _;
 use serde_json::{Value, json};
 
 use super::{interpret, now, source};
@@ -13,7 +14,8 @@ fn result_of(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<
     let function = point.function();
     interpret(&format!("function {function}(desired, observed) {body} end"), point, operation).map_err(|fault| {
         assert_eq!(fault.kind, FaultKind::BadReply, "{body}: {fault}");
-        fault.message.trim_start_matches(function).trim_start_matches(" returned ").to_owned()
+        let head = format!("test.lua:1: {function} returned ");
+        fault.message.strip_prefix(&head).unwrap_or_else(|| panic!("{fault}")).to_owned()
     })
 }
 
@@ -126,5 +128,5 @@ fn nil_in_place_of_dependencies_is_an_error_with_karmadas_conversions() {
     let operation = Operation::Dependencies { object: &object };
     let fault = policy.call(&Call::Interpret(InterpretCall { operation, now: now() })).unwrap_err();
     assert_eq!(fault.kind, FaultKind::BadReply);
-    assert_eq!(fault.message, "GetDependencies returned nil, not a list of dependencies");
+    assert_eq!(fault.message, "test.lua:1: GetDependencies returned nil, not a list of dependencies");
 }

@@ -3,7 +3,7 @@
 #[path = "../../../../tests/reference/golden.rs"]
 mod golden;
 
-use bulkhead_plugin::EntryPoint;
+use bulkhead_core::manifest::EntryPoint;
 use serde_json::{Value, json};
 
 use super::value_of;

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::manifest::{Dialect, EntryPoint};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
+use bulkhead_plugin::{Engine, Entry, Module, PluginSource};
 use serde_json::{Value, json};
 
 use super::{fault_of, health_call, health_of, kind_of_fault, load, now, source, value_of};
@@ -47,6 +48,17 @@ fn nothing_but_karmadas_libraries_is_there() {
     check("_VERSION", json!("Lua 5.1"));
     assert_eq!(kind_of_fault("os.exit(1)"), FaultKind::Trap);
     assert_eq!(kind_of_fault("io.open('/etc/passwd')"), FaultKind::Trap);
+}
+
+#[test]
+fn names_are_suggested_from_all_members_of_the_libraries() {
+    for (library, names) in crate::names::MEMBERS {
+        let listed = format!(
+            "(function() local names = {{}} for name in pairs({library}) do names[#names + 1] = name end \
+             table.sort(names) return table.concat(names, ' ') end)()"
+        );
+        check(&listed, json!(names.join(" ")));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Header of a hostile script: its expected outcome. The keys are described in `tests/guests/README.md`.
 
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::EntryPoint;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

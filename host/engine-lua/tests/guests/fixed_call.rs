@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bulkhead_core::call::{
     Call, ClusterTaintCall, EvictionCheckCall, FilterCall, HealthCall, InterpretCall, Operation, Reply, ScoreCall,
 };
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask};
 use bulkhead_core::policy::{Fault, Policy};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::EntryPoint;
 use serde_json::json;
 
 /// Calls the function and returns its answer; `kind` is the kind of the object for calls about an object.

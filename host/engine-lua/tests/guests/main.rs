@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{CallKind, Reply};
+use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_plugin::{Budget, Engine, Entry, EntryPoint, LoadStage, Module, PluginSource};
+use bulkhead_plugin::{Engine, Entry, LoadStage, Module, PluginSource};
 use peak_alloc::PeakAlloc;
 use serde_json::json;
 
@@ -79,7 +80,7 @@ fn neighbour(policy: &dyn Policy) -> Result<Reply, Fault> {
 
 /// Returns the neighbour with exactly the steps that it needs alone. It would fail if a concurrent plugin cost it one
 /// more step.
-fn neighbour_without_a_step_to_spare(engine: &LuaEngine, module: &Module) -> Arc<dyn Policy> {
+fn neighbour_with_exact_budget(engine: &LuaEngine, module: &Module) -> Arc<dyn Policy> {
     let with_steps = |steps: u64| {
         let budget = Budget { steps, ..Budget::default() };
         engine.load(&source(vec![module.clone()], budget)).ok().map(|loaded| loaded.policy)
@@ -113,7 +114,7 @@ impl Trial<'_> {
             (Err(error), true) => {
                 let is_refused = matches!(error.stage, LoadStage::Inspected | LoadStage::Compiled);
                 self.check(is_refused, || format!("it failed to {}", error.stage));
-                self.said(&error.message, expectation);
+                self.check_message(&error.message, expectation);
             }
             (Err(error), false) => self.problems.push(format!("it does not load: {}", error.message)),
             (Ok(_), true) => self.problems.push("it loads".to_owned()),
@@ -140,7 +141,7 @@ impl Trial<'_> {
         match (result, &expectation.outcome) {
             (Err(fault), Outcome::Fault(kind)) => {
                 self.check(fault.kind == *kind, || format!("it ended in {:?}: {}", fault.kind, fault.message));
-                self.said(&fault.message, expectation);
+                self.check_message(&fault.message, expectation);
             }
             (Ok(Reply::Health(verdict)), Outcome::Healthy) => {
                 self.check(verdict.health == Health::Healthy, || format!("it says {:?}", verdict.health));
@@ -149,7 +150,7 @@ impl Trial<'_> {
         }
     }
 
-    fn said(&mut self, message: &str, expectation: &Expectation) {
+    fn check_message(&mut self, message: &str, expectation: &Expectation) {
         let says = expectation.says.as_deref().unwrap_or("");
         self.check(message.contains(says), || format!("it says {message:?}"));
         let size = message.len();
@@ -176,7 +177,7 @@ fn scripts() -> Vec<PathBuf> {
 fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
     let engine = LuaEngine::default();
     let innocent = module("neighbour.lua", NEIGHBOUR.as_bytes(), EntryPoint::ReflectStatus, "Neighbour");
-    let other = neighbour_without_a_step_to_spare(&engine, &innocent);
+    let other = neighbour_with_exact_budget(&engine, &innocent);
     let answer = neighbour(other.as_ref());
     assert!(answer.is_ok(), "{answer:?}");
     let (mut failures, mut ran) = (Vec::new(), 0);

@@ -136,7 +136,7 @@ fn a_folder_that_is_made_is_for_its_owner_alone() {
 }
 
 #[test]
-fn without_a_folder_everything_is_compiled_and_the_first_reason_is_told() {
+fn without_a_folder_everything_is_compiled_and_the_first_reason_is_reported() {
     let parent = TempDir::new().unwrap();
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();

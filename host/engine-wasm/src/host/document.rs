@@ -13,8 +13,7 @@ use super::trees::{Tree, text_bytes};
 use super::{Host, Reports, pointer};
 use crate::bindings::bulkhead::policy::object;
 
-/// Maximum length of a quantity in bytes; Kubernetes writes at most about twenty.
-pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
+pub(crate) use bulkhead_core::quantity::QUANTITY_BYTES_MAX;
 
 /// JSON document behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]

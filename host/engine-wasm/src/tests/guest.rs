@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply};
+use bulkhead_core::manifest::{Budget, Instances};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Budget, Engine, Instances, LoadError, Module, PluginSource};
+use bulkhead_plugin::{Engine, LoadError, Module, PluginSource};
 
 use crate::{Options, WasmEngine};
 

@@ -1,8 +1,8 @@
 //! Misbehaviour of guests that is only possible in hand-written code.
 
 use bulkhead_core::call::EvictionVerdict;
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::Budget;
 
 use super::guest::{GUEST, ask, load, with};
 use crate::Options;

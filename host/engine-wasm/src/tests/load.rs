@@ -1,8 +1,9 @@
 //! Components that are not plugins, and the error messages for them.
 
 use bulkhead_core::call::{CallKind, EvictionVerdict};
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::Capability;
-use bulkhead_plugin::{Budget, LoadStage};
+use bulkhead_plugin::LoadStage;
 
 use super::guest::{GUEST, ask, load, load_with, with};
 use crate::{CacheOptions, CacheReport, Options, WasmEngine};
@@ -16,7 +17,7 @@ fn check(text: &str, stage: LoadStage, words: &[&str]) {
 }
 
 #[test]
-fn a_plugin_says_what_it_answers_and_who_it_is() {
+fn a_plugin_declares_its_capabilities_and_its_id() {
     let policy = load(Options::default(), GUEST, Budget::default()).unwrap();
     assert_eq!(policy.capabilities(), [Capability::any(CallKind::EvictionCheck)]);
     let (declared, digest) = policy.id().version.split_once('+').unwrap();
@@ -36,7 +37,7 @@ fn another_version_of_the_contract_is_refused_by_name() {
 }
 
 #[test]
-fn an_import_that_nobody_gets_is_refused_by_name() {
+fn an_import_without_provider_is_refused_by_name() {
     let asks = |import: &str| with("(import \"bulkhead:policy/log", &format!("{import} (import \"bulkhead:policy/log"));
     let http = asks("(import \"wasi:http/types@0.2.6\" (instance))");
     check(&http, LoadStage::Inspected, &["imports wasi:http/types@0.2.6", "object, cluster, clusters"]);

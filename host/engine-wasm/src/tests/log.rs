@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bulkhead_plugin::Budget;
+use bulkhead_core::manifest::Budget;
 
 use super::guest::{ask, load, with};
 use crate::{Level, Options};

@@ -1,8 +1,8 @@
 //! More calls than slots, and less address space than the slots require.
 
 use bulkhead_core::call::EvictionVerdict;
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::Budget;
 
 use super::guest::{GUEST, ask, load_reused, load_with};
 use crate::{Allocation, Options, WasmEngine};

@@ -1,8 +1,9 @@
 //! Instances that answer several calls, and the conditions under which they are dropped.
 
 use bulkhead_core::call::{EvictionVerdict, Reason};
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{FaultKind, Policy};
-use bulkhead_plugin::{Budget, LoadStage};
+use bulkhead_plugin::LoadStage;
 
 use super::guest::{GUEST, ask, load_reused, load_with};
 use crate::{Options, WasmEngine};

@@ -1,7 +1,7 @@
 //! Calls arbitrary host functions with arbitrary arguments. `PROPTEST_CASES` sets the number of cases, by default 256.
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::Blame;
-use bulkhead_plugin::Budget;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 

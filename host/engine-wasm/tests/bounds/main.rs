@@ -13,9 +13,10 @@ mod trials;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bulkhead_core::call::Reply;
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Blame, EngineKind, Fault, FaultKind, Policy};
 use bulkhead_engine_wasm::{Options, WasmEngine};
-use bulkhead_plugin::{Budget, Engine, Module, PluginSource};
+use bulkhead_plugin::{Engine, Module, PluginSource};
 use peak_alloc::PeakAlloc;
 
 use component::{Argument, LendingCall, Times, component};
@@ -156,7 +157,7 @@ fn argument(param: Param, shape: &str) -> Argument {
 }
 
 #[test]
-fn every_function_called_for_ever_ends_within_the_steps_and_the_memory_of_the_call() {
+fn every_host_function_in_an_endless_loop_ends_within_the_budget() {
     let _turn = one_at_a_time();
     let lab = Lab::new();
     let budget = Budget { steps: 3_000_000, memory_bytes: 40 << 20, wall_clock_ms: 120_000, ..Budget::default() };

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::Budget;
 use serde_json::{Map, Value, json};
 
 use crate::component::{Argument, Times};

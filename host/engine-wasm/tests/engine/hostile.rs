@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, HealthVerdict, Reply};
+use bulkhead_core::manifest::{Budget, Instances};
 use bulkhead_core::policy::{Fault, FaultKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::{Options, WasmEngine};
-use bulkhead_plugin::{Budget, Engine, Instances, LoadError, LoadStage, PluginSource};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, PluginSource};
 use serde_json::{Value, json};
 
 /// Outcome of a guest.

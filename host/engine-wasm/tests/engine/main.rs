@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply, ScoreCall};
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::{Budget, Engine, LoadError, LoadStage, Module, PluginSource};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Module, PluginSource};
 use serde_json::{Value, json};
 
 fn source(code: Vec<u8>, config: Value, budget: Budget) -> PluginSource {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply};
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::{Level, Options, WasmEngine};
-use bulkhead_plugin::{Budget, Engine};
+use bulkhead_plugin::Engine;
 use serde_json::json;
 
 type Lines = Arc<Mutex<Vec<(Level, String)>>>;

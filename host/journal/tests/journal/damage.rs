@@ -24,7 +24,7 @@ fn read_ids(directory: &Path) -> (Vec<u64>, Vec<Problem>) {
 }
 
 #[test]
-fn a_torn_end_is_told_cut_and_written_over() {
+fn a_torn_end_is_reported_truncated_and_overwritten() {
     let whole = tempfile::tempdir().unwrap();
     let bytes = fs::read(journal(whole.path(), 3)).unwrap();
     for end in (0..bytes.len()).step_by(7) {

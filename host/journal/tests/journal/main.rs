@@ -44,7 +44,7 @@ fn what_is_kept_is_read_again_whole() {
 }
 
 #[test]
-fn what_is_handed_in_is_kept_in_order_and_told_once() {
+fn submitted_records_are_kept_in_order_and_reported_once() {
     let directory = tempfile::tempdir().unwrap();
     let (sender, kept) = std::sync::mpsc::channel();
     // More than the queue holds.
@@ -112,7 +112,7 @@ fn secrets_do_not_reach_the_disk_and_what_is_missing_is_counted() {
 }
 
 #[test]
-fn a_disk_that_says_no_is_told_once() {
+fn a_write_error_of_the_disk_is_reported_once() {
     let directory = tempfile::tempdir().unwrap();
     let actual = Arc::new(std::sync::Mutex::new(Vec::new()));
     let tell = Arc::clone(&actual);

@@ -44,14 +44,14 @@ fn parent() {
     for kill in 0..KILLS {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let mut child = command.arg("child").arg(directory.path()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         // The kill comes at a different moment each time, without a clock: after a varying number of records.
         for _ in 0..=(kill * 7919) % 61 {
-            accepted = said.next().unwrap().unwrap().parse().unwrap();
+            accepted = output.next().unwrap().unwrap().parse().unwrap();
         }
         child.kill().unwrap();
         // Lines printed before the kill count too; the last one may be cut.
-        let left: Vec<_> = said.map_while(Result::ok).collect();
+        let left: Vec<_> = output.map_while(Result::ok).collect();
         for line in &left {
             accepted = line.parse().map_or(accepted, |id: u64| id.max(accepted));
         }

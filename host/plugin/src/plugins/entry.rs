@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use bulkhead_core::manifest::PluginManifest;
 use bulkhead_core::policy::Capability;
 
 use crate::loader::Attempt;
 use crate::registry::Installed;
 use crate::status::{PluginStatus, Refused};
-use crate::{Description, FoundPlugin, LoadLimits, LoadStage, PluginManifest, Registry};
+use crate::{Description, FoundPlugin, LoadLimits, LoadStage, Registry};
 
 pub(super) struct Entry {
     pub(super) name: String,

@@ -10,12 +10,13 @@ use std::time::Duration;
 use bulkhead_core::call::{Call, CallKind, HealthCall, HealthVerdict, Reason, Reply};
 use bulkhead_core::combine;
 use bulkhead_core::composition::Mode;
+use bulkhead_core::manifest::PluginObject;
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
     Catalog, CatalogError, CombinedCatalog, Data, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError,
-    LoadStage, Loaded, Loading, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Watch,
+    LoadStage, Loaded, Loading, Objects, PluginSource, Plugins, Refresh, Registry, Watch,
 };
 use serde_json::json;
 
@@ -180,7 +181,7 @@ fn a_list_that_cannot_be_read_changes_nothing() {
         assert!(error.contains(part) && error.contains(LIST), "{error}");
         assert_eq!((health(&plugins), stages(&plugins)), (Health::Unhealthy, vec![active("a")]));
     };
-    check("plugins: [", "line");
+    check("plugins: [", "plugins.yaml:1:10: unclosed bracket");
     check("apiVersion: v1\nkind: ConfigMap\n", "is a \"v1 ConfigMap\"; a list of plugins is bulkhead.dev/v1alpha1");
     check(&list("- {name: a, wasm: a.wasm}\n- {name: a, wasm: b.wasm}\n"), "line 5: a second plugin is named \"a\"");
     check(&list("- {name: a, wasm: a.wasm, colour: red}\n"), "colour");
@@ -289,7 +290,7 @@ fn mode_and_fallback_are_as_the_list_says() {
 
 /// Two active plugins with the same name would answer twice, and references to the name would be ambiguous.
 #[test]
-fn a_name_belongs_to_the_first_who_has_it() {
+fn a_name_belongs_to_the_first_plugin_with_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
     let objects = Arc::<Objects>::default();

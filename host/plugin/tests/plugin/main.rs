@@ -4,7 +4,8 @@
 mod activation;
 mod loading;
 
-use bulkhead_plugin::{Description, Digest};
+use bulkhead_core::manifest::Digest;
+use bulkhead_plugin::Description;
 
 /// Returns the description of a plugin that says nothing about itself.
 fn described(digest: Digest) -> Description {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bulkhead_conformance::cases::one;
 use bulkhead_conformance::{Case, Check, Request, Subject, read_cases, run};
 use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId, Usage};
-use bulkhead_plugin::Budget;
 use bulkhead_plugins_lua::{Kind, customization};
 
 use crate::{folder, library};

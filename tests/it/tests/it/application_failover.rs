@@ -37,6 +37,47 @@ fn an_application_that_fits_nowhere_else_stays_and_goes_on_when_it_is_well_again
     }
 }
 
+/// Runs nginx on member1, where it is never ready from 2m to 8m. Member2 has room for one of its three replicas.
+/// `placement` and `purge_mode` are those of the policy.
+fn check_without_place(name: &str, placement: &str, purge_mode: &str, expectations: &str) {
+    let policy = format!(
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: p, namespace: default}}\n\
+         spec:\n  resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: nginx}}]\n  propagateDeps: true\n\
+         \x20 failover: {{application: {{decisionConditions: {{tolerationSeconds: 30}}, purgeMode: {purge_mode}}}}}\n\
+         \x20 placement: {placement}\n"
+    );
+    let examples = root().join("examples/application-failover");
+    let examples = examples.display();
+    let capacity = |pods: u64| format!("capacity: {{nodes: 1, cpu: '64', memory: 256Gi, pods: {pods}}}");
+    let (first, second) = (capacity(20), capacity(1));
+    let scenario = format!(
+        "name: {name}\nduration: 12m\nflags: {{graceful-eviction-timeout: 60s}}\n\
+         clusters: [{{name: member1, {first}}}, {{name: member2, {second}}}]\n\
+         manifests: [{examples}/health.yaml, {examples}/nginx.yaml, policy.yaml]\nevents:\n\
+         - {{at: 2m, cluster: member1, failureModes: [{{mode: never-ready}}]}}\n\
+         - {{at: 8m, cluster: member1, failureModes: []}}\nexpect:\n\
+         - {{at: 1m, binding: default/nginx-deployment, clusters: {{member1: 3}}}}\n\
+         - {{from: 1m, binding: default/nginx-deployment, worksIn: [member1]}}\n{expectations}\
+         - {{at: 11m, workload: Deployment default/nginx, readyReplicas: {{member1: 3}}}}\n"
+    );
+    let folder = Folder::new(name, &[("scenario.yaml", &scenario), ("policy.yaml", &policy)]);
+    assert_held(&run(&folder.load().unwrap(), None));
+}
+
+#[test]
+fn an_application_on_its_only_feasible_cluster_waits_with_a_reason() {
+    for purge_mode in ["Directly", "Gracefully", "Never"] {
+        check_without_place(
+            &format!("only-cluster-{}", purge_mode.to_lowercase()),
+            "{clusterAffinity: {clusterNames: [member1]}}",
+            purge_mode,
+            "- {from: 1m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
+             - {decision: {decision: EvictionsWait, cluster: member1, reason: NoTargetCluster}}\n\
+             - {decision: {decision: Evicted, absent: true}}\n",
+        );
+    }
+}
+
 #[test]
 fn each_purge_mode_does_with_the_old_copy_what_its_name_says() {
     let tolerate = "decisionConditions: {tolerationSeconds: 30}";

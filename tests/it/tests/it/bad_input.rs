@@ -62,7 +62,7 @@ fn a_manifest_of_an_unknown_kind_is_refused_unless_it_may_be_skipped() {
 
 /// A Plugin object is rejected, because it would be active from a different moment than the scenario specifies.
 #[test]
-fn a_plugin_object_is_told_where_scenarios_have_their_plugins() {
+fn a_plugin_object_in_a_scenario_is_refused_with_the_right_field() {
     let plugin = "apiVersion: bulkhead.dev/v1alpha1\nkind: Plugin\nmetadata: {name: vital}\nspec: {lua: x}\n";
     let scenario = format!("name: object\nduration: 1m\n{CLUSTERS}manifests: [plugin.yaml]\n");
     let folder = Folder::new("plugin-object", &[("scenario.yaml", &scenario), ("plugin.yaml", plugin)]);

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{HealthCall, InterpretCall, Interpretation, Operation};
 use bulkhead_core::combine;
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_plugin::{Customization, Engine, EntryPoint, Layer, Registry, load_customizations};
+use bulkhead_plugin::{Customization, Engine, Layer, Registry, load_customizations};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, root, run};
@@ -105,7 +106,7 @@ fn a_health_script_that_never_ends_makes_health_unknown() {
 
 /// As in Karmada, a script receives copies of its arguments and may modify them.
 #[test]
-fn what_a_script_does_to_its_input_nobody_else_sees() {
+fn changes_of_a_script_to_its_input_stay_private() {
     let script = "function InterpretHealth(o)
         local seen = o.seen == true or o.status.readyReplicas ~= 2
         o.seen = true

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bulkhead_conformance::{Case, Subject, read_cases, run, smoke};
 use bulkhead_core::call::Reply;
+use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::{Bounded, Budget, Engine, Entry, EntryPoint, LoadError, Module, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Entry, LoadError, Module, PluginSource};
 use bulkhead_plugins_builtin::{FailoverEviction, NativeHealth, ResourceHealth};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fn lua(name: &str, point: EntryPoint, object_kind: Option<(&str, &str)>) -> Arc<
 }
 
 fn cases(file: &str) -> Vec<Case> {
-    read_cases(&root().join("tests/conformance/cases").join(file)).unwrap_or_else(|error| panic!("{error}"))
+    read_cases(&root().join("plugins/conformance/cases").join(file)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn assert_passes(subject: &Subject<'_>, cases: &[Case]) {

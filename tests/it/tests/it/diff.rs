@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bulkhead::journal::diff::{Class, Comparison, compare};
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_plugin::{Bounded, Module, PluginSource};
+use bulkhead_simulator::recorded::diff::{Class, Comparison, compare};
 
 use crate::replay::recorded;
 use crate::support::engines;
@@ -48,7 +48,7 @@ fn a_check_in_place_of_the_recorded_one_is_compared_with_it() {
 }
 
 #[test]
-fn a_health_script_that_says_otherwise_is_told_for_each_object() {
+fn a_script_with_another_verdict_is_reported_for_each_object() {
     let text = "function InterpretHealth(object)\n  return false\nend";
     let comparison = diff("nginx-duplicated", "pessimist", text);
     assert_eq!(classes(&comparison).first(), Some(&Class::Health), "{comparison:?}");

@@ -225,7 +225,7 @@ fn a_pause_holds_what_it_covers_and_lets_go_when_it_is_deleted_or_ends() {
 }
 
 #[test]
-fn without_the_gate_nothing_moves_whoever_sets_the_taint() {
+fn without_the_gate_no_taint_moves_a_workload() {
     let taint = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: member1}\n\
                  spec: {taints: [{key: mine, effect: NoExecute}]}\n";
     let rest = "events:\n- {at: 60s, apply: taint.yaml}\n\

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use bulkhead::journal::explain::explain;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::time::Time;
+use bulkhead_simulator::recorded::explain::explain;
 
 use crate::replay::recorded;
 use crate::support::root;
@@ -93,7 +93,7 @@ fn a_workload_is_placed() {
 }
 
 #[test]
-fn a_script_tells_the_health() {
+fn a_script_returns_the_health() {
     check("health", "nginx-divided", Decision::HealthChanged, "ScriptHealthy");
 }
 

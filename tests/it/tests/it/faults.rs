@@ -1,6 +1,6 @@
 //! Misbehaving plugins delay evictions and cause none.
 
-use bulkhead::report::Report;
+use bulkhead_simulator::report::Report;
 
 use crate::support::{Folder, assert_held, root, run, try_run};
 
@@ -36,13 +36,13 @@ fn fault(code: &str) -> String {
 }
 
 #[test]
-fn a_script_that_loops_for_ever_is_contained_and_the_old_copy_is_held() {
+fn an_endless_script_is_contained_and_the_old_copy_is_held() {
     let script = "function InterpretHealth(obj)\n  while true do end\nend";
     assert_held(&with_health_script("loops", script, &fault("PluginOutOfFuel")));
 }
 
 #[test]
-fn a_script_that_swallows_its_errors_for_ever_is_contained() {
+fn a_script_that_swallows_all_errors_is_contained() {
     let script = "function InterpretHealth(obj)\n  while true do pcall(function() while true do end end) end\nend";
     assert_held(&with_health_script("swallows", script, &fault("PluginOutOfFuel")));
 }
@@ -148,7 +148,7 @@ fn a_pull_cluster_whose_agent_is_silent_becomes_unknown_and_is_left() {
 }
 
 #[test]
-fn a_lost_cluster_is_tainted_by_itself_when_the_classic_flag_says_so() {
+fn the_classic_flag_taints_a_lost_cluster_automatically() {
     let folder = root().join("examples/nginx-divided");
     let folder = folder.display();
     let scenario = format!(

@@ -31,7 +31,7 @@ struct Case<'a> {
     rest: &'a str,
 }
 
-fn check(case: &Case<'_>) -> bulkhead::report::Report {
+fn check(case: &Case<'_>) -> bulkhead_simulator::report::Report {
     let clusters =
         (1..=case.clusters).map(|n| format!("- {{name: member{n}, replicaReadyAfter: {}}}\n", case.ready_after));
     let scenario = format!(
@@ -163,7 +163,7 @@ fn karmada_1640_a_scale_up_while_a_cluster_is_not_ready_takes_nothing_away_from_
 
 /// In Karmada, bindings that tolerate a taint permanently were queued and took the slots of those that must leave.
 #[test]
-fn karmada_7612_what_tolerates_a_taint_for_ever_takes_nobodys_slot() {
+fn karmada_7612_an_unlimited_toleration_uses_no_slot() {
     const TOLERANT: u32 = 40;
     let tolerant =
         format!("{FIRST_MEMBER1}    clusterTolerations: [{{key: cluster.karmada.io/not-ready, operator: Exists}}]\n");

@@ -1,6 +1,6 @@
 //! Regression tests for safety holes found in a review, with their numbers in that review.
 
-use bulkhead::report::Report;
+use bulkhead_simulator::report::Report;
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 

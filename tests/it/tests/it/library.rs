@@ -7,12 +7,13 @@ use bulkhead_conformance::cases::one;
 use bulkhead_conformance::{Case, Subject, read_cases};
 use bulkhead_core::call::{Call, CallKind, HealthCall, HealthVerdict, InterpretCall, Interpretation, Operation, Reply};
 use bulkhead_core::combine;
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::{Budget, Engine, Layer, Module, PluginSource, Registry};
+use bulkhead_plugin::{Engine, Layer, Module, PluginSource, Registry};
 use bulkhead_plugins_lua::{KINDS, customization};
 use serde_json::{Value, json};
 

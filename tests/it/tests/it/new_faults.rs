@@ -35,6 +35,27 @@ fn a_lasting_step_of_the_wall_clock_in_either_direction_moves_no_grace_period() 
     }
 }
 
+/// The next leader is another process, which starts at the wall time after the step.
+#[test]
+fn a_step_of_the_wall_clock_before_a_change_of_leaders_moves_no_grace_period() {
+    let clusters = "{name: member1}, {name: member2, failureModes: [{mode: never-ready, workload: default/nginx}]}";
+    let takeovers = [("leader", "fault: {kind: leader-change}"), ("restart", "kill-controller: '*', for: 20s")];
+    for (kind, (name, takeover)) in
+        ["clock-step-ahead", "clock-step-back"].into_iter().flat_map(|kind| takeovers.map(|takeover| (kind, takeover)))
+    {
+        let rest = format!(
+            "events:\n- {{at: 60s, drain: {{cluster: member1}}}}\n- {{at: 80s, fault: {{kind: {kind}, by: 1h}}}}\n\
+             - {{at: 2m, {takeover}}}\n- {{at: 18m, cluster: member2, failureModes: []}}\n\
+             - {{at: 18m, undrain: member1}}\nexpect:\n\
+             - {{from: 70s, until: 640s, binding: default/nginx-deployment, evictingFrom: [member1], \
+             worksIn: [member1, member2]}}\n\
+             - {{at: 650s, decision: {{decision: Released, absent: true}}}}\n\
+             - {{at: 700s, decision: {{decision: Released, cluster: member1, reason: GracePeriodExceeded}}}}\n"
+        );
+        check(&format!("{name}-after-{kind}"), clusters, &rest);
+    }
+}
+
 #[test]
 fn a_process_that_gets_no_processor_at_its_start_evicts_nothing_for_it() {
     check(

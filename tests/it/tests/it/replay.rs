@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead::journal::Recording;
-use bulkhead::journal::explain::explain;
-use bulkhead::journal::replay::{Replayer, Summary};
-use bulkhead::scenario;
-use bulkhead::simulation::{self, Detail, RunOptions};
 use bulkhead_journal::{Contents, Stored};
+use bulkhead_simulator::recorded::Recording;
+use bulkhead_simulator::recorded::explain::explain;
+use bulkhead_simulator::recorded::replay::{Replayer, Summary};
+use bulkhead_simulator::scenario;
+use bulkhead_simulator::simulation::{self, Detail, RunOptions};
 
 use crate::support::{engines, root};
 
@@ -74,7 +74,11 @@ fn every_decision_of_every_example_replays_exactly() {
     for name in examples() {
         let contents = recorded(&name, 7);
         assert_exact(&name, "built-in policies asked again", &Replayer::default().replay_all(&contents.records));
-        assert_exact(&name, "all answers as recorded", &Replayer::believing().replay_all(&contents.records));
+        assert_exact(
+            &name,
+            "all answers as recorded",
+            &Replayer::with_recorded_replies().replay_all(&contents.records),
+        );
         for stored in &contents.records {
             if let Some(kind) = kind(stored) {
                 *kinds.entry(kind).or_default() += 1;

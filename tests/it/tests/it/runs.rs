@@ -1,6 +1,6 @@
 //! A seed determines the outcome of a run.
 
-use bulkhead::render::{self, TextOptions};
+use bulkhead_simulator::render::{self, TextOptions};
 
 use crate::support::{example, run};
 

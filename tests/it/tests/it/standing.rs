@@ -3,7 +3,7 @@
 //! Each case is the minimized result of a seed of
 //! `bulkhead simulate examples/X/scenario.yaml --seeds 20 --faults all`.
 
-use bulkhead::report::Report;
+use bulkhead_simulator::report::Report;
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bulkhead::report::Report;
-use bulkhead::scenario::{self, Loaded};
-use bulkhead::simulation::{self, Detail, RunOptions};
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::Engine;
+use bulkhead_simulator::report::Report;
+use bulkhead_simulator::scenario::{self, Loaded};
+use bulkhead_simulator::simulation::{self, Detail, RunOptions};
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {

@@ -132,7 +132,7 @@ fn what_a_policy_added_goes_when_it_is_edited_or_deleted_and_a_persons_taint_sta
 }
 
 #[test]
-fn a_policy_deleted_while_nobody_looked_leaves_nothing_behind() {
+fn a_policy_that_is_deleted_during_an_outage_leaves_no_taints() {
     let rest = format!(
         "events:\n- {{at: 60s, cluster: member1, state: unreachable}}\n- {{at: 3m, kill-controller: '*', for: 20s}}\n\
          - {{at: 185s, delete: {{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, name: classic}}}}\n\

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use bulkhead::scenario;
-use bulkhead::simulation::trial::{self, Base, DisruptionKind, TrialOptions, Trials};
+use bulkhead_simulator::scenario;
+use bulkhead_simulator::trial::{self, Base, DisruptionKind, TrialOptions, Trials};
 
 use crate::support::{Folder, assert_held, engines, root, try_run};
 
 fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
-    let sorts = DisruptionKind::parse(faults).unwrap();
-    trial::run(&TrialOptions { sorts, threads: 2, ..TrialOptions::new(base, 1, seeds, engines()) }, |_| {}).unwrap()
+    let kinds = DisruptionKind::parse(faults).unwrap();
+    trial::run(&TrialOptions { kinds, threads: 2, ..TrialOptions::new(base, 1, seeds, engines()) }, |_| {}).unwrap()
 }
 
 #[track_caller]
@@ -75,7 +75,7 @@ fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
     assert_eq!(failure.violations.first().map(|violation| violation.invariant), Some("S1"), "{failure:?}");
     assert!(failure.parts.1 < failure.parts.0, "{failure:?}");
     let again = try_run(&scenario::load(failure.file.as_ref().unwrap()).unwrap(), None).unwrap();
-    let listed = |violations: &[bulkhead::report::Violation]| violations.to_vec();
+    let listed = |violations: &[bulkhead_simulator::report::Violation]| violations.to_vec();
     assert_eq!(listed(&again.violations), listed(&failure.violations));
     assert!(!again.held());
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use bulkhead::default_registry;
-use bulkhead::what_if::{Answer, Question, load, play};
 use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_defaults::registry;
+use bulkhead_simulator::what_if::{Answer, Question, load, play};
 use serde_json::json;
 
 use crate::support::{Folder, TAINT_POLICY, engines};
@@ -59,7 +59,7 @@ fn ask(name: &str, files: &[(&str, &str)], change: impl FnOnce(&mut Question)) -
     change(&mut question);
     let folder = Folder::new(&format!("what-if-{name}"), files);
     let export = load(folder.path()).map_err(|error| format!("{error:#}"))?;
-    let registry = default_registry::build(&question.flags, engines());
+    let registry = registry::build(&question.flags, engines());
     play(export, &registry, &question).map_err(|error| format!("{error:#}"))
 }
 

@@ -11,15 +11,17 @@ const FOLDER: &str = "host/deploy";
 const BASE: &str = "host/deploy/kustomize/base";
 const AGENT: &str = "host/deploy/kustomize/agent";
 const CHART: &str = "host/deploy/chart";
+const IN_CLUSTER: &str = "host/deploy/kustomize/in-cluster/deployment.yaml";
 /// Files that declare arguments of `bulkhead run`. Those of the controllers are fields of `Flags`.
 const ARGUMENTS: &[&str] = &[
-    "host/app/src/run/arguments.rs",
-    "host/app/src/run/mod.rs",
-    "host/app/src/run/agent.rs",
-    "host/app/src/run/hub.rs",
-    "host/app/src/run/journal.rs",
-    "host/app/src/run/leader.rs",
-    "host/app/src/engines.rs",
+    "host/server/src/arguments.rs",
+    "host/server/src/lib.rs",
+    "host/server/src/agent.rs",
+    "host/server/src/hub.rs",
+    "host/server/src/journal.rs",
+    "host/server/src/leader.rs",
+    "host/server/src/plugin_state.rs",
+    "host/server/src/engines.rs",
 ];
 
 /// Returns the extension of a file name.
@@ -185,6 +187,30 @@ fn a_journal_has_room_for_what_it_may_take() {
     let component = text("host/deploy/kustomize/journal/kustomization.yaml");
     for part in [format!("--journal-bytes-max={bytes}}}"), format!("sizeLimit: {limit}}}")] {
         assert!(component.contains(&part), "the component has another size than {part}");
+    }
+}
+
+/// A plugin that ends the process is found by the next container of the pod only if the record is still there.
+#[test]
+fn the_record_of_plugins_that_ended_a_process_survives_the_container() {
+    const FLAG: &str = "--plugin-state-directory=";
+    for folder in [BASE, AGENT] {
+        let deployment = one_yaml(&format!("{folder}/deployment.yaml"));
+        let pod = &deployment["spec"]["template"]["spec"];
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let container = &pod["containers"][0];
+        let arguments = list(&container["args"]);
+        let directory = arguments.iter().find_map(|argument| argument.as_str()?.strip_prefix(FLAG)).unwrap();
+        let mounts = list(&container["volumeMounts"]);
+        let holds = |mount: &&Value| directory.starts_with(&format!("{}/", at(mount, "/mountPath")));
+        let mount = mounts.iter().find(holds).unwrap();
+        let volumes = list(&pod["volumes"]);
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+        assert!(volume["emptyDir"].is_object() && mount.get("readOnly").is_none(), "{folder}: {volume} {mount}");
+        // The chart and the other kustomizations have the same directory.
+        for file in [format!("{CHART}/templates/deployment.yaml"), IN_CLUSTER.to_owned()] {
+            assert!(text(&file).contains(&format!("- {FLAG}{directory}\n")), "{file}");
+        }
     }
 }
 

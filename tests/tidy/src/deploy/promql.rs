@@ -81,7 +81,7 @@ fn tokens(expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn names_are_told_from_words_and_values() {
+fn names_are_distinguished_from_words_and_values() {
     let check = |expression: &str, series: &[&str], labels: &[&str]| {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(names(expression), Names { series: set(series), labels: set(labels) }, "{expression}");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::text;
 
 const METRICS: &str = "host/controllers/src/metrics.rs";
-const ENDPOINT: &str = "host/app/src/run/metrics.rs";
-const SCHEDULER: &str = "host/controllers/src/scheduler/metrics.rs";
+const ENDPOINT: &str = "host/server/src/metrics.rs";
+const SCHEDULER: &str = "host/controllers/src/metrics/scheduler.rs";
 
 /// Series names with their own labels, including the series of histogram buckets.
 pub(super) type Series = BTreeMap<String, BTreeSet<String>>;

@@ -15,6 +15,13 @@ const DECIDING: [&str; 3] = ["host/core/src", "host/controllers/src", "plugins/b
 
 /// Words in literals of the deciding folders that are no reasons.
 const NO_REASONS: &[&str] = &[
+    // Entry points of plugins.
+    "ClusterTaint",
+    "EvictionCheck",
+    "GetComponents",
+    "GetDependencies",
+    "GetReplicas",
+    "ReflectStatus",
     // Kinds of Kubernetes and of Karmada.
     "ClusterPropagationPolicy",
     "ClusterResourceBinding",
@@ -76,7 +83,6 @@ const NO_REASONS: &[&str] = &[
     "BadInput",
     "BindingAdd",
     "BindingUpdate",
-    "BootClock",
     "ClusterChanged",
     "NoPlacement",
     "ReconcileSchedule",

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bulkhead_api::ResourceInterpreterCustomization;
+use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::model::AggregatedStatusItem;
-use bulkhead_plugin::{Customization, EntryPoint};
+use bulkhead_plugin::Customization;
 use kube::ResourceExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

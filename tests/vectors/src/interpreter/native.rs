@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bulkhead_core::call::{Call, HealthCall, OPERATION_NAMES};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::prune::prune;
 use bulkhead_core::time::Time;
-use bulkhead_plugins_builtin::{NativeHealth, NativeInterpreter, prune};
+use bulkhead_plugins_builtin::{NativeHealth, NativeInterpreter};
 use serde_json::{Map, Value, json};
 
 use super::case::{Arguments, Case};
@@ -15,7 +16,11 @@ use super::outcome::{Outcome, ask};
 /// Returns the native rules, with the level of pod detail that the case requires.
 pub(super) fn policies(case: &Case) -> Vec<Arc<dyn Policy>> {
     let detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
-    vec![Arc::new(NativeHealth::default()), Arc::new(NativeInterpreter::new(detail))]
+    let interpreter = NativeInterpreter::new(detail);
+    // The cases distinguish an empty list from a missing one.
+    let has_list = case.inputs.get("statusItems").is_some_and(Value::is_array);
+    let interpreter = if has_list { interpreter.with_empty_lists() } else { interpreter };
+    vec![Arc::new(NativeHealth::default()), Arc::new(interpreter)]
 }
 
 /// Runs a case.

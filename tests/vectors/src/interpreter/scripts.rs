@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_api::ResourceInterpreterCustomization;
+use bulkhead_core::manifest::Budget;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::{Conversions, EmptyItems, LuaEngine, Options as EngineOptions, Probe};
-use bulkhead_plugin::{Budget, Customization, Engine, load_customizations};
+use bulkhead_plugin::{Customization, Engine, load_customizations};
 use serde_json::{Value, json};
 
 use super::case::{Arguments, Case, Gvk, customization, read};

@@ -5,7 +5,7 @@
 
 use std::borrow::Borrow;
 
-use crate::decide::affinity;
+use crate::affinity;
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
 use crate::mutation::{self, Mutation};
@@ -98,14 +98,14 @@ fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bo
     let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
     cluster.is_ready()
         && !cluster.is_terminating()
-        && !is_barred(spec, &cluster.name)
+        && !is_excluded(spec, &cluster.name)
         && is_selected(cluster, placement)
         && blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
 }
 
 /// Returns true if the workload is leaving the cluster and cannot return to it. A failback does not count: if the
 /// home cluster fails again, the workload returns.
-fn is_barred(spec: &BindingSpec, cluster: &str) -> bool {
+fn is_excluded(spec: &BindingSpec, cluster: &str) -> bool {
     let mut tasks = spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == cluster);
     tasks.any(|task| task.reason != REASON_FAILBACK)
 }

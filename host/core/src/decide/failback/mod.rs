@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 pub use self::home::{HOME, Home};
 pub use self::stability::{STABLE, Stability, stability};
-use super::affinity;
 use super::eviction::taint_based::{PRODUCER_TAINT_MANAGER, graceful_evict};
 use super::eviction::{EvictionPause, PauseScope, paused};
 use super::graceful_eviction::restore::{is_selected, may_host};
 use super::graceful_eviction::{ScheduleResult, result};
+use crate::affinity;
 use crate::combine::Attribution;
 use crate::model::{
     Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, ReplicaSchedulingType, TargetCluster,
@@ -89,7 +89,7 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     let Some(home) = Home::read(&binding.annotations).filter(|_| binding.deletion_timestamp.is_none()) else {
         return FailbackPlan::Rest;
     };
-    if let Some(attribution) = is_moot(&snapshot, &home) {
+    if let Some(attribution) = is_obsolete(&snapshot, &home) {
         return FailbackPlan::Forget(attribution);
     }
     if let Some((code, message)) = obstacle(binding) {
@@ -117,7 +117,7 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
 }
 
 /// Returns the reason why a return is permanently impossible or unnecessary.
-fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Attribution> {
+fn is_obsolete(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Attribution> {
     let FailbackSnapshot { binding, clusters, .. } = *snapshot;
     let spec = &binding.spec;
     let at_home = home.clusters.keys().all(|name| spec.targets(name));

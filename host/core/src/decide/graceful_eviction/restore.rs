@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::GracefulEvictionSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
+use crate::affinity;
 use crate::combine::Attribution;
-use crate::decide::affinity;
 use crate::decide::application_failover::REASON_APPLICATION_FAILURE;
 use crate::decide::eviction::taint_based::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
 use crate::decide::failback::REASON_FAILBACK;

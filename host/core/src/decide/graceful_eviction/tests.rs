@@ -109,6 +109,12 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
     .unwrap()
 }
 
+/// Returns the state of a binding `now_s` seconds after its task, without the clusters that it leaves.
+fn snapshot<'a>(binding: &'a Binding, unconfirmed: &'a UnconfirmedTargets, now_s: i64) -> GracefulEvictionSnapshot<'a> {
+    let options = GracefulEvictionOptions::default();
+    GracefulEvictionSnapshot { binding, sources: &[], unconfirmed, options, now: at(now_s) }
+}
+
 /// Returns `held`, `released` or `called off`, with the code of the reason; `stamped` if the task only got its
 /// timestamp.
 fn summary(plan: &GracefulEvictionPlan) -> String {
@@ -128,14 +134,7 @@ fn elsewhere() -> Value {
 fn a_task_ends_as_its_fields_and_the_checks_say() {
     let check = |task: Value, now_s: i64, say: fn() -> Result<Reply, Fault>, expected: &str| {
         let binding = binding(elsewhere(), true, "True", &task);
-        let options = GracefulEvictionOptions::default();
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &CONFIRMED,
-            options,
-            now: at(now_s),
-        };
+        let snapshot = snapshot(&binding, &CONFIRMED, now_s);
         assert_eq!(summary(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
     };
     check(json!({}), 600, hold, "held: Ill");
@@ -168,13 +167,7 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
     let check = |targets: Value, seen, scheduled, own: Value, purge_without_replacement, expected: &str| {
         let binding = binding(targets.clone(), seen, scheduled, &json!({"gracePeriodSeconds": own}));
         let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &CONFIRMED,
-            options,
-            now: at(601),
-        };
+        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 601) };
         assert_eq!(
             summary(&decide(snapshot, &policies(hold))),
             expected,
@@ -204,12 +197,8 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
         let mut binding = binding(targets, false, "False", &task);
         binding.status.aggregated_status =
             serde_json::from_value(json!([{"clusterName": "m1", "health": "Healthy"}])).unwrap();
-        let options = GracefulEvictionOptions::default();
         let sources = std::slice::from_ref(source);
-        let plan = decide(
-            GracefulEvictionSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now: at(100) },
-            &policies(hold),
-        );
+        let plan = decide(GracefulEvictionSnapshot { sources, ..snapshot(&binding, &CONFIRMED, 100) }, &policies(hold));
         let clusters = plan.clusters.as_ref().map(|clusters| serde_json::to_value(clusters).unwrap());
         assert_eq!(clusters, expected, "{task} {source:?}");
         assert_eq!(expected.is_some(), plan.tasks == Some(Vec::new()), "task and target change together");
@@ -242,15 +231,9 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
         let task = json!({"reason": "ApplicationFailure", "purgeMode": mode});
         let mut binding = binding(json!([]), false, "False", &task);
         binding.status.aggregated_status = serde_json::from_value(report).unwrap();
-        let (sources, options) = ([cluster("m1", "True", json!([]))], GracefulEvictionOptions::default());
+        let sources = [cluster("m1", "True", json!([]))];
         let plan = decide(
-            GracefulEvictionSnapshot {
-                binding: &binding,
-                sources: &sources,
-                unconfirmed: &CONFIRMED,
-                options,
-                now: at(100),
-            },
+            GracefulEvictionSnapshot { sources: &sources, ..snapshot(&binding, &CONFIRMED, 100) },
             &policies(hold),
         );
         assert_eq!(summary(&plan), expected, "{mode}");
@@ -265,41 +248,28 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
 #[test]
 fn karmada_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
-    let decide_at = |source: &Cluster, now, options| {
+    let decide_at = |source: &Cluster, now_s, options| {
         let sources = std::slice::from_ref(source);
-        decide(
-            GracefulEvictionSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now },
-            &policies(hold),
-        )
+        decide(GracefulEvictionSnapshot { sources, options, ..snapshot(&binding, &CONFIRMED, now_s) }, &policies(hold))
     };
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
     let options = GracefulEvictionOptions::default();
-    assert_eq!(summary(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
-    assert_eq!(summary(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
+    assert_eq!(summary(&decide_at(&lost, 10_000, options)), "held: NoReplacement");
+    assert_eq!(summary(&decide_at(&well, 10_000, options)), "called off: SourceRecovered");
     // Karmada's behavior since the issue was closed: the end of the grace period always ends the task.
     let as_karmada = GracefulEvictionOptions {
         purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
         restore_source: RestoreSource::Never,
         ..options
     };
-    assert_eq!(summary(&decide_at(&well, at(600), as_karmada)), "held: Ill");
-    assert_eq!(summary(&decide_at(&well, at(601), as_karmada)), "released: GracePeriodExceeded");
+    assert_eq!(summary(&decide_at(&well, 600, as_karmada)), "held: Ill");
+    assert_eq!(summary(&decide_at(&well, 601, as_karmada)), "released: GracePeriodExceeded");
 }
 
 #[test]
 fn karmada_7455_the_old_copy_stays_when_no_other_cluster_fits() {
     let binding = binding(json!([]), true, "False", &json!({}));
-    let options = GracefulEvictionOptions::default();
-    let plan = decide(
-        GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &CONFIRMED,
-            options,
-            now: at(100_000),
-        },
-        &policies(hold),
-    );
+    let plan = decide(snapshot(&binding, &CONFIRMED, 100_000), &policies(hold));
     assert_eq!(summary(&plan), "held: NoReplacement");
 }
 
@@ -308,15 +278,8 @@ fn karmada_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_con
     let mut binding = binding(json!([]), false, "False", &json!({"replicas": null}));
     binding.spec.replicas = 0;
     let decide_at = |source: Cluster| {
-        let options = GracefulEvictionOptions::default();
         decide(
-            GracefulEvictionSnapshot {
-                binding: &binding,
-                sources: &[source],
-                unconfirmed: &CONFIRMED,
-                options,
-                now: at(50_000),
-            },
+            GracefulEvictionSnapshot { sources: &[source], ..snapshot(&binding, &CONFIRMED, 50_000) },
             &policies(hold),
         )
     };
@@ -331,11 +294,7 @@ fn karmada_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
     let mut second = binding.spec.graceful_eviction_tasks[0].clone();
     (second.from_cluster, second.grace_period_seconds) = ("m3".to_owned(), None);
     binding.spec.graceful_eviction_tasks.push(second);
-    let options = GracefulEvictionOptions::default();
-    let plan = decide(
-        GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100) },
-        &policies(hold),
-    );
+    let plan = decide(snapshot(&binding, &CONFIRMED, 100), &policies(hold));
     let from = |list: &[(GracefulEvictionTask, Attribution)]| {
         list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>()
     };
@@ -347,32 +306,16 @@ fn karmada_4951_tasks_of_cluster_scoped_resources_end_too() {
     let mut binding = binding(json!([{"name": "m2"}]), true, "True", &json!({"replicas": null}));
     (binding.namespace, binding.spec.replicas) = (None, 0);
     binding.spec.placement = None;
-    let decide_at = |now, say| {
-        let options = GracefulEvictionOptions::default();
-        decide(
-            GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now },
-            &policies(say),
-        )
-    };
-    assert_eq!(summary(&decide_at(at(1), release)), "released: Well");
-    assert_eq!(summary(&decide_at(at(601), hold)), "released: GracePeriodExceeded");
+    let decide_at = |now_s, say| decide(snapshot(&binding, &CONFIRMED, now_s), &policies(say));
+    assert_eq!(summary(&decide_at(1, release)), "released: Well");
+    assert_eq!(summary(&decide_at(601, hold)), "released: GracePeriodExceeded");
 }
 
 #[test]
 fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     let check = |task: Value, now_s: i64, expected: Option<i64>| {
         let binding = binding(elsewhere(), true, "True", &task);
-        let options = GracefulEvictionOptions::default();
-        let plan = decide(
-            GracefulEvictionSnapshot {
-                binding: &binding,
-                sources: &[],
-                unconfirmed: &CONFIRMED,
-                options,
-                now: at(now_s),
-            },
-            &policies(hold),
-        );
+        let plan = decide(snapshot(&binding, &CONFIRMED, now_s), &policies(hold));
         assert_eq!(plan.again_after_ms, expected, "{task}");
     };
     check(json!({}), 100, Some(60_001));
@@ -391,10 +334,7 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": available}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
         let options = GracefulEvictionOptions { replacement_health: rule, ..GracefulEvictionOptions::default() };
-        let plan = decide(
-            GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1) },
-            &asking(trusting),
-        );
+        let plan = decide(GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 1) }, &asking(trusting));
         let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
         assert_eq!(attribution.reason.to_string(), expected, "{available} {rule:?}");
     };

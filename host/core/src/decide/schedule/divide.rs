@@ -67,15 +67,15 @@ pub(super) fn divide(division: &Division<'_>) -> Result<Vec<Share>, ScheduleErro
             for share in &mut available {
                 share.replicas = share.replicas.wrapping_add(runs.get(&share.row).copied().unwrap_or(0));
             }
-            give_out(division, replicas, available, &[]).map_err(prefixed("failed to do fresh scale: "))
+            distribute(division, replicas, available, &[]).map_err(prefixed("failed to do fresh scale: "))
         }
         Mode::Steady if assigned > replicas => {
-            give_out(division, replicas, scheduled.to_vec(), &[]).map_err(prefixed("failed to scale down: "))
+            distribute(division, replicas, scheduled.to_vec(), &[]).map_err(prefixed("failed to scale down: "))
         }
         Mode::Steady if assigned < replicas => {
             let available = selected.iter().map(room).collect();
             let missing = replicas.wrapping_sub(assigned);
-            give_out(division, missing, available, scheduled).map_err(prefixed("failed to scale up: "))
+            distribute(division, missing, available, scheduled).map_err(prefixed("failed to scale up: "))
         }
         Mode::Steady => Ok(scheduled.to_vec()),
     }
@@ -90,7 +90,7 @@ fn prefixed(prefix: &str) -> impl Fn(NotEnough) -> ScheduleError {
 /// Error with the available capacity, in replicas.
 struct NotEnough(i32);
 
-fn give_out(
+fn distribute(
     division: &Division<'_>,
     target: i32,
     mut available: Vec<Share>,

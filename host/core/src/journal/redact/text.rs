@@ -13,7 +13,7 @@ pub(super) fn clean(text: &mut String) -> usize {
         return 0;
     }
     let mut count = 0;
-    for rule in [urls, pairs, flags, bearers, user_infos] {
+    for rule in [urls, pairs, flags, redact_bearer_tokens, user_infos] {
         let (cleaned, found) = rule(text);
         if found > 0 {
             *text = cleaned;
@@ -230,7 +230,7 @@ fn flags(text: &str) -> (String, usize) {
 }
 
 /// Removes the value in `Bearer value`.
-fn bearers(text: &str) -> (String, usize) {
+fn redact_bearer_tokens(text: &str) -> (String, usize) {
     const WORD: &str = "bearer ";
     let mut cleaning = Cleaning::new(text);
     if !text.as_bytes().windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD.as_bytes())) {

@@ -167,7 +167,7 @@ fn odd_tolerations_have_one_meaning_each() {
 
 /// Karmada issue 7612: bindings that tolerate a taint forever filled the eviction queue and took its slots.
 #[test]
-fn karmada_7612_what_tolerates_for_ever_is_never_due() {
+fn karmada_7612_an_unlimited_toleration_is_never_due() {
     let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);
     assert_eq!(decided(&taints, &json!([{"operator": "Exists"}]), &json!(null), ALL), EvictPlan::Keep);
 }
@@ -250,7 +250,7 @@ fn state_is_carried_over_or_the_workload_stays() {
 }
 
 #[test]
-fn an_effect_that_nobody_knows_evicts_nothing() {
+fn an_unknown_effect_evicts_nothing() {
     let taints = json!([{"key": "k", "effect": "NoExecuteEver", "timeAdded": at(0)}]);
     assert_eq!(decided(&taints, &json!([]), &json!({}), ALL), EvictPlan::Keep);
 }

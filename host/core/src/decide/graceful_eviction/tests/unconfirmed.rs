@@ -16,14 +16,7 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": 3}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
         let unconfirmed = unconfirmed(reason.map(|reason| ("m2", reason)).as_slice());
-        let options = GracefulEvictionOptions::default();
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &unconfirmed,
-            options,
-            now: at(1),
-        };
+        let snapshot = snapshot(&binding, &unconfirmed, 1);
         // The masked report must not be visible anywhere in the call.
         let asks_the_binding = |call: &Call<'_>| {
             let Call::EvictionCheck(call) = call else { return fault() };
@@ -52,13 +45,7 @@ fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherw
         let binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         let unconfirmed = unconfirmed(targets);
         let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &unconfirmed,
-            options,
-            now: at(601),
-        };
+        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &unconfirmed, 601) };
         assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
     };
     let (dead, over) = ([("m2", NotReady), ("m3", Unreachable)], "released: GracePeriodExceeded");
@@ -80,13 +67,7 @@ fn a_copy_without_a_report_replaces_nothing_unless_a_policy_or_the_flag_says_oth
         let mut binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         binding.status.aggregated_status = serde_json::from_value(reports.clone()).unwrap();
         let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &CONFIRMED,
-            options,
-            now: at(601),
-        };
+        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 601) };
         assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
     };
     let (held, over) = ("held: ReplacementUnconfirmed", "released: GracePeriodExceeded");
@@ -116,14 +97,7 @@ fn an_object_without_replicas_is_seen_as_soon_as_it_is_applied() {
         binding.spec.replicas = 0;
         binding.status.aggregated_status[0].applied = applied;
         binding.status.aggregated_status[0].health = Some(Health::Unknown);
-        let options = GracefulEvictionOptions::default();
-        let snapshot = GracefulEvictionSnapshot {
-            binding: &binding,
-            sources: &[],
-            unconfirmed: &CONFIRMED,
-            options,
-            now: at(601),
-        };
+        let snapshot = snapshot(&binding, &CONFIRMED, 601);
         assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{applied}");
     };
     check(true, "released: GracePeriodExceeded");

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_turns_healthy_is_counted_by_its_cluster_and_who_was_healthy_with_less_is_not() {
+    fn a_workload_that_turns_healthy_is_counted_by_its_cluster_once() {
         let read = |value: Value| serde_json::from_value::<Binding>(value).unwrap();
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "app"});
         let binding = read(json!({

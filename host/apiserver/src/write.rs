@@ -1,0 +1,339 @@
+//! Rules for creating and updating objects.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::admission::{Admission, AdmissionRequest, DenialReason, Operation};
+use crate::clock::{Clock, rfc3339};
+use crate::definition;
+use crate::json::{array, text};
+use crate::kind::{KindId, ResourceKind};
+use crate::kubectl::apply::{self, Applied, Author};
+use crate::kubectl::schema::{self, UnknownFields};
+use crate::object::{Object, ObjectKey, has_finalizers};
+use crate::shape::{
+    Part, SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
+    differs_outside_metadata_and_status, keep_only_status, keep_server_fields, metadata_mut, remove, with_status_of,
+};
+use crate::state::State;
+use crate::status_error::StatusError;
+
+/// Dependencies of the write rules other than the state.
+pub(crate) struct Rules {
+    pub(crate) clock: Clock,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
+    pub(crate) auto_create_namespaces: bool,
+    pub(crate) fidelity: Fidelity,
+}
+
+/// Degree to which a server follows Kubernetes, for features that cost time at each write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Features relevant to controllers; for simulations with many writes.
+    #[default]
+    Controllers,
+    /// Features relevant to people and their tools: schema validation, field ownership and server-side apply.
+    People,
+}
+
+/// Write options of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// Name of the field manager.
+    pub(crate) manager: String,
+    /// True if nothing is stored.
+    pub(crate) dry_run: bool,
+    /// True if the object comes from an apply and already has its managed fields.
+    pub(crate) applies: bool,
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { manager: "unknown".to_owned(), dry_run: false, applies: false, unknown_fields: UnknownFields::Ignore }
+    }
+}
+
+/// Write transaction: the locked state and the rules to apply.
+pub(crate) struct Writer<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) rules: &'a Rules,
+    pub(crate) terms: Terms,
+    /// Warnings for the client in addition to the response.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(state: &'a mut State, rules: &'a Rules, terms: Terms) -> Self {
+        Self { state, rules, terms, warnings: Vec::new() }
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        kind_id: KindId,
+        namespace: &str,
+        mut object: Value,
+    ) -> Result<Arc<Object>, StatusError> {
+        let kind = self.state.kind(kind_id);
+        // An apply provides its managed fields.
+        let owners = object["metadata"].get("managedFields").cloned();
+        let name = self.prepare_new(&kind, namespace, &mut object)?;
+        self.check_namespace(&kind, namespace, &name)?;
+        if self.state.get(kind_id, namespace, &name).is_some() {
+            return Err(StatusError::already_exists(&kind, &name));
+        }
+        self.conform(&kind, &mut object)?;
+        if kind.status_subresource {
+            remove(&mut object, "status");
+        }
+        if kind.is_namespace() {
+            object["status"] = json!({"phase": "Active"});
+        }
+        self.admit(&kind, namespace, None, &mut object)?;
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["uid"] = json!(self.state.rng.uuid());
+        object["metadata"]["creationTimestamp"] = json!(rfc3339(self.rules.clock.now()));
+        if self.counts_generations(&kind) {
+            object["metadata"]["generation"] = json!(1);
+        }
+        if self.rules.fidelity == Fidelity::People {
+            match owners {
+                Some(owners) if self.terms.applies => object["metadata"]["managedFields"] = owners,
+                _ => apply::created(&kind, &mut object, &self.author(Part::Main)),
+            }
+        }
+        if kind.is_definition() {
+            definition::accept(&mut object, self.rules.clock.now())?;
+        }
+        let stored = self.put(ObjectKey::new(kind_id, namespace, &name), object);
+        self.define(&kind, &stored);
+        Ok(stored)
+    }
+
+    /// Stores an object, unless the request is a dry run.
+    fn put(&mut self, key: ObjectKey, value: Value) -> Arc<Object> {
+        if self.terms.dry_run {
+            let version = self.state.get_key(&key).map_or(0, |object| object.resource_version());
+            return Arc::new(Object::new(value, version));
+        }
+        self.state.put(key, value)
+    }
+
+    /// Returns true if objects of this kind have a generation. With [`Fidelity::Controllers`] all of them do.
+    fn counts_generations(&self, kind: &ResourceKind) -> bool {
+        self.rules.fidelity == Fidelity::Controllers || kind.counts_generations()
+    }
+
+    fn author(&self, part: Part) -> Author {
+        let now = self.rules.clock.now();
+        Author { manager: self.terms.manager.clone(), subresource: part.subresource(), now }
+    }
+
+    /// Drops fields that the schema does not declare and records warnings.
+    fn decode(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
+        if self.rules.fidelity == Fidelity::People {
+            self.warnings.extend(schema::decode(kind, object, self.terms.unknown_fields)?);
+        }
+        Ok(())
+    }
+
+    /// Decodes an object, sets its defaults and validates it.
+    fn conform(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
+        if self.rules.fidelity == Fidelity::People {
+            self.decode(kind, object)?;
+            schema::complete(kind, object);
+            schema::check(kind, object)?;
+        }
+        Ok(())
+    }
+
+    /// Applies a configuration: creates the object or changes the configured fields. Returns true if it was created.
+    pub(crate) fn apply(
+        &mut self,
+        key: &ObjectKey,
+        part: Part,
+        mut configuration: Value,
+        force: bool,
+    ) -> Result<(Arc<Object>, bool), StatusError> {
+        let kind = self.state.kind(key.kind);
+        check_shape(&kind, &key.namespace, &mut configuration)?;
+        if !array(&configuration, "/metadata/managedFields").is_empty() {
+            return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+        }
+        let name = text(&configuration, "/metadata/name");
+        if name != key.name {
+            return Err(StatusError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                key.name
+            )));
+        }
+        self.decode(&kind, &mut configuration)?;
+        match part {
+            Part::Main if kind.status_subresource => remove(&mut configuration, "status"),
+            Part::Main => {}
+            Part::Status => keep_only_status(&mut configuration),
+        }
+        let live = self.state.get_key(key).cloned();
+        if let Some(live) = &live {
+            check_identity(&kind, live, &configuration)?;
+        }
+        let author = self.author(part);
+        let live_value = live.as_ref().map(|live| &**live.value());
+        let object = match apply::apply(&kind, live_value, &configuration, &author, force)? {
+            Applied::Unchanged => return Ok((self.existing(key)?, false)),
+            Applied::Changed(object) => object,
+        };
+        self.terms.applies = true;
+        if live.is_some() {
+            return Ok((self.update(key, part, object)?, false));
+        }
+        if part == Part::Status {
+            return Err(StatusError::not_found(&kind, &key.name));
+        }
+        Ok((self.create(key.kind, &key.namespace, object)?, true))
+    }
+
+    /// Checks a new object and returns its name.
+    fn prepare_new(&mut self, kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<String, StatusError> {
+        check_shape(kind, namespace, object)?;
+        if !text(object, "/metadata/resourceVersion").is_empty() {
+            return Err(StatusError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let metadata = metadata_mut(object);
+        for field in SERVER_METADATA {
+            metadata.remove(field);
+        }
+        let given = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+        let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
+        let name = if !given.is_empty() {
+            given.to_owned()
+        } else if !prefix.is_empty() {
+            format!("{prefix}{}", self.state.rng.name_suffix())
+        } else {
+            return Err(StatusError::invalid(kind, "", "metadata.name", "name or generateName is required"));
+        };
+        let is_path_segment = !matches!(name.as_str(), "." | "..") && !name.contains(['/', '%']);
+        if name.len() > 253 || !is_path_segment {
+            return Err(StatusError::invalid(
+                kind,
+                &name,
+                "metadata.name",
+                "must be a path segment of at most 253 characters",
+            ));
+        }
+        Ok(name)
+    }
+
+    fn check_namespace(&mut self, kind: &ResourceKind, namespace: &str, name: &str) -> Result<(), StatusError> {
+        // Without the Namespace kind there is nothing to check against.
+        let Some(namespaces) = self.state.kind_by_path("", "v1", "namespaces") else {
+            return Ok(());
+        };
+        if !kind.is_namespaced() {
+            return Ok(());
+        }
+        match self.state.get(namespaces, "", namespace) {
+            Some(found) if found.is_terminating() => Err(StatusError::forbidden(
+                kind,
+                name,
+                &format!("unable to create new content in namespace {namespace} because it is being terminated"),
+            )),
+            Some(_) => Ok(()),
+            None if self.rules.auto_create_namespaces => {
+                self.create(namespaces, "", json!({"metadata": {"name": namespace}})).map(|_| ())
+            }
+            None => Err(StatusError::not_found(&self.state.kind(namespaces), namespace)),
+        }
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        key: &ObjectKey,
+        part: Part,
+        mut object: Value,
+    ) -> Result<Arc<Object>, StatusError> {
+        let kind = self.state.kind(key.kind);
+        let old = self.existing(key)?;
+        check_shape(&kind, &key.namespace, &mut object)?;
+        check_identity(&kind, &old, &object)?;
+        self.conform(&kind, &mut object)?;
+        let owners = object["metadata"].get("managedFields").cloned();
+        let mut new = match part {
+            Part::Main => object,
+            Part::Status => with_status_of(old.value(), &object),
+        };
+        keep_server_fields(&kind, part, old.value(), &mut new);
+        if part == Part::Main {
+            self.admit(&kind, &key.namespace, Some(old.value()), &mut new)?;
+            check_new_finalizers(&kind, old.value(), &new)?;
+        }
+        if self.rules.fidelity == Fidelity::People {
+            match owners {
+                Some(owners) if self.terms.applies => new["metadata"]["managedFields"] = owners,
+                owners => apply::updated(&kind, old.value(), &mut new, owners.as_ref(), &self.author(part)),
+            }
+        }
+        if new == **old.value() {
+            return Ok(old);
+        }
+        if self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
+            bump_generation(&mut new);
+        }
+        if kind.is_definition() && part == Part::Main {
+            definition::accept(&mut new, self.rules.clock.now())?;
+        }
+        let stored = self.put(key.clone(), new);
+        if self.terms.dry_run {
+            return Ok(stored);
+        }
+        self.define(&kind, &stored);
+        if stored.is_terminating() && !has_finalizers(stored.value()) {
+            return Ok(self.finish_deletion(key).unwrap_or(stored));
+        }
+        Ok(stored)
+    }
+
+    /// Serves the kinds of a stored definition.
+    fn define(&mut self, kind: &ResourceKind, stored: &Object) {
+        if kind.is_definition() && !self.terms.dry_run {
+            for defined in definition::kinds(stored.value()).unwrap_or_default() {
+                self.state.register(defined);
+            }
+        }
+    }
+
+    pub(crate) fn existing(&self, key: &ObjectKey) -> Result<Arc<Object>, StatusError> {
+        self.state.get_key(key).cloned().ok_or_else(|| StatusError::not_found(&self.state.kind(key.kind), &key.name))
+    }
+
+    fn admit(
+        &mut self,
+        kind: &ResourceKind,
+        namespace: &str,
+        old: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), StatusError> {
+        let Some(admission) = &self.rules.admission else {
+            return Ok(());
+        };
+        let name = text(object, "/metadata/name").to_owned();
+        let (rng, table) = self.state.rng_and_table(kind);
+        let objects = || table.into_iter().flat_map(|table| table.scan(None, None));
+        admission
+            .admit(AdmissionRequest {
+                operation: if old.is_some() { Operation::Update } else { Operation::Create },
+                kind,
+                namespace: kind.is_namespaced().then_some(namespace),
+                old,
+                object,
+                others: &|| objects().map(|object| Value::clone(object.value())).collect(),
+                ids: &mut || rng.uuid(),
+                now: self.rules.clock.now(),
+            })
+            .map_err(|denied| match denied.reason {
+                DenialReason::Forbidden => StatusError::forbidden(kind, &name, &denied.message),
+                DenialReason::Invalid => StatusError::invalid(kind, &name, &denied.field, &denied.message),
+            })
+    }
+}

@@ -1,0 +1,110 @@
+//! Commands that read a journal.
+
+mod diff;
+mod explain;
+mod history;
+mod replay;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bulkhead_core::journal::DecisionId;
+use bulkhead_journal::{Contents, Problem, Stored};
+use bulkhead_server::help;
+use bulkhead_simulator::recorded::select;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::exit;
+use crate::output::Format;
+
+/// Journal to read, and output format.
+#[derive(Args)]
+struct Common {
+    /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes.
+    #[arg(long, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
+    journal: PathBuf,
+
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+impl Common {
+    /// Reads the journal; reports damaged parts on standard error.
+    fn load(&self) -> anyhow::Result<Contents> {
+        let contents = bulkhead_simulator::recorded::load(&self.journal)?;
+        warn(&contents.problems)?;
+        Ok(contents)
+    }
+
+    /// Reads the records that a word names, or all, and collects the results of `keep`.
+    fn find<T>(
+        &self,
+        word: Option<&str>,
+        keep: impl FnMut(Stored) -> Option<T>,
+    ) -> anyhow::Result<(Vec<T>, Vec<Problem>)> {
+        let (found, problems) = select::find(&self.journal, word, keep)?;
+        warn(&problems)?;
+        Ok((found, problems))
+    }
+
+    /// Returns the error of a command that needs the id of a decision, with the ways to find one.
+    fn without_id(&self) -> anyhow::Result<anyhow::Error> {
+        let journal = self.journal.display();
+        let (ids, _) = self.find(None, |stored| Some(stored.record.id))?;
+        let extent = match (ids.first(), ids.last()) {
+            (Some(first), Some(last)) => format!("the journal has {first} to {last}"),
+            _ => "the journal is empty".to_owned(),
+        };
+        Ok(anyhow::anyhow!(
+            "no decision is named, and {extent}; `bulkhead history --journal {journal}` lists the ids, the annotation \
+             bulkhead.dev/decision of an object has that of its last decision, and --all takes all decisions"
+        ))
+    }
+
+    fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
+        self.output.print(text, data)
+    }
+}
+
+/// Returns the name of a binding or object with its namespace. Ids, and names that contain a namespace, are returned
+/// unchanged.
+fn qualified(about: &str, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) if !about.contains('/') && about.parse::<DecisionId>().is_err() => {
+            format!("{namespace}/{about}")
+        }
+        _ => about.to_owned(),
+    }
+}
+
+fn warn(problems: &[Problem]) -> std::io::Result<()> {
+    for problem in problems {
+        let word = if problem.is_harmless() { "note" } else { "warning" };
+        writeln!(anstream::stderr(), "{word}: {problem}")?;
+    }
+    Ok(())
+}
+
+/// Commands that read a journal.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    History(history::Arguments),
+    Explain(explain::Arguments),
+    Replay(replay::Arguments),
+    Diff(diff::Arguments),
+}
+
+/// Runs the command. Exit code: 1 for a replay that differs or a plugin that changes verdicts, 2 for a bad journal,
+/// name or plugin.
+pub(crate) fn run(command: &Command) -> ExitCode {
+    let done = match command {
+        Command::History(arguments) => history::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
+    };
+    exit::code(done)
+}

@@ -1,0 +1,120 @@
+//! `bulkhead schema`: JSON Schemas of the files that people write.
+//!
+//! Each schema is generated from the type, or from the arguments, that the file is parsed into. A schema describes
+//! fields, types and names. Combinations of fields and references between them are checked when a file is used.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use bulkhead_conformance::CaseSchema;
+use bulkhead_core::manifest::Fallback;
+use bulkhead_plugin::PluginList;
+use bulkhead_simulator::scenario::Scenario;
+use clap::{Args, ValueEnum};
+use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+/// Print the JSON Schema of a file format, for editors and other checkers.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead schema scenario > scenario.schema.json
+  bulkhead schema plugins")]
+pub(crate) struct Arguments {
+    /// File format.
+    #[arg(value_enum)]
+    kind: Kind,
+}
+
+/// File format with a schema.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Scenario of `bulkhead simulate`.
+    Scenario,
+    /// List of plugins, `plugins.yaml`.
+    Plugins,
+    /// Test cases of a plugin or of an interpreter.
+    Cases,
+    /// Configuration file of `bulkhead run` and `bulkhead agent`.
+    Configuration,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let schema = arguments.kind.schema().to_value();
+    // A closed output pipe is not an error.
+    let _ = writeln!(anstream::stdout(), "{schema:#}");
+    ExitCode::SUCCESS
+}
+
+impl Kind {
+    /// Returns the schema of the format.
+    pub(crate) fn schema(self) -> Schema {
+        match self {
+            Self::Scenario => with_plugins(of::<Scenario>()),
+            Self::Plugins => with_plugins(of::<PluginList>()),
+            Self::Cases => of::<CaseSchema>(),
+            Self::Configuration => crate::config::schema(),
+        }
+    }
+}
+
+/// Returns the schema of a type, in the draft that editors support best.
+pub(crate) fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft07().with_transform(with_short_defaults).into_generator().into_root_schema_for::<T>()
+}
+
+/// Removes the defaults that are not a single value.
+fn with_short_defaults(schema: &mut Schema) {
+    let is_short = |default: &Value| match default {
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => !text.is_empty(),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    };
+    if schema.get("default").is_some_and(|default| !is_short(default)) {
+        schema.remove("default");
+    }
+    transform_subschemas(&mut with_short_defaults, schema);
+}
+
+/// Adds the rules about plugins that the schema of the type leaves out. The definition of the kind `Plugin` is made
+/// from the same type, and a structural schema cannot contain them.
+fn with_plugins(mut schema: Schema) -> Schema {
+    let mut fallback = of::<Fallback>();
+    for key in ["$schema", "title", "description"] {
+        fallback.remove(key);
+    }
+    if let Some(plugin) = schema.pointer_mut("/definitions/PluginManifest") {
+        plugin["oneOf"] = json!([{"required": ["wasm"]}, {"required": ["lua"]}]);
+        plugin["properties"]["fallback"]["allOf"] = json!([fallback]);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_short_defaults_are_shown() {
+        let check = |default: Value, shown: bool| {
+            let mut schema = Schema::from(serde_json::Map::from_iter([
+                ("default".to_owned(), default.clone()),
+                ("properties".to_owned(), json!({"default": {"type": "string", "default": default}})),
+            ]));
+            with_short_defaults(&mut schema);
+            let inner = schema.pointer("/properties/default/default");
+            assert_eq!((schema.get("default").is_some(), inner.is_some()), (shown, shown), "{default}");
+            assert_eq!(schema.pointer("/properties/default/type"), Some(&json!("string")));
+        };
+        check(json!("5s"), true);
+        check(json!(false), true);
+        check(json!(0), true);
+        check(json!(""), false);
+        check(json!(null), false);
+        check(json!([]), false);
+        check(json!({"nodes": 2}), false);
+    }
+}

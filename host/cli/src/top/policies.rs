@@ -1,0 +1,59 @@
+//! Eviction policies, as `bulkhead run` with the same plugins and settings loads them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bulkhead_api::Plugin;
+use bulkhead_controllers::flags::Flags;
+use bulkhead_core::decide::graceful_eviction::GracefulEvictionOptions;
+use bulkhead_core::policy::PolicySet;
+use bulkhead_plugin::{Engine, Objects, Plugins, Registry};
+use bulkhead_server::federation;
+
+/// Plugins of a directory and of `Plugin` objects, and the built-in policies.
+pub(super) struct Policies {
+    registry: Arc<Registry>,
+    objects: Arc<Objects>,
+    plugins: Plugins,
+    options: GracefulEvictionOptions,
+}
+
+impl Policies {
+    /// Loads the plugins of the directory, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The list of plugins cannot be read.
+    pub(super) fn load(
+        flags: &Flags,
+        engines: Vec<Arc<dyn Engine>>,
+        directory: Option<&PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let registry = Arc::new(bulkhead_defaults::registry::build(flags, engines));
+        let objects = Arc::<Objects>::default();
+        let plugins = federation::load(&registry, directory.map(PathBuf::as_path), &objects)?;
+        Ok(Self { registry, objects, plugins, options: flags.graceful_eviction_options() })
+    }
+
+    /// Reloads changed plugins of the directory and of the objects on the control plane.
+    pub(super) fn refresh(&self, objects: &[Plugin]) {
+        self.objects.set(objects.iter().map(Plugin::to_object).collect());
+        self.plugins.refresh();
+    }
+
+    /// Returns the policies in force.
+    pub(super) fn current(&self) -> Arc<PolicySet> {
+        self.registry.policies()
+    }
+
+    /// Returns the options from the settings.
+    pub(super) fn options(&self) -> GracefulEvictionOptions {
+        self.options
+    }
+
+    /// Lists plugins whose newest version is not in force, each with the cause.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let refused = |status: &bulkhead_plugin::PluginStatus| status.refused.is_some();
+        self.plugins.status().iter().filter(|status| refused(status)).map(ToString::to_string).collect()
+    }
+}

@@ -1,0 +1,452 @@
+//! Shell blocks of README.md and of the pages in `docs/src`: they run, and shown output is compared.
+//!
+//! A block `sh` is a script. A block `console` has a command in each line that starts with `$ `, with its output below
+//! it. A `text` block after a shell block of the same section shows the output of the last command; a line `[…]` in it
+//! stands for any number of lines. The blocks of a page run in order, in a copy of a checkout.
+//!
+//! Two marks exempt a block: `,norun` ([`NOT_RUN`] has the reason) and `,e2e` (`cargo xtask e2e` runs it on a real
+//! control plane).
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::embedded::has_kubectl;
+
+/// Timeout of a block, long enough to compile a plugin on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Line that stands for output that a page does not show.
+const CUT: &str = "[…]";
+/// Command that builds everything before it runs the main example, and the part of it that a test can run.
+const DEMO: (&str, &str) = ("cargo xtask demo", "bulkhead simulate examples/nginx-divided/scenario.yaml");
+/// Sorts of blocks without commands.
+const OTHER_LANGUAGES: [&str; 6] = ["json", "lua", "promql", "rust", "text", "yaml"];
+/// Pages with blocks for `cargo xtask e2e`.
+const E2E_PAGES: [&str; 1] = ["docs/src/tutorials/beside-karmada.md"];
+
+macro_rules! pages {
+    ($($test:ident: $page:literal),* $(,)?) => {
+        /// Pages with blocks that run.
+        const PAGES: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $test() {
+                check($page);
+            }
+        )*
+    };
+}
+
+pages! {
+    the_commands_of_the_readme_work: "README.md",
+    the_commands_of_the_introduction_work: "docs/src/introduction.md",
+    the_commands_about_evictions_work: "docs/src/concepts/eviction.md",
+    the_commands_about_modes_work: "docs/src/concepts/modes.md",
+    the_commands_about_plugin_failures_work: "docs/src/concepts/plugin-failures.md",
+    the_commands_about_policies_and_plugins_work: "docs/src/concepts/policies-and-plugins.md",
+    the_commands_about_promises_work: "docs/src/explanation/promises.md",
+    a_plugin_is_debugged_as_shown: "docs/src/how-to/debug-a-plugin.md",
+    a_cluster_is_drained_as_shown: "docs/src/how-to/drain-a-cluster.md",
+    a_workload_fails_back_as_shown: "docs/src/how-to/fail-back.md",
+    evictions_are_paused_as_shown: "docs/src/how-to/pause-evictions.md",
+    a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
+    priorities_are_set_as_shown: "docs/src/how-to/set-priorities.md",
+    the_brake_is_set_as_shown: "docs/src/how-to/set-the-brake.md",
+    simulations_and_trials_run_as_shown: "docs/src/how-to/simulate-and-trials.md",
+    the_embedded_control_plane_runs_as_shown: "docs/src/how-to/try-with-kubectl.md",
+    the_commands_about_interpreters_work: "docs/src/reference/interpreters.md",
+    a_schema_is_printed_as_shown: "docs/src/reference/schemas.md",
+    the_tutorial_of_the_first_federation_works: "docs/src/tutorials/first-federation.md",
+    the_tutorial_of_the_first_script_works: "docs/src/tutorials/first-lua-script.md",
+    the_tutorial_of_the_first_component_works: "docs/src/tutorials/first-wasm-check.md",
+    the_tutorial_about_moving_scripts_works: "docs/src/tutorials/move-lua-scripts.md",
+    the_tutorial_of_a_maintenance_works: "docs/src/tutorials/what-if-before-maintenance.md",
+}
+
+const MEMBER: &str = "needs the kubeconfig of a real member cluster";
+const CONTROL_PLANE: &str = "needs a real control plane with objects of the reader";
+const RELEASE: &str = "needs a release of the Helm chart";
+
+/// Blocks that no test runs: page, first line, and the reason.
+const NOT_RUN: &[(&str, &str, &str)] = &[
+    ("README.md", "$ cargo xtask guests                 # example plugins, into target/guests", "builds the program"),
+    ("README.md", "$ export KUBECONFIG=$PWD/karmada.kubeconfig", "short form of the tutorial that the e2e tests run"),
+    ("docs/src/how-to/join-a-member.md", "$ bulkhead crds | kubectl apply --server-side -f -", CONTROL_PLANE),
+    ("docs/src/how-to/join-a-member.md", "$ bulkhead join member1 --cluster-kubeconfig member1.kubeconfig", MEMBER),
+    (
+        "docs/src/how-to/join-a-member.md",
+        "$ bulkhead join member2 --cluster-kubeconfig member2.kubeconfig --pull agent.kubeconfig",
+        MEMBER,
+    ),
+    ("docs/src/how-to/join-a-member.md", "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig", MEMBER),
+    (
+        "docs/src/how-to/join-a-member.md",
+        "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig --gone-control-plane UID",
+        MEMBER,
+    ),
+    ("docs/src/how-to/pause-evictions.md", "$ bulkhead pause --reason \"incident 4711\"", CONTROL_PLANE),
+    ("docs/src/how-to/pause-evictions.md", "$ bulkhead resume", CONTROL_PLANE),
+    ("docs/src/how-to/roll-back.md", "$ bulkhead pause --kubeconfig KARMADA --reason \"roll back\"", CONTROL_PLANE),
+    ("docs/src/how-to/roll-back.md", "$ helm rollback bulkhead --namespace karmada-system", RELEASE),
+    ("docs/src/how-to/roll-back.md", "$ bulkhead resume --kubeconfig KARMADA", CONTROL_PLANE),
+    (
+        "docs/src/how-to/simulate-and-trials.md",
+        "$ bulkhead simulate target/random/random-seed-17.yaml",
+        "the file is written only when a trial fails",
+    ),
+    ("docs/src/how-to/migrate-away.md", "$ helm uninstall bulkhead --namespace karmada-system", RELEASE),
+    (
+        "docs/src/how-to/migrate-away.md",
+        "$ kubectl --kubeconfig KARMADA delete mutatingwebhookconfiguration bulkhead --ignore-not-found",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/migrate-away.md",
+        "$ kubectl --kubeconfig KARMADA -n karmada-system delete lease/bulkhead secret/bulkhead-webhook --ignore-not-found",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/migrate-away.md",
+        "$ kubectl --kubeconfig KARMADA delete crd evictionpauses.bulkhead.dev clusterdrains.bulkhead.dev plugins.bulkhead.dev",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/migrate-away.md",
+        "$ kubectl --kubeconfig KARMADA annotate clusters --all bulkhead.dev/taint-owners- bulkhead.dev/condition-history- failover.bulkhead.dev/stable-",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/upgrade.md",
+        "$ bulkhead crds --group bulkhead.dev | kubectl --kubeconfig KARMADA apply --server-side -f -",
+        MEMBER,
+    ),
+    ("docs/src/reference/modes-and-roles.md", "$ bulkhead account --mode MODE", CONTROL_PLANE),
+    (
+        "docs/src/reference/command-line.md",
+        "$ bulkhead completion bash > ~/.local/share/bash-completion/completions/bulkhead",
+        "writes into the home of the reader",
+    ),
+    (
+        "docs/src/reference/plugins-yaml.md",
+        "$ bulkhead plugin object vital-first.lua | kubectl apply --server-side -f -",
+        CONTROL_PLANE,
+    ),
+    ("docs/src/runbook.md", "$ bulkhead pause --kubeconfig KARMADA --reason \"under investigation\"", CONTROL_PLANE),
+    (
+        "docs/src/runbook.md",
+        "$ kubectl -n karmada-system get pods -l app.kubernetes.io/name=bulkhead",
+        "needs the pods of the Helm chart",
+    ),
+    (
+        "docs/src/tutorials/beside-karmada.md",
+        "$ bulkhead account --mode evict --kubeconfig karmada.kubeconfig --apply",
+        "mode evict needs Karmada with other flags, which the reader sets",
+    ),
+    (
+        "docs/src/tutorials/beside-karmada.md",
+        "$ kubectl --kubeconfig karmada.kubeconfig get resourcebindings,clusterresourcebindings -A \\",
+        CONTROL_PLANE,
+    ),
+    ("docs/src/tutorials/move-lua-scripts.md", "$ mkdir -p fleet", CONTROL_PLANE),
+    (
+        "docs/src/tutorials/move-lua-scripts.md",
+        "$ bulkhead history --journal journal --decision PluginFault",
+        CONTROL_PLANE,
+    ),
+    ("docs/src/tutorials/what-if-before-maintenance.md", "$ mkdir export", CONTROL_PLANE),
+    (
+        "docs/src/tutorials/what-if-before-maintenance.md",
+        "$ bulkhead what-if --kubeconfig hub.yaml --down member1 --rate 2 --report what-if.html \\",
+        CONTROL_PLANE,
+    ),
+];
+
+/// Shell block or other fenced block of a page.
+#[derive(Debug)]
+struct Block {
+    /// Line of its fence.
+    line: usize,
+    /// Text after the fence.
+    language: String,
+    /// Number of headings before it.
+    section: usize,
+    /// Spaces before the fence.
+    indent: String,
+    text: String,
+}
+
+/// Returns the fenced blocks of a page.
+fn blocks(page: &str) -> Vec<Block> {
+    let (mut blocks, mut open, mut section) = (Vec::new(), None::<Block>, 0);
+    for (line, text) in (1..).zip(page.lines()) {
+        let trimmed = text.trim_start();
+        let fence = trimmed.strip_prefix("```");
+        if let Some(mut block) = open.take() {
+            if fence.is_some() {
+                blocks.push(block);
+            } else {
+                block.text += text.strip_prefix(block.indent.as_str()).unwrap_or(trimmed);
+                block.text.push('\n');
+                open = Some(block);
+            }
+        } else if let Some(language) = fence {
+            let indent = text[..text.len() - trimmed.len()].to_owned();
+            open = Some(Block { line, language: language.trim().to_owned(), section, indent, text: String::new() });
+        } else if text.starts_with('#') {
+            section += 1;
+        }
+    }
+    assert!(open.is_none(), "a block is not closed: {open:?}");
+    blocks
+}
+
+/// Returns the commands of a `console` block, each with the output shown below it.
+fn commands(block: &str) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command.to_owned(), String::new())),
+            (None, Some((_, output))) => *output += &[line, "\n"].concat(),
+            (None, None) => panic!("{line:?} stands before any command"),
+        }
+    }
+    commands
+}
+
+/// Returns true if the output is as shown.
+fn is_as_shown(output: &str, shown: &str) -> bool {
+    let output: Vec<&str> = output.lines().map(str::trim_end).collect();
+    let shown: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    let chunks: Vec<&[&str]> = shown.split(|line| *line == CUT).collect();
+    let [first, middle @ .., last] = chunks.as_slice() else { return output == shown };
+    if !output.starts_with(first) {
+        return false;
+    }
+    let mut rest = &output[first.len()..];
+    for chunk in middle {
+        let mut starts = 0..=rest.len().saturating_sub(chunk.len());
+        let Some(at) = starts.find(|at| rest[*at..].starts_with(chunk)) else { return false };
+        rest = &rest[at + chunk.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// Copies a folder, without build output.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_file() {
+            fs::copy(&path, &to).unwrap();
+        } else if entry.file_name() != "target" {
+            copy(&path, &to);
+        }
+    }
+}
+
+/// Copy of the parts of a checkout that the blocks of a page use.
+struct Checkout {
+    folder: PathBuf,
+}
+
+impl Checkout {
+    fn new(page: &str) -> Self {
+        let name = page.trim_end_matches(".md").replace('/', "-");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("documents").join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("target")).unwrap();
+        copy(&root().join("examples"), &folder.join("examples"));
+        let guests = root().join("target/guests");
+        assert!(guests.is_dir(), "{} is missing; run `cargo xtask guests`", guests.display());
+        symlink(guests, folder.join("target/guests")).unwrap();
+        Self { folder }
+    }
+
+    /// Runs a script with the program in the path. Returns the exit code, and both streams as a terminal shows them.
+    #[expect(clippy::disallowed_methods, reason = "it waits for another process")]
+    fn run(&self, script: &str) -> (Option<i32>, String) {
+        let shared = |name: &str| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let programs = Path::new(env!("CARGO_BIN_EXE_bulkhead")).parent().unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let output = self.folder.join("target/output.txt");
+        let file = File::create(&output).unwrap();
+        let mut child = Command::new("bash")
+            .args(["-c", &format!("set -euo pipefail\n{script}")])
+            .current_dir(&self.folder)
+            .env("PATH", path)
+            .env("XDG_CACHE_HOME", shared("caches"))
+            .env("XDG_STATE_HOME", self.folder.join("target/state"))
+            .env("CARGO_TARGET_DIR", shared("plugin-builds"))
+            .env("KUBECACHEDIR", self.folder.join("target/kubectl-cache"))
+            .env_remove("KUBECONFIG")
+            .env_remove("COLUMNS")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        let mut status = child.try_wait().unwrap();
+        while status.is_none() && started.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(20));
+            status = child.try_wait().unwrap();
+        }
+        // A failed block leaves its background processes behind; they are in the process group of the shell.
+        let group = format!("-{}", child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = child.wait();
+        let text = String::from_utf8_lossy(&fs::read(output).unwrap()).into_owned();
+        (status.and_then(|status| status.code()), text)
+    }
+}
+
+/// Runs the blocks of a page in order.
+fn check(page: &str) {
+    let blocks = blocks(&read(page));
+    let runs = |block: &&Block| block.language == "sh" || block.language == "console";
+    if blocks.iter().filter(runs).any(|block| block.text.contains("kubectl ")) && !has_kubectl(page) {
+        return;
+    }
+    let checkout = Checkout::new(page);
+    for (at, block) in blocks.iter().enumerate() {
+        let next = blocks.get(at + 1).filter(|next| next.language == "text" && next.section == block.section);
+        let below = next.map(|next| next.text.as_str());
+        let mut steps = match block.language.as_str() {
+            "sh" => vec![(block.text.clone(), String::new())],
+            "console" => commands(&block.text),
+            _ => continue,
+        };
+        if let (Some(below), Some((_, shown))) = (below, steps.last_mut()) {
+            *shown += below;
+        }
+        for (script, shown) in steps {
+            let script = if script == DEMO.0 { DEMO.1.to_owned() } else { script };
+            let (code, output) = checkout.run(&script);
+            let place = format!("{page}:{}:\n{script}\n", block.line);
+            // A command whose answer is no has exit code 1, and its page shows that answer.
+            let ends_well = code == Some(0) || (code == Some(1) && block.language == "console" && !shown.is_empty());
+            assert!(ends_well, "{place}exit code {code:?}:\n{output}");
+            assert!(
+                shown.is_empty() || is_as_shown(&output, &shown),
+                "{place}prints:\n{output}\nthe page shows:\n{shown}"
+            );
+        }
+    }
+}
+
+/// Collects the pages below a folder.
+fn pages_below(folder: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            pages_below(&name, found);
+        } else if entry.path().extension().is_some_and(|extension| extension == "md") {
+            found.push(name);
+        }
+    }
+}
+
+/// Returns every page with its blocks.
+fn all() -> Vec<(String, Vec<Block>)> {
+    let mut names = vec!["README.md".to_owned()];
+    pages_below("docs/src", &mut names);
+    names.sort();
+    let with_blocks = |name: String| {
+        let found = blocks(&read(&name));
+        (name, found)
+    };
+    names.into_iter().map(with_blocks).collect()
+}
+
+/// Returns the pages that have a block of one of these languages.
+fn pages_with(languages: &[&str]) -> Vec<String> {
+    let has = |blocks: &[Block]| blocks.iter().any(|block| languages.contains(&block.language.as_str()));
+    all().into_iter().filter(|(_, blocks)| has(blocks)).map(|(page, _)| page).collect()
+}
+
+#[test]
+fn every_page_with_commands_has_a_test() {
+    let mut pages = PAGES.to_vec();
+    pages.sort_unstable();
+    assert_eq!(pages_with(&["sh", "console"]), pages);
+    assert_eq!(pages_with(&["sh,e2e", "console,e2e"]), E2E_PAGES);
+}
+
+#[test]
+fn every_block_that_is_not_run_has_a_reason() {
+    let mut found = Vec::new();
+    for (page, blocks) in all() {
+        let not_run = blocks.iter().filter(|block| ["sh,norun", "console,norun"].contains(&block.language.as_str()));
+        found.extend(not_run.map(|block| (page.clone(), block.text.lines().next().unwrap_or_default().to_owned())));
+    }
+    found.sort();
+    let mut listed: Vec<_> = NOT_RUN.iter().map(|(page, line, _)| ((*page).to_owned(), (*line).to_owned())).collect();
+    listed.sort();
+    assert_eq!(found, listed, "NOT_RUN must list exactly the blocks with the mark norun");
+    let without: Vec<_> = NOT_RUN.iter().filter(|(_, _, reason)| reason.is_empty()).collect();
+    assert!(without.is_empty(), "{without:?}");
+}
+
+#[test]
+fn every_block_has_a_known_sort() {
+    let shell: BTreeSet<String> = ["sh", "console"]
+        .iter()
+        .flat_map(|language| ["", ",norun", ",e2e"].map(|mark| format!("{language}{mark}")))
+        .collect();
+    let is_known =
+        |block: &&Block| shell.contains(&block.language) || OTHER_LANGUAGES.contains(&block.language.as_str());
+    let mut unknown = Vec::new();
+    for (page, blocks) in all() {
+        let strange = blocks.iter().filter(|block| !is_known(block));
+        unknown.extend(strange.map(|block| format!("{page}:{}: {:?}", block.line, block.language)));
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn the_demo_runs_the_example_that_stands_in_for_it() {
+    let example = DEMO.1.split_whitespace().last().unwrap();
+    assert!(read("host/xtask/src/main.rs").contains(&format!("\"{example}\"")), "{example}");
+}
+
+#[test]
+fn blocks_and_commands_are_found() {
+    let page =
+        "# A\n```console\n$ one\nshown\n$ two\n```\n\n   ```text\n   a\n  b\n   ```\n## B\n```sh,norun\nthree\n```\n";
+    let found = blocks(page);
+    let seen: Vec<_> = found.iter().map(|block| (block.line, block.language.as_str(), block.section)).collect();
+    assert_eq!(seen, [(2, "console", 1), (8, "text", 1), (13, "sh,norun", 2)]);
+    assert_eq!(found[1].text, "a\nb\n");
+    let commands = commands(&found[0].text);
+    assert_eq!(commands, [("one".to_owned(), "shown\n".to_owned()), ("two".to_owned(), String::new())]);
+}
+
+#[test]
+fn a_cut_stands_for_any_number_of_lines_and_nothing_else_does() {
+    let check = |output: &str, shown: &str, expected: bool| {
+        assert_eq!(is_as_shown(output, shown), expected, "{output:?} {shown:?}");
+    };
+    check("a  \nb\n", "a\nb\n", true);
+    check("a\nb\nc\n", "a\nb\n", false);
+    check("a\nb\nc\n", "a\n[…]\nc\n", true);
+    check("a\nc\n", "a\n[…]\nc\n", true);
+    check("a\nb\nc\nd\n", "[…]\nb\n[…]\n", true);
+    check("a\nb\nc\nd\n", "[…]\nb\n[…]\nb\n[…]\n", false);
+    check("a\n", "a\n[…]\na\n", false);
+    check("a\nb\n", "[…]\nc\n", false);
+}

@@ -1,0 +1,355 @@
+//! `bulkhead run --embedded`: use with kubectl, and recovery after a kill.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bulkhead;
+use crate::transcript::{self, Outcome};
+
+/// Timeout of every wait, long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Running process with a folder of its own, which is killed on drop.
+pub(crate) struct Program {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program {
+    /// Starts a command, with its log in a folder.
+    pub(crate) fn spawn(folder: &Path, arguments: &[&str]) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let log = File::create(folder.join("log")).unwrap();
+        let mut command = bulkhead();
+        command.args(arguments).stdout(log.try_clone().unwrap()).stderr(log).stdin(Stdio::null());
+        Self { child: command.spawn().unwrap(), folder: folder.to_path_buf() }
+    }
+
+    /// Starts a control plane, and waits for its kubeconfig and readiness.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let kubeconfig = folder.join("kubeconfig");
+        let _ = std::fs::remove_file(&kubeconfig);
+        let kubeconfig = kubeconfig.display().to_string();
+        let of_run =
+            ["run", "--embedded", "--health-probe-bind-address=127.0.0.1:0", "--write-kubeconfig", &kubeconfig];
+        let mut embedded = Self::spawn(folder, &[&of_run[..], arguments].concat());
+        embedded.until("it serves", |embedded| {
+            embedded.kubeconfig().exists() && embedded.kubectl(&["get", "--raw", "/readyz"]).status.success()
+        });
+        embedded
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Output {
+        let cache = self.folder.join("cache");
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).env("KUBECACHEDIR", cache);
+        command.output().unwrap()
+    }
+
+    /// Returns the output of a kubectl command that has to succeed.
+    #[track_caller]
+    pub(crate) fn kubectl_output(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl(arguments);
+        let (message, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments:?}: {message}{complaint}\n{}", self.log());
+        message.into_owned()
+    }
+
+    /// Polls until a condition holds.
+    #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "it waits for another process")]
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let started = Instant::now();
+        while !holds(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "it ended with {ended:?}:\n{}", self.log());
+            assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Stops the process with SIGTERM. Returns its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// Returns the path of the test's own folder, after removing earlier contents.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("embedded").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Returns true if kubectl is installed; prints that the test is skipped otherwise.
+pub(crate) fn has_kubectl(test: &str) -> bool {
+    let found =
+        Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: {test} needs kubectl");
+    }
+    found
+}
+
+#[test]
+fn kubectl_works_as_against_any_cluster() {
+    if !has_kubectl("kubectl_works_as_against_any_cluster") {
+        return;
+    }
+    let embedded = Program::start(&folder("transcript"), &["--members", "1"]);
+    let steps = transcript::steps(root());
+    assert!(steps.len() > 70, "the transcript has {} commands", steps.len());
+    let outcomes = transcript::run(root(), &steps, &embedded.kubeconfig(), &embedded.folder.join("cache"));
+    let shown = |outcome: &Outcome| {
+        let Outcome { command, code, output, problems } = outcome;
+        format!("$ {command}\n{output}=> {code:?}: {}\n", problems.join("; "))
+    };
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).map(shown).collect();
+    assert!(failed.is_empty(), "{} of {} commands failed:\n{}", failed.len(), steps.len(), failed.join("\n"));
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+const FAILOVER: &[&str] = &[
+    "--feature-gates=Failover=true",
+    "--enable-no-execute-taint-eviction",
+    "--allow-no-execute-taint-policy",
+    "--cluster-status-update-frequency=1s",
+    "--cluster-failure-threshold=2s",
+    "--cluster-success-threshold=2s",
+    "--resource-eviction-rate=100",
+];
+
+#[test]
+fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
+    if !has_kubectl("a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on") {
+        return;
+    }
+    let folder = folder("failover");
+    let data = folder.join("data").display().to_string();
+    let arguments: Vec<&str> = ["--data-dir", &data].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Program::start(&folder, &arguments);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
+    }
+    let placed = |embedded: &Program| {
+        let path = "jsonpath={range .spec.clusters[*]}{.name}={.replicas} {end}";
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    embedded.until("the replicas are divided", |embedded| placed(embedded).split_whitespace().count() == 2);
+    embedded.until("member1 runs its share", |embedded| {
+        let pods = embedded.kubectl(&["--context", "member1", "get", "pods", "--no-headers"]);
+        String::from_utf8_lossy(&pods.stdout).contains("Running")
+    });
+
+    // After a kill without warning, acknowledged objects are still there and resource versions continue.
+    let version = |embedded: &Program| -> u64 {
+        let list: Value =
+            serde_json::from_str(&embedded.kubectl_output(&["get", "--raw", "/api/v1/namespaces"])).unwrap();
+        list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    };
+    let uid =
+        |embedded: &Program| embedded.kubectl_output(&["get", "deployment", "nginx", "-o", "jsonpath={.metadata.uid}"]);
+    let pods = |embedded: &Program| embedded.kubectl_output(&["--context", "member2", "get", "pods", "-o", "name"]);
+    let before = (uid(&embedded), pods(&embedded), version(&embedded));
+    drop(embedded);
+    let mut embedded = Program::start(&folder, &arguments);
+    assert_eq!((uid(&embedded), pods(&embedded)), (before.0, before.1));
+    assert!(version(&embedded) >= before.2);
+    assert_eq!(placed(&embedded).split_whitespace().count(), 2);
+
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.kubectl_output(&["annotate", "cluster", "member1", "simulation.bulkhead.dev/state=unreachable"]);
+    embedded.until("all replicas are on member2", |embedded| placed(embedded).trim() == "member2=3");
+    assert!(!embedded.kubectl(&["--context", "member1", "get", "pods"]).status.success());
+    let top =
+        bulkhead().args(["top", "--once", "-o", "json", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    let view: Value = serde_json::from_slice(&top.stdout).unwrap();
+    assert_eq!(view["clusters"][0]["name"], "member1", "{view}");
+    assert_ne!(view["clusters"][0]["ready"], "True", "{view}");
+    assert_eq!(view["clusters"][1]["replicas"], 3, "{view}");
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+/// Returns a metric of the process, by its full name with labels.
+pub(crate) fn metric(embedded: &Program, name: &str) -> Option<f64> {
+    let log = embedded.log();
+    let address = log.lines().find_map(|line| line.split("health and metrics at http://").nth(1))?.trim().to_owned();
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
+    if !has_kubectl("a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads") {
+        return;
+    }
+    let folder = folder("broken-plugin");
+    let plugins = folder.join("plugins");
+    std::fs::create_dir_all(&plugins).unwrap();
+    let freeze = plugins.join("freeze.lua");
+    std::fs::write(&freeze, "function EvictionCheck(binding, task, observed, now) retrun").unwrap();
+    let directory = plugins.display().to_string();
+    let arguments: Vec<&str> = ["--plugin-directory", &directory].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Program::start(&folder, &arguments);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
+    }
+    let field = |embedded: &Program, path: &str| {
+        let path = format!("jsonpath={path}");
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", &path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    let healthy = |embedded: &Program| field(embedded, "{.status.aggregatedStatus[*].health}");
+    embedded.until("both copies are healthy", |embedded| healthy(embedded).trim() == "Healthy Healthy");
+    let drained = bulkhead().args(["drain", "member1", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    assert!(drained.status.success(), "{}", String::from_utf8_lossy(&drained.stderr));
+    let tasks = |embedded: &Program| field(embedded, "{.spec.gracefulEvictionTasks[*].fromCluster}");
+    embedded.until("its replicas are on member2", |embedded| {
+        tasks(embedded) == "member1"
+            && field(embedded, "{.status.aggregatedStatus[?(@.clusterName==\"member2\")].status.availableReplicas}")
+                == "3"
+    });
+    // The eviction is decided again several times with a healthy replacement, and held each time.
+    let faults =
+        |embedded: &Program| metric(embedded, "bulkhead_plugin_faults_total{plugin=\"freeze\"}").unwrap_or(0.0);
+    let before = faults(&embedded);
+    embedded.until("the plugin was asked", |embedded| faults(embedded) >= before + 2.0);
+    assert_eq!(tasks(&embedded), "member1", "released without the plugin:\n{}", embedded.log());
+    let message =
+        "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was";
+    assert!(embedded.log().contains(message), "{}", embedded.log());
+    assert_eq!(metric(&embedded, "bulkhead_plugin_loaded{plugin=\"freeze\"}"), Some(0.0));
+    std::fs::write(
+        &freeze,
+        "function EvictionCheck(binding, task, observed, now) return { verdict = \"abstain\" } end",
+    )
+    .unwrap();
+    embedded.until("the old copy is released", |embedded| tasks(embedded).is_empty());
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
+fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
+    if !has_kubectl("a_paused_namespace_is_drained_after_the_resume_and_not_before") {
+        return;
+    }
+    let folder = folder("pause");
+    let journal = folder.join("journal").display().to_string();
+    let arguments: Vec<&str> = ["--journal", &journal].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Program::start(&folder, &arguments);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
+    }
+    let clusters = |embedded: &Program| {
+        let path = "jsonpath={.spec.clusters[*].name}";
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    embedded.until("it is on both clusters", |embedded| clusters(embedded).split_whitespace().count() == 2);
+    let run = |embedded: &Program, words: &[&str]| {
+        let output = bulkhead().args(words).arg("--kubeconfig").arg(embedded.kubeconfig()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let paused = run(&embedded, &["pause", "-n", "default", "--reason", "quarter end"]);
+    assert!(paused.starts_with("EvictionPause namespace-default holds evictions of namespace default"), "{paused}");
+    run(&embedded, &["drain", "member1"]);
+    embedded.until("the eviction waits", |_| {
+        let output = bulkhead().args(["history", "--decision", "EvictionsWait", "--journal", &journal]).output();
+        String::from_utf8_lossy(&output.unwrap().stdout).contains("EvictionPaused")
+    });
+    assert!(clusters(&embedded).contains("member1"), "evicted in spite of the pause:\n{}", embedded.log());
+    let resumed = run(&embedded, &["resume", "-n", "default"]);
+    assert!(resumed.contains("can evict now: drain of member1"), "{resumed}");
+    embedded.until("the cluster is empty", |embedded| clusters(embedded) == "member2");
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
+fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
+    if !has_kubectl("run_without_a_mode_refuses_beside_a_controller_of_karmada") {
+        return;
+    }
+    let embedded = Program::start(&folder("beside-karmada"), &["--members", "0"]);
+    let lease = embedded.folder.join("lease.json");
+    let renewed =
+        embedded.kubectl_output(&["get", "namespace", "default", "-o", "jsonpath={.metadata.creationTimestamp}"]);
+    let object = serde_json::json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "karmada-controller-manager", "namespace": "karmada-system"},
+        "spec": {
+            "holderIdentity": "karmada-controller-manager-0",
+            "renewTime": renewed.replace('Z', ".000000Z"),
+            "leaseDurationSeconds": 3600,
+        },
+    });
+    std::fs::write(&lease, object.to_string()).unwrap();
+    embedded.kubectl_output(&["apply", "-f", &lease.display().to_string()]);
+    let kubeconfig = embedded.kubeconfig().display().to_string();
+    let run = ["run", "--kubeconfig", &kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
+    let output = bulkhead().args(run).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    for part in [
+        "error: cannot run in mode all, the default, on https://127.0.0.1:",
+        "karmada-controller-manager-0 holds the lease karmada-system/karmada-controller-manager",
+        "choose --mode report, interpret, finish or evict",
+    ] {
+        assert!(complaint.contains(part), "{part}: {complaint}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (arguments, expected) in [
+        (vec!["--members", "3"], "--embedded"),
+        (vec!["--embedded", "--kubeconfig", "x"], "cannot be used with"),
+        (vec!["--embedded", "--bind-address", "0.0.0.0:0"], "it must be a loopback address"),
+        (vec!["--embedded", "--members", "1000"], "1000 is not in 0..=100"),
+        (
+            vec!["--mode=interpret", "--webhook-bind-address=127.0.0.1:0", "--webhook-client-ca-file=ca.crt"],
+            "--webhook-client-ca-file: Karmada presents no client certificate",
+        ),
+    ] {
+        let output = bulkhead().arg("run").args(&arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}

@@ -1,0 +1,401 @@
+//! `bulkhead interpret`: output and exit codes.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// Creates the test's own folder with these files.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interpret").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in files {
+        let file = folder.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    folder
+}
+
+/// Runs `bulkhead interpret` in a folder. Returns exit code, standard output and standard error.
+fn interpret(folder: &Path, arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+    let mut command = super::bulkhead();
+    command.arg("interpret").args(arguments).current_dir(folder);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that does not read its input closes the pipe, which is not an error.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+const GAME: &str = "examples/interpreters/game";
+
+#[track_caller]
+fn check(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
+    let (got, message, complaint) = interpret(folder, arguments, "");
+    assert_eq!(got, Some(code), "{arguments:?}: {message}{complaint}");
+    let message = message + &complaint;
+    for part in parts {
+        assert!(message.contains(part), "{arguments:?}: no {part:?} in: {message}");
+    }
+}
+
+#[test]
+fn each_operation_of_a_customization_can_be_run() {
+    let game = root().join(GAME);
+    let run = |operation: &str, more: &[&str], parts: &[&str]| {
+        let mut arguments = vec!["-f", "customization.yaml", "--operation", operation];
+        arguments.extend(more);
+        check(&game, &arguments, 0, parts);
+    };
+    let unhealthy = "---\n# [1/1] healthy:\nfalse\n# ServersDown: 2 of 3 servers are up\n";
+    run("InterpretHealth", &["--observed-file", "game.yaml"], &[unhealthy]);
+    run(
+        "interpretreplica",
+        &["--desired-file", "game.yaml"],
+        &["# [1/2] replica:\n3\n---\n# [2/2] requires:\n", "cpu: 500m"],
+    );
+    run(
+        "ReviseReplica",
+        &["--desired-file", "game.yaml", "--desired-replica", "1"],
+        &["# [1/1] revised:", "servers: 1"],
+    );
+    run("ReviseReplica", &["--desired-file", "game.yaml"], &["servers: 0"]);
+    run(
+        "InterpretHealth",
+        &["--observed-file", "game.yaml", "-o", "yaml"],
+        &["health: Unhealthy", "reason: ServersDown"],
+    );
+    run("InterpretHealth", &["--observed-file", "game.yaml", "-o", "json"], &["\"healthy\": false"]);
+}
+
+#[test]
+fn objects_and_customizations_come_from_standard_input() {
+    let game = root().join(GAME);
+    let object = fs::read_to_string(game.join("game.yaml")).unwrap();
+    let arguments = ["-f", "customization.yaml", "--operation", "InterpretReplica", "--desired-file", "-"];
+    assert!(interpret(&game, &arguments, &object).1.contains("replica:\n3"));
+    let customization = fs::read_to_string(game.join("customization.yaml")).unwrap();
+    let arguments = ["-f", "-", "--operation", "InterpretReplica", "--desired-file", "game.yaml"];
+    assert!(interpret(&game, &arguments, &customization).1.contains("replica:\n3"));
+}
+
+#[test]
+fn the_interpreters_of_the_program_answer_without_a_file() {
+    let clone_set = "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {generation: 1}\n\
+                     spec: {replicas: 2}\nstatus: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 2}\n";
+    let folder = folder("built-in", &[("clone-set.yaml", clone_set), ("deployment.yaml", deployment)]);
+    let health = ["--operation", "InterpretHealth", "--observed-file"];
+    check(&folder, &[&health[..], &["clone-set.yaml"]].concat(), 0, &["false", "1 of 2 updated replicas"]);
+    check(&folder, &["--operation", "InterpretReplica", "--desired-file", "deployment.yaml"], 0, &["replica:\n2"]);
+    check(&folder, &["--show", "list"], 0, &["apps.kruise.io/v1alpha1/CloneSet", "ray.io/v1/RayJob"]);
+    check(&folder, &["--show", "ray.io/v1/RayJob"], 0, &["kind: ResourceInterpreterCustomization", "RayJob"]);
+    check(&folder, &["--show", "ray.io/v1/Ray"], 2, &["`--show list` names all"]);
+}
+
+#[test]
+fn scripts_of_argo_cd_are_understood() {
+    let certificate = root().join("examples/interpreters/certificate");
+    let arguments = [
+        "-f",
+        "health.lua",
+        "--dialect",
+        "argo",
+        "--operation",
+        "InterpretHealth",
+        "--observed-file",
+        "certificate.yaml",
+    ];
+    check(&certificate, &arguments, 0, &["healthy:\nfalse", "# Degraded: the secret shop-tls does not exist"]);
+    check(&certificate, &["-f", "health.lua", "--dialect", "argo", "--check"], 0, &["PASS"]);
+    let says = |status: &str, health: &str| {
+        let script = format!("return {{ status = {status} }}");
+        let files = [("health.lua", script.as_str()), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+        let folder = folder("argo", &files);
+        let arguments = [
+            "-f",
+            "health.lua",
+            "--dialect",
+            "argo",
+            "--operation",
+            "InterpretHealth",
+            "--observed-file",
+            "object.yaml",
+            "--output",
+            "yaml",
+        ];
+        check(&folder, &arguments, i32::from(health.is_empty()), &[health]);
+    };
+    says("'Healthy'", "health: Healthy");
+    says("'Missing'", "health: Unhealthy");
+    says("'Progressing'", "health: Unknown");
+    says("'Suspended'", "health: Unknown");
+    says("'Something'", "reason: UnknownStatus");
+    says("7", "");
+    let script = [("health.lua", "return { status = 'Progressing' }"), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+    let arguments =
+        ["-f", "health.lua", "--dialect", "argo", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+    check(&self::folder("argo", &script), &arguments, 0, &["# [1/1] healthy:\nnull\n# Unknown: Progressing\n"]);
+}
+
+#[test]
+fn a_script_that_fails_is_reported_with_its_line_and_ends_with_1() {
+    let script = "function InterpretHealth(obj)\n  local spec = obj.spec\n  return spec.missing.field\nend\n";
+    let customization = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: a}}\nspec:\n  \
+         target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {}\n",
+        script.trim_end().replace('\n', "\n        ")
+    );
+    let object = "apiVersion: v1\nkind: A\nspec: {}\n";
+    let folder = folder("fails", &[("a.lua", script), ("a.yaml", &customization), ("object.yaml", object)]);
+    let run = ["--operation", "InterpretHealth", "--observed-file", "object.yaml", "-f"];
+    check(
+        &folder,
+        &[&run[..], &["a.lua"]].concat(),
+        1,
+        &["Execute InterpretHealth error: PluginTrapped: a.lua:3:", "'field'"],
+    );
+    check(&folder, &[&run[..], &["a.yaml"]].concat(), 1, &["a.yaml:11:", "(in healthInterpretation)"]);
+}
+
+#[test]
+fn unusable_input_ends_with_2_and_a_reason() {
+    let game = root().join(GAME);
+    let run = |more: &[&str], parts: &[&str]| {
+        let mut arguments = vec!["-f", "customization.yaml", "--operation"];
+        arguments.extend(more);
+        check(&game, &arguments, 2, parts);
+    };
+    run(&["InterpretHealth"], &["needs --desired-file or --observed-file"]);
+    run(&["InterpretHealth", "--desired-file", "game.yaml", "--observed-file", "game.yaml"], &["about one object"]);
+    run(&["Retain", "--desired-file", "game.yaml"], &["both --desired-file and --observed-file"]);
+    run(&["InterpretHealth", "--observed-file", "gone.yaml"], &["reading gone.yaml"]);
+    run(
+        &["InterpretStatus", "--observed-file", "game.yaml"],
+        &["rule is not enabled", "no rule for that operation on example.io/v1 Game"],
+    );
+    run(&["Prune"], &["InterpretHealth"]);
+    check(&game, &["--check"], 2, &["--check needs --filename"]);
+    check(&game, &["-f", "gone.yaml", "--check"], 2, &["there is no gone.yaml"]);
+    check(&game, &[], 2, &["--operation"]);
+}
+
+#[test]
+fn mistakes_are_reported_with_line_and_column() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n";
+    let found = |rules: &str, part: &str| {
+        let folder = folder("check", &[("a.yaml", &format!("{head}{rules}"))]);
+        check(&folder, &["-f", "a.yaml", "--check"], 1, &[part]);
+    };
+    found("    retention:\n      luaScript: |\n        function Retain(a, b)\n          return a b\n", "a.yaml:10:20:");
+    found("    retention:\n      luaScript: 'local x = 1'\n", "no global function Retain");
+    found("    retention:\n      luaScript: 'Retain = 1'\n", "Retain is a number, not a function");
+    found(
+        "    retentoin:\n      luaScript: 'x'\n",
+        "a.yaml:7:5: spec.customizations.retentoin: unknown field, did you mean retention?",
+    );
+    let two = "function GetReplicas(o) return 1 end function InterpretHealth(o) return true end";
+    found(&format!("    replicaResource:\n      luaScript: '{two}'\n"), "the script defines InterpretHealth too");
+    let text = "function InterpretHealth(o) return 'yes' end";
+    found(&format!("    healthInterpretation:\n      luaScript: \"{text}\"\n"), "InterpretHealth returned \"yes\"");
+    let changing = "function GetReplicas(o) o.spec.replicas = 1 return 1 end";
+    found(&format!("    replicaResource:\n      luaScript: '{changing}'\n"), "at argument 1.spec.replicas");
+    let misspelt = "function InterpretHealth(observedObj)\n          return observedObject.status == nil\n        end";
+    let rule = format!("    healthInterpretation:\n      luaScript: |\n        {misspelt}\n");
+    found(&rule, "a.yaml:10:18: observedObject is not defined; did you mean observedObj?");
+    let zero = "function InterpretHealth(o) return o.status.conditions[0].type == 'Ready' end";
+    found(
+        &format!("    healthInterpretation:\n      luaScript: \"{zero}\"\n"),
+        "conditions[0] is nil: lists begin at 1",
+    );
+    let renamed = "function InterpretHealt(o) return true end";
+    found(&format!("    healthInterpretation:\n      luaScript: '{renamed}'\n"), "; is InterpretHealt meant?");
+    let health = |body: &str, part: &str| {
+        let script = format!("function InterpretHealth(o)\n          {body}\n        end");
+        found(&format!("    healthInterpretation:\n      luaScript: |\n        {script}\n"), part);
+    };
+    health("return string.fromat('%s', 1) == o", "a.yaml:10:18: there is no function string.fromat; did you mean");
+    health("return os.getenv('A') == nil", "a.yaml:10:18: there is no function os.getenv");
+    health("for k in pairs(nil) do end return true", "a.yaml:10:20: pairs(nil) fails, it needs a table");
+    health("return 'yes'", "a.yaml:9: InterpretHealth returned \"yes\", not a boolean");
+    health("repeat until o.status == 1", "a.yaml:10: used up its");
+    health("local t = {} for i = 1, 1e9 do t[i] = {} end", "a.yaml:10: used up its memory of 67108864 bytes");
+    found(
+        "    retention:\n      luaScript: |\n        local x = 1\n",
+        "a.yaml:8: the script defines no global function",
+    );
+    found(
+        "    retention:\n      luaScript: |\n        ::a:: f()\n        ::a::\n",
+        "a.yaml:10:9: label a is already defined on line 9",
+    );
+    let endless = "function GetReplicas(o) while true do end end";
+    found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
+    check(
+        &root().join(GAME),
+        &["-f", "mistakes.yaml", "--check"],
+        1,
+        &["mistakes.yaml:18:9: ReflectStatus modifies its input"],
+    );
+    check(&root().join(GAME), &["-f", "customization.yaml", "--check"], 0, &["PASS", "UNSET"]);
+}
+
+#[test]
+fn what_may_be_wrong_is_a_warning_and_no_failure() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n";
+    let rule =
+        "    healthInterpretation:\n      luaScript: 'function InterpretHealth(o) return (o.status or {}).up end'\n";
+    let nothing = "    statusReflection:\n      luaScript: 'function ReflectStatus(o) end'\n";
+    let two = format!("{head}{rule}---\n{head}{nothing}---\nkind: Pod\napiVersion: v1\nmetadata: {{name: p}}\n");
+    let folder = folder("warnings", &[("a.yaml", &format!("{head}{rule}")), ("two.yaml", &two)]);
+    check(
+        &folder,
+        &["-f", "a.yaml", "--check"],
+        0,
+        &["InterpretHealth:           PASS", "WARNING: a.yaml:", "returned nil"],
+    );
+    let other = "SOURCE: p\nERROR: two.yaml:19: not a ResourceInterpreterCustomization, but v1 Pod";
+    check(
+        &folder,
+        &["-f", "two.yaml", "--check"],
+        1,
+        &["PASS", "InterpretStatus:           ERROR: two.yaml:", "returns nothing", other],
+    );
+    let fresh = "function InterpretHealth(o)\n  return o.status.ready == true\nend";
+    let folder = self::folder("fresh", &[("a.lua", fresh)]);
+    let cause = "WARNING: a.lua:2: attempt to index nil with 'ready': o.status is nil, test it first";
+    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", cause, "asked about a sample"]);
+    let nil = "function InterpretHealth(o)\n  for _ in pairs(o.nothing) do end\n  return true\nend";
+    let folder = self::folder("nil", &[("a.lua", nil)]);
+    check(&folder, &["-f", "a.lua", "--check"], 0, &["WARNING: a.lua:2:", "o.nothing is nil, test it first"]);
+    let folder =
+        self::folder("portable", &[("a.lua", "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend")]);
+    // A bare script may be for this program only, so this is a warning.
+    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="]);
+}
+
+#[test]
+fn the_time_that_a_script_reads_is_noted() {
+    let script =
+        "function InterpretHealth(o)\n  return os.time() > 1767225600\nend\nfunction GetReplicas(o) return 1 end\n";
+    let files = [("a.lua", script), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+    let folder = folder("clock", &files);
+    let run = ["-f", "a.lua", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+    let note = "note: os.time() and os.date() return 2026-01-01T00:00:00Z; --now sets another time";
+    check(&folder, &run, 0, &["healthy:\nfalse", note]);
+    let (code, answer, complaint) = interpret(&folder, &[&run[..], &["--now", "2026-01-01T00:00:01Z"]].concat(), "");
+    assert_eq!((code, complaint.as_str()), (Some(0), ""), "{answer}");
+    assert!(answer.contains("healthy:\ntrue"), "{answer}");
+}
+
+#[test]
+fn directories_are_gone_through_when_that_is_asked_for() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    healthInterpretation:\n      \
+                luaScript: 'function InterpretHealth(o) return true end'\n";
+    let folder = folder("recursive", &[("all/below/a.yaml", head), ("object.yaml", "apiVersion: v1\nkind: A\n")]);
+    let run = ["-f", "all", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+    check(&folder, &run, 2, &["there is no customization, script or component in all"]);
+    check(&folder, &[&run[..], &["-R"]].concat(), 0, &["healthy:\ntrue"]);
+    check(&folder, &["-f", "all", "-R", "--check"], 0, &["SOURCE: a", "PASS"]);
+}
+
+#[test]
+fn status_items_are_documents_as_karmada_wants_them() {
+    let game = root().join("examples/interpreters/game");
+    let script = "function AggregateStatus(o, items)\n  o.status = {clusters = #items}\n  return o\nend\n";
+    let items = "clusterName: m1\n---\nclusterName: m2\n";
+    let files = [("a.lua", script), ("items.yaml", items), ("list.yaml", "- {clusterName: m1}\n")];
+    let folder = folder("items", &files);
+    fs::copy(game.join("game.yaml"), folder.join("game.yaml")).unwrap();
+    let run = ["-f", "a.lua", "--operation", "AggregateStatus", "--desired-file", "game.yaml", "--status-file"];
+    check(&folder, &[&run[..], &["items.yaml"]].concat(), 0, &["# [1/1] aggregatedStatus:", "clusters: 2"]);
+    check(&folder, &[&run[..], &["list.yaml"]].concat(), 2, &["list.yaml: status item 1 is a list"]);
+}
+
+/// A component answers as a script does, and is compiled only once.
+#[test]
+fn a_component_is_asked_and_checked() {
+    let guest = root().join("target/guests/game-interpreter.wasm");
+    assert!(guest.is_file(), "{} is missing; run `cargo xtask guests`", guest.display());
+    let arena = "apiVersion: example.io/v1\nkind: Game\nmetadata: {name: arena}\nspec: {rooms: 4, mapFrom: caves}\n\
+                 status: {phase: Running, openRooms: 3}\n";
+    let folder = folder("component", &[("arena.yaml", arena), ("text.wasm", "no component")]);
+    fs::copy(&guest, folder.join("game.wasm")).unwrap();
+    let run = |operation: &str, more: &[&str], parts: &[&str]| {
+        let fixed =
+            ["-f", "game.wasm", "--plugin-cache", "kept", "--operation", operation, "--observed-file", "arena.yaml"];
+        check(&folder, &[&fixed[..], more].concat(), 0, parts);
+    };
+    run("InterpretHealth", &[], &["# [1/1] healthy:\nfalse\n# RoomsClosed: 3 of 4 rooms are open\n"]);
+    run("InterpretReplica", &[], &["# [1/2] replica:\n4\n", "cpu: 500m"]);
+    run("ReviseReplica", &["--desired-replica", "2"], &["rooms: 2"]);
+    run("InterpretDependency", &[], &["kind: ConfigMap", "name: caves"]);
+    let kept = fs::read_dir(folder.join("kept")).unwrap().count();
+    assert_eq!(kept, 1, "one component was compiled, and kept");
+    check(&folder, &["-f", "game.wasm", "--check", "--plugin-cache", "off"], 0, &["SOURCE: game.wasm\n    PASS\n"]);
+    check(&folder, &["-f", "text.wasm", "--check"], 1, &["ERROR: ", "is not WebAssembly in binary form"]);
+}
+
+#[test]
+fn the_library_has_no_mistakes() {
+    for file in ["apps.kruise.io/v1alpha1/CloneSet", "ray.io/v1/RayJob", "kyverno.io/v1/Policy"] {
+        let folder = root().join("plugins/lua/kinds").join(file);
+        check(&folder, &["-f", "customization.yaml", "--check"], 0, &["PASS"]);
+    }
+}
+
+#[test]
+fn cases_beside_a_customization_are_run() {
+    check(&root(), &["--test", "plugins/lua/kinds"], 0, &["0 failed"]);
+    let folder = folder("cases", &[]);
+    let game = root().join(GAME);
+    fs::copy(game.join("customization.yaml"), folder.join("customizations.yaml")).unwrap();
+    fs::create_dir(folder.join("testdata")).unwrap();
+    let cases = fs::read_to_string(game.join("cases_test.yaml")).unwrap();
+    fs::write(folder.join("testdata/health.yaml"), &cases).unwrap();
+    check(&folder, &["--test", "."], 0, &["Game: a server is missing"]);
+    fs::write(folder.join("testdata/health.yaml"), cases.replace("ServersDown", "ServersUp")).unwrap();
+    let arguments = ["--test", ".", "--junit", "junit.xml"];
+    check(&folder, &arguments, 1, &["FAILED", "health.yaml:2:", "ServersUp"]);
+    assert!(fs::read_to_string(folder.join("junit.xml")).unwrap().contains("<failure"));
+    check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
+}
+
+#[test]
+fn a_case_file_that_cannot_be_read_is_one_failed_case() {
+    let folder = folder("unreadable", &[("testdata/a.yaml", "operation: [\n")]);
+    let game = root().join(GAME);
+    fs::copy(game.join("customization.yaml"), folder.join("customization.yaml")).unwrap();
+    fs::copy(game.join("cases_test.yaml"), folder.join("cases_test.yaml")).unwrap();
+    check(&folder, &["--test", "."], 1, &["testdata/a.yaml can be used", "Game: a server is missing", " 1 failed"]);
+}
+
+/// Karmada's test data has status items without a cluster, and dependencies in any order.
+#[test]
+fn cases_are_read_and_compared_as_in_karmada() {
+    let customization = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: \
+        {name: a}\nspec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    statusAggregation:\n      \
+        luaScript: |\n        function AggregateStatus(o, items)\n          \
+        if items == nil then return o end\n          \
+        o.status = {first = (items[1] or {}).clusterName, n = #items}\n          return o\n        end\n    \
+        dependencyInterpretation:\n      luaScript: |\n        function GetDependencies(o)\n          \
+        local s = {apiVersion = 'v1', kind = 'Secret', name = 's'}\n          return {s, s}\n        end\n";
+    let cases = "name: no cluster\noperation: AggregateStatus\ndesiredObj: {apiVersion: v1, kind: A}\nstatusItems: \
+        [{status: {}}]\noutput: {aggregatedStatus: {apiVersion: v1, kind: A, status: {first: '', n: 1}}}\n---\nname: \
+        once\noperation: InterpretDependency\ndesiredObj: {apiVersion: v1, kind: A}\noutput: {dependencies: \
+        [{apiVersion: v1, kind: Secret, name: s}]}\n---\nname: empty list\noperation: AggregateStatus\ndesiredObj: \
+        {apiVersion: v1, kind: A}\nstatusItems: []\noutput: {aggregatedStatus: {apiVersion: v1, kind: A, status: \
+        {n: 0}}}\n---\nname: no list\noperation: AggregateStatus\ndesiredObj: {apiVersion: v1, kind: A}\noutput: \
+        {aggregatedStatus: {apiVersion: v1, kind: A}}\n";
+    let folder = folder("karmada", &[("customization.yaml", customization), ("a_test.yaml", cases)]);
+    check(&folder, &["--test", "."], 0, &["4 passed, 0 failed"]);
+}

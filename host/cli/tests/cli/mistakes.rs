@@ -1,0 +1,137 @@
+//! Mistakes in files and arguments: the message names the place and says what would be right, once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// Creates a folder with files.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mistakes").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in files {
+        fs::write(folder.join(file), text).unwrap();
+    }
+    folder
+}
+
+/// Runs a command in a folder. Returns exit code, standard output and standard error.
+fn bulkhead(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = super::bulkhead().args(words).current_dir(folder).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn a_misspelt_part_of_a_scenario_is_named_with_place_path_and_suggestion() {
+    let head = "name: a\nduration: 30s\nclusters: [{name: member1}]\n";
+    let check = |text: &str, expected: &str| {
+        let folder = folder("scenario", &[("a.yaml", text)]);
+        let (code, output, error) = bulkhead(&folder, &["simulate", "a.yaml"]);
+        assert_eq!((code, output.as_str(), error), (Some(2), "", format!("error: a.yaml:{expected}\n")), "{text}");
+    };
+    check("name: a\nduraton: 30s\n", "2:1: duraton: unknown field, did you mean duration?");
+    check(
+        "name: a\nduration: 30s\nclusters:\n- name: member1\n  replicasReadyAfter: 4s\n",
+        "5:3: clusters[0].replicasReadyAfter: unknown field, did you mean replicaReadyAfter?",
+    );
+    check(
+        &format!("{head}flags:\n  resource-evicton-rate: 3\n"),
+        "5:3: flags.resource-evicton-rate: unknown field, did you mean resource-eviction-rate?",
+    );
+    check(
+        &format!("{head}flags: {{feature-gates: {{Failver: true}}}}\n"),
+        "4:25: flags.feature-gates.Failver: unknown value \"Failver\", did you mean Failover?",
+    );
+    check(
+        &format!("{head}events:\n- at: 3s\n  cluster: member1\n  state: unreachabel\n"),
+        "7:10: events[0].state: unknown value \"unreachabel\", did you mean unreachable?",
+    );
+    check(
+        &format!("{head}events:\n- at: 3s\n  fault: {{kind: late-watches, four: 3s}}\n"),
+        "6:31: events[0].fault.four: unknown field, did you mean for?",
+    );
+    check(
+        &format!("{head}plugins: [{{name: freeze, lua: a.lua, mod: shadow}}]\n"),
+        "4:38: plugins[0].mod: unknown field, did you mean mode?",
+    );
+    check(
+        &format!("{head}manifests: [{{fiel: web.yaml}}]\n"),
+        "4:13: manifests[0]: expected a file name, {file, count}, or {objects}: unknown field `fiel`, expected one of \
+         `file`, `first`, `count`, did you mean file?",
+    );
+    check("name: a\nduration: 10\n", "2:11: duration: \"10\" is not a duration such as 10s, 1m30s or 500ms");
+    check("name: a\nclusters: [{name: b}\n", "2:11: unclosed bracket '['");
+}
+
+#[test]
+fn misspelt_parts_of_other_files_have_suggestions_too() {
+    let list =
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\nplugins:\n- {name: freeze, lua: a.lua, mod: shadow}\n";
+    let case = "cases:\n- name: a\n  kind: heatlh\n";
+    let script = "function InterpretHealth(object)\n  return true\nend\n";
+    let files = [("plugins.yaml", list), ("cases.yaml", case), ("health.lua", script)];
+    let folder = folder("others", &files);
+    let (code, output, _) = bulkhead(
+        &folder,
+        &["doctor", "--mode=finish", "--kubeconfig=/nowhere/a", "--plugin-directory=.", "-o", "json"],
+    );
+    let expected = "./plugins.yaml:4:30: plugins[0].mod: unknown field, did you mean mode?";
+    assert!(code == Some(1) && output.contains(expected), "{output}");
+    let (code, _, error) = bulkhead(&folder, &["plugin", "test", "health.lua", "--cases", "cases.yaml"]);
+    let expected = "error: cases.yaml:3:9: cases[0].kind: unknown value \"heatlh\", did you mean health?\n";
+    assert_eq!((code, error.as_str()), (Some(2), expected));
+}
+
+#[test]
+fn a_directory_in_place_of_a_scenario_is_an_error_with_the_file_to_name() {
+    let folder = folder("directory", &[("scenario.yaml", super::HEAD)]);
+    fs::create_dir_all(folder.join("empty")).unwrap();
+    let (code, _, error) = bulkhead(&folder, &["simulate", "."]);
+    assert_eq!((code, error.as_str()), (Some(2), "error: . is a directory; its scenario is ./scenario.yaml\n"));
+    let (code, _, error) = bulkhead(&folder, &["simulate", "empty"]);
+    let expected = "error: empty is a directory without a scenario.yaml; name a scenario file\n";
+    assert_eq!((code, error.as_str()), (Some(2), expected));
+}
+
+#[test]
+fn a_replay_without_an_id_names_the_ways_to_an_id() {
+    let folder = folder("replay", &[("scenario.yaml", super::HEAD)]);
+    assert_eq!(bulkhead(&folder, &["simulate", "scenario.yaml", "--journal", "journal"]).0, Some(0));
+    let (code, _, error) = bulkhead(&folder, &["replay", "--journal", "journal"]);
+    assert_eq!(code, Some(2), "{error}");
+    for part in ["bulkhead history --journal journal", "bulkhead.dev/decision", "--all", "the journal has 1 to "] {
+        assert!(error.contains(part), "no {part:?} in: {error}");
+    }
+}
+
+#[test]
+fn a_plugin_directory_that_is_not_there_is_an_error_with_its_expected_content() {
+    let folder = folder("plugins", &[("health.lua", "")]);
+    for path in ["missing", "health.lua"] {
+        let argument = format!("--plugin-directory={path}");
+        let words = ["doctor", "--mode=finish", "--kubeconfig=/nowhere/a", &argument, "-o", "json"];
+        let (code, output, _) = bulkhead(&folder, &words);
+        let expected = format!("{path}: there is no such directory; a directory of plugins has a plugins.yaml, or ");
+        assert!(code == Some(1) && output.contains(&expected), "{output}");
+    }
+}
+
+#[test]
+fn a_call_of_nil_in_a_script_names_the_function() {
+    let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n";
+    let check = |body: &str, expected: &str| {
+        let script = format!("local check = nil\nfunction InterpretHealth(object)\n  return {body}\nend\n");
+        let folder = folder("nil", &[("health.lua", &script), ("object.yaml", object)]);
+        let words =
+            ["interpret", "-f", "health.lua", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+        let (code, output, error) = bulkhead(&folder, &words);
+        let expected = format!("health.lua:3: attempt to call a nil value: {expected}\n");
+        assert!(code == Some(1) && (output.clone() + &error).contains(&expected), "{body}: {output}{error}");
+    };
+    check("isHealthy(object)", "isHealthy is not defined");
+    check("chek(object)", "chek is not defined; did you mean check?");
+    check("check(object)", "check is nil");
+    check("object.isHealthy()", "there is no function object.isHealthy");
+    check("string.trim(object.kind)", "there is no function string.trim");
+}

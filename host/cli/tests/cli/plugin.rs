@@ -1,0 +1,204 @@
+//! `bulkhead plugin`: new plugins build, load, and pass their own tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Creates the test's own folder, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs `bulkhead plugin` in a folder. Returns exit code and combined output.
+fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = super::bulkhead();
+    // One target directory for all tests, so that the SDK is compiled once.
+    command.env("CARGO_TARGET_DIR", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"));
+    let output = command.arg("plugin").args(arguments).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
+}
+
+fn succeeds(folder: &Path, arguments: &[&str]) -> String {
+    let (code, text) = plugin(folder, arguments);
+    assert_eq!(code, Some(0), "{arguments:?}: {text}");
+    text
+}
+
+const KINDS: [&str; 6] = ["health", "cluster-taint", "filter", "score", "eviction-check", "resource-interpreter"];
+
+#[test]
+fn a_new_script_of_each_kind_loads_and_passes_its_tests() {
+    for kind in KINDS {
+        let folder = folder(&format!("lua-{kind}"));
+        succeeds(&folder, &["new", "--kind", kind, "--lang", "lua", "mine"]);
+        let mine = folder.join("mine");
+        let message = succeeds(&mine, &["test"]);
+        assert!(message.contains("passed"), "{kind}: {message}");
+        assert!(succeeds(&mine, &["inspect"]).contains("sha256"), "{kind}");
+        assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
+    }
+}
+
+#[test]
+fn a_new_crate_of_each_kind_builds_loads_and_passes_its_tests() {
+    for kind in KINDS {
+        let folder = folder(&format!("rust-{kind}"));
+        succeeds(&folder, &["new", "--kind", kind, "--lang", "rust", "mine"]);
+        let mine = folder.join("mine");
+        succeeds(&mine, &["build"]);
+        let size = fs::metadata(mine.join("mine.wasm")).unwrap().len();
+        assert!(size <= 100 << 10, "{kind}: {size} bytes");
+        let message = succeeds(&mine, &["test"]);
+        assert!(message.contains("passed"), "{kind}: {message}");
+        assert!(succeeds(&mine, &["test", "--reused"]).contains("passed"), "{kind}");
+        assert!(succeeds(&mine, &["inspect"]).contains("bulkhead:policy@0.1.0"), "{kind}");
+        assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
+    }
+}
+
+#[test]
+fn one_question_is_asked_and_answered() {
+    let folder = folder("run");
+    succeeds(&folder, &["new", "--kind", "eviction-check", "--lang", "lua", "mine"]);
+    let mine = folder.join("mine");
+    let message = succeeds(&mine, &["run", "--input", "cases/cases.yaml"]);
+    assert!(message.contains("verdict: hold") && message.contains("2 of 3 replicas"), "{message}");
+    let (code, message) = plugin(&mine, &["run", "--input", "cases/cases.yaml", "--name", "nothing"]);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("there is no such case; there are: the old copy is held"), "{message}");
+}
+
+#[test]
+fn a_plugin_that_breaks_its_cases_ends_with_1() {
+    let folder = folder("broken");
+    succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
+    let mine = folder.join("mine");
+    fs::write(mine.join("mine.lua"), "function Score(binding, clusters, now) return {} end").unwrap();
+    let (code, message) = plugin(&mine, &["test", "--junit", "junit.xml"]);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("clusters of the region come first"), "{message}");
+    let junit = fs::read_to_string(mine.join("junit.xml")).unwrap();
+    assert!(junit.starts_with("<?xml") && junit.contains("<failure"), "{junit}");
+}
+
+#[test]
+fn unusable_input_ends_with_2_and_a_reason() {
+    let folder = folder("bad");
+    let check = |arguments: &[&str], part: &str| {
+        let (code, message) = plugin(&folder, arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: no {part:?} in: {message}");
+    };
+    fs::write(folder.join("text.wasm"), "no component").unwrap();
+    fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
+    fs::write(folder.join("readme.txt"), "no plugin").unwrap();
+    fs::write(folder.join("broken.lua"), "function InterpretHealth(obj)\n  return obj.\nend").unwrap();
+    check(&["inspect", "text.wasm"], "is not WebAssembly in binary form");
+    check(&["inspect", "empty.lua"], "none of the known global functions");
+    check(&["inspect", "broken.lua"], "broken.lua:3:");
+    check(&["inspect", "gone.lua"], "failed to fetch");
+    check(&["inspect", "gone"], "gone: no such file or directory");
+    check(
+        &["inspect", "readme.txt"],
+        "neither a component (.wasm), a script (.lua), a customization (.yaml) nor a directory",
+    );
+    check(&["test", "."], "plugin.yaml; a plugin directory has one");
+    check(&["build", "."], "has no Cargo.toml");
+    check(&["new", "--kind", "health", "Not A Name"], "is not a plugin name");
+}
+
+#[test]
+fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
+    let folder = folder("cache");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let guest = workspace.join("target/guests/most-free.wasm");
+    assert!(guest.is_file(), "{} is missing; run `cargo xtask guests`", guest.display());
+    let inspect = |cache: &str| succeeds(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", cache]);
+    let kept = |cache: &str| fs::read_dir(folder.join(cache)).map_or(0, Iterator::count);
+    let compiled = inspect("off");
+    assert_eq!(kept("off"), 0);
+    for _ in 0..2 {
+        assert_eq!(inspect("kept"), compiled);
+        assert_eq!(kept("kept"), 1);
+    }
+    fs::write(folder.join("file"), "").unwrap();
+    let (code, message) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("--plugin-cache: cannot create the folder file for compiled components"), "{message}");
+}
+
+#[test]
+fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let library = workspace.join("plugins/lua/kinds/apps.kruise.io/v1alpha1/CloneSet");
+    let message = succeeds(&library, &["test", "customization.yaml"]);
+    assert!(message.contains("ok      Karmada's Lua engine accepts its scripts"), "{message}");
+    assert!(message.matches("  ok ").count() > 10, "its own cases were not run: {message}");
+    let folder = folder("customization");
+    let script =
+        "function InterpretHealth(o)\n          local n = 0\n          n += 1\n          return n == 1\n        end";
+    let text = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: a}}\nspec:\n  \
+         target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {script}\n"
+    );
+    fs::write(folder.join("a.yaml"), &text).unwrap();
+    let (code, message) = plugin(&folder, &["test", "a.yaml"]);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("a.yaml:11:13: Karmada does not take +="), "{message}");
+    // A bare script may be for this program only: this is reported, and is no failure.
+    fs::write(folder.join("a.lua"), script).unwrap();
+    let message = succeeds(&folder, &["test", "a.lua"]);
+    assert!(
+        message.contains("skipped Karmada's Lua engine") && message.contains("a.lua:3:13: Karmada does not take +="),
+        "{message}"
+    );
+    assert!(succeeds(&folder, &["inspect", "a.lua"]).contains("a.lua:3:13:"));
+    fs::write(folder.join("two.yaml"), format!("{text}---\n{text}")).unwrap();
+    let (code, message) = plugin(&folder, &["test", "two.yaml"]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("two.yaml must contain one customization"), "{message}");
+}
+
+/// Both commands name the line of the file, with the same words.
+#[test]
+fn a_fault_of_a_customization_has_the_coordinates_of_interpret() {
+    let folder = folder("coordinates");
+    let text = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    healthInterpretation:\n      \
+                luaScript: |\n        function InterpretHealth(o)\n          return o.gone.ready == true\n        end\n";
+    fs::write(folder.join("a.yaml"), text).unwrap();
+    fs::write(folder.join("object.yaml"), "apiVersion: v1\nkind: A\n").unwrap();
+    let cause = "a.yaml:10: attempt to index nil with 'ready': o.gone is nil, test it first (in healthInterpretation)";
+    let (code, message) = plugin(&folder, &["test", "a.yaml"]);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains(cause), "{message}");
+    let mut interpret = super::bulkhead();
+    interpret.args(["interpret", "-f", "a.yaml", "--operation", "InterpretHealth", "--observed-file", "object.yaml"]);
+    let output = interpret.current_dir(&folder).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains(cause), "{message}");
+    fs::write(folder.join("a.yaml"), text.replace("o.gone.ready == true", "o.")).unwrap();
+    let (code, message) = plugin(&folder, &["test", "a.yaml"]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("a.yaml:11: Expected identifier, got 'end'"), "{message}");
+}
+
+#[test]
+fn a_plugin_becomes_an_object_that_says_the_same() {
+    let folder = folder("object");
+    succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
+    let text = succeeds(&folder, &["object", "mine", "--name", "vital", "--config", "{}"]);
+    let object: bulkhead_api::Plugin = serde_saphyr::from_str(&text).unwrap();
+    let found = bulkhead_plugin::find_object(&object.to_object()).unwrap();
+    let mut files = fs::read_dir(folder.join("mine")).unwrap().map(|entry| entry.unwrap().path());
+    let script = files.find(|path| path.extension().is_some_and(|extension| extension == "lua")).unwrap();
+    assert_eq!((found.source.name.as_str(), &found.source.modules[0].code), ("vital", &fs::read(script).unwrap()));
+    assert_eq!(found.source.config, serde_json::json!({}));
+    fs::write(folder.join("broken.lua"), "function Score(").unwrap();
+    let (code, message) = plugin(&folder, &["object", "broken.lua"]);
+    assert!(code != Some(0) && message.contains("broken.lua") && message.contains("failed to compile"), "{message}");
+    assert!(!message.contains("kind: Plugin"), "{message}");
+}

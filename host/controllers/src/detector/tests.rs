@@ -1,0 +1,99 @@
+use bulkhead_api::{PropagationPolicy, ResourceBinding};
+use bulkhead_runtime::events;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+
+use super::*;
+use crate::components::Components;
+use crate::testing::{components, hub_of_everything, member, object};
+
+/// Control plane with the Deployment `web`, which the detector watches.
+struct Hub {
+    components: Components,
+    bindings: Api<ResourceBinding>,
+    refused: Arc<Refused>,
+    /// Keeps the channel of the events open.
+    #[expect(dead_code, reason = "held, not read")]
+    events: events::Writer,
+}
+
+fn deployments() -> ObjectKind {
+    ObjectKind::new("apps/v1", "Deployment")
+}
+
+/// Returns a policy that selects the Deployment of this name; without a name every Deployment.
+fn policy_for(name: &str) -> PropagationPolicy {
+    object(json!({
+        "metadata": {"name": "policy", "namespace": "default", "labels": {keys::PROPAGATION_POLICY_ID: "id"}},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}], "placement": {},
+        },
+    }))
+}
+
+impl Hub {
+    async fn new(policy: PropagationPolicy) -> Self {
+        let hub = hub_of_everything(1).client();
+        let (components, events) = components(hub.clone(), member().client());
+        let template: Deployment = object(json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}}));
+        let templates: Api<Deployment> = Api::namespaced(hub.clone(), "default");
+        templates.create(&PostParams::default(), &template).await.unwrap();
+        components.stores.policies.replace_all([policy]);
+        let known = components.detector().templates;
+        known.ensure(&deployments()).await.unwrap();
+        known.store(&deployments()).unwrap().wait_for_cache_sync().await;
+        Self { components, bindings: Api::namespaced(hub, "default"), refused: Arc::default(), events }
+    }
+
+    async fn reconcile(&self) -> Result<Action, Error> {
+        let key = (deployments(), Key::new("default", "web"));
+        reconcile(self.components.detector(), Arc::clone(&self.refused), key).await
+    }
+
+    async fn binding(&self) -> Option<ResourceBinding> {
+        self.bindings.get_opt("web-deployment").await.unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_claimed_and_bound_once() {
+    let hub = Hub::new(policy_for("")).await;
+    assert_eq!(hub.reconcile().await.unwrap(), Action::Wait);
+    let bound = hub.binding().await.unwrap();
+    assert_eq!((bound.spec.resource.kind.as_str(), bound.spec.resource.name.as_str()), ("Deployment", "web"));
+    assert_eq!(bound.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str), Some("id"));
+    // The informer delivers the labels of the claim.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let known = hub.components.detector().templates;
+    let template = known.get(&deployments(), &Key::new("default", "web")).unwrap();
+    assert_eq!(template.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str), Some("id"));
+    hub.components.stores.bindings.replace_all([bound.clone()]);
+    assert_eq!(hub.reconcile().await.unwrap(), Action::Wait);
+    assert_eq!(hub.binding().await.unwrap().metadata.resource_version, bound.metadata.resource_version);
+    let records = hub.components.journal.records();
+    assert_eq!(records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(), [Decision::Bound]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_no_policy_selects_is_left_alone() {
+    let hub = Hub::new(policy_for("other")).await;
+    assert_eq!(hub.reconcile().await.unwrap(), Action::Wait);
+    assert!(hub.binding().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_of_another_object_is_refused_until_it_is_gone() {
+    let hub = Hub::new(policy_for("web")).await;
+    let owner = json!({
+        "apiVersion": "example.io/v1", "kind": "Deployment", "name": "web", "uid": "other", "controller": true,
+    });
+    let resource = json!({"apiVersion": "example.io/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
+    hub.components.stores.bindings.replace_all([object(json!({
+        "metadata": {"name": "web-deployment", "namespace": "default", "ownerReferences": [owner]},
+        "spec": {"resource": resource},
+    }))]);
+    let refused = hub.reconcile().await.unwrap_err().to_string();
+    assert!(refused.contains("belongs to Deployment.example.io default/web"), "{refused}");
+    let waiting = hub.refused.take(&Key::new("default", "web-deployment"));
+    assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [(deployments(), Key::new("default", "web"))]);
+}

@@ -1,0 +1,45 @@
+//! Relations of Works: to their binding, their cluster and their objects.
+
+use bulkhead_api::Work;
+use bulkhead_core::journal::Subject;
+use bulkhead_core::names::{self, keys};
+use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::key::Key;
+use bulkhead_runtime::kinds::ObjectKind;
+use kube::ResourceExt;
+use serde_json::Value;
+
+/// Returns the binding that a Work names as its own.
+pub(crate) fn binding_of(work: &Work) -> Key {
+    let annotation = |key| work.annotations().get(key).cloned();
+    match annotation(keys::RESOURCE_BINDING_NAME) {
+        Some(name) => Key::new(annotation(keys::RESOURCE_BINDING_NAMESPACE).unwrap_or_default(), name),
+        None => Key::new("", annotation(keys::CLUSTER_RESOURCE_BINDING_NAME).unwrap_or_default()),
+    }
+}
+
+/// Returns the cluster that a Work is for.
+pub(crate) fn cluster_of(work: &Work) -> String {
+    let namespace = work.namespace().unwrap_or_default();
+    names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned()
+}
+
+/// Returns the binding that a Work belongs to, as the subject of a decision.
+pub(crate) fn binding_subject(work: &Work) -> Subject {
+    let binding = binding_of(work);
+    let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
+    Subject::new(kind, &binding.namespace, &binding.name)
+}
+
+/// Returns kind and key of a manifest.
+pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    (ObjectKind::new(text("/apiVersion"), text("/kind")), Key::new(text("/metadata/namespace"), text("/metadata/name")))
+}
+
+/// Returns the Work that a managed object in a member cluster came from.
+pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
+    let mut annotations = object.annotations();
+    let mut annotation = |key| annotations.remove(key);
+    Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
+}

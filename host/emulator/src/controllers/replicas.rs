@@ -1,0 +1,229 @@
+//! Deployments and ReplicaSets: interchangeable pods and their rolling replacement.
+//!
+//! A Deployment owns its pods directly, without ReplicaSets in between.
+
+use bulkhead_apiserver::json::{array, text};
+use bulkhead_apiserver::{Object, ObjectKey};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::controllers::Emulator;
+use crate::controllers::condition::{self, Condition, set_condition};
+use crate::controllers::time::add;
+use crate::controllers::workload::{NewPod, PodView, min_ready, spec_number, stamp, template_hash, without_zeros};
+
+const REVISION_LABEL: &str = "pod-template-hash";
+
+/// Pod counts of a Deployment.
+struct Counts {
+    desired: u64,
+    replicas: u64,
+    updated: u64,
+    ready: u64,
+    available: u64,
+}
+
+impl Counts {
+    fn is_complete(&self) -> bool {
+        self.updated == self.desired && self.replicas == self.desired && self.available == self.desired
+    }
+}
+
+impl Emulator {
+    pub(super) fn sync_replicas(&mut self, key: &ObjectKey, object: &Object) {
+        let value = object.value();
+        let is_deployment = key.kind == self.kinds.deployment;
+        // A ReplicaSet never replaces pods, so all of them count as created from the current template.
+        let revision = if is_deployment {
+            template_hash(value)
+        } else {
+            text(value, &format!("/metadata/labels/{REVISION_LABEL}")).to_owned()
+        };
+        let mut pods = self.pods_of(object, REVISION_LABEL);
+        pods.retain(|pod| !pod.is_terminating && !pod.is_finished());
+        if !is_deployment {
+            for pod in &mut pods {
+                pod.revision.clone_from(&revision);
+            }
+        }
+        // The created and deleted pods trigger another sync; the status is written once the pods have settled.
+        if self.scale(object, &pods, &revision) > 0 {
+            return;
+        }
+        let now = self.clock.now();
+        let min_ready = min_ready(value);
+        let counts = Counts {
+            desired: spec_number(value, "replicas", 1),
+            replicas: pods.len() as u64,
+            updated: count(&pods, |pod| pod.revision == revision),
+            ready: count(&pods, PodView::is_ready),
+            available: count(&pods, |pod| pod.is_available(min_ready, now)),
+        };
+        self.wake_for_availability(key, &pods, min_ready);
+        let status = if is_deployment {
+            self.deployment_status(key, value, &counts)
+        } else {
+            let status = json!({
+                "observedGeneration": value["metadata"]["generation"],
+                "replicas": counts.replicas,
+                "fullyLabeledReplicas": counts.replicas,
+                "readyReplicas": counts.ready,
+                "availableReplicas": counts.available,
+            });
+            without_zeros(status, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"])
+        };
+        self.write_status(key, object, status);
+    }
+
+    /// Creates and deletes pods. Returns their number.
+    fn scale(&self, object: &Object, pods: &[PodView], revision: &str) -> usize {
+        let value = object.value();
+        let desired = spec_number(value, "replicas", 1);
+        let strategy = &value["spec"]["strategy"];
+        let (current, old): (Vec<&PodView>, Vec<&PodView>) = pods.iter().partition(|pod| pod.revision == revision);
+        if strategy["type"] == "Recreate" && !old.is_empty() {
+            return old.iter().filter(|pod| self.delete(&pod.key)).count();
+        }
+        let mut surge = share(&strategy["rollingUpdate"]["maxSurge"], desired, u64::div_ceil);
+        let unavailable = share(&strategy["rollingUpdate"]["maxUnavailable"], desired, |a, b| a / b);
+        // A rollout with neither surge nor unavailable pods could not make progress.
+        if surge == 0 && unavailable == 0 {
+            surge = 1;
+        }
+        let missing = desired.saturating_sub(current.len() as u64);
+        let room = (desired + surge).saturating_sub(pods.len() as u64);
+        let changed = self.add_pods(object, &current, missing.min(room), revision);
+
+        let mut excess: Vec<&PodView> = current.clone();
+        excess.sort_by_key(|pod| (pod.is_ready(), std::cmp::Reverse(pod.ordinal)));
+        excess.truncate(current.len().saturating_sub(desired as usize));
+
+        let now = self.clock.now();
+        let available = count(pods, |pod| pod.is_available(min_ready(value), now));
+        let mut removable = available.saturating_sub(desired.saturating_sub(unavailable));
+        let replaced = old.into_iter().filter(|pod| {
+            if !pod.is_ready() {
+                return true;
+            }
+            let is_removable = removable > 0;
+            removable = removable.saturating_sub(1);
+            is_removable
+        });
+        changed + excess.into_iter().chain(replaced).filter(|pod| self.delete(&pod.key)).count()
+    }
+
+    fn add_pods(&self, object: &Object, current: &[&PodView], wanted: u64, revision: &str) -> usize {
+        let prefix = if object.value()["kind"] == "Deployment" {
+            format!("{}-{revision}", object.name())
+        } else {
+            object.name().to_owned()
+        };
+        (0..)
+            .filter(|ordinal| current.iter().all(|pod| pod.ordinal != *ordinal))
+            .take(wanted as usize)
+            .filter(|&ordinal| {
+                self.create_pod(
+                    object,
+                    NewPod { ordinal, prefix: &prefix, revision: (REVISION_LABEL, revision), node: None },
+                )
+            })
+            .count()
+    }
+
+    fn deployment_status(&mut self, key: &ObjectKey, value: &Value, counts: &Counts) -> Value {
+        let now = self.clock.now();
+        let mut conditions = array(value, "/status/conditions").to_vec();
+        let rolling = &value["spec"]["strategy"]["rollingUpdate"];
+        let tolerated = share(&rolling["maxUnavailable"], counts.desired, |a, b| a / b);
+        let is_available = counts.available >= counts.desired.saturating_sub(tolerated);
+        let (reason, message) = if is_available {
+            ("MinimumReplicasAvailable", "Deployment has minimum availability.")
+        } else {
+            ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        };
+        let available = Condition { type_: "Available", is_true: is_available, reason, message };
+        set_timed_condition(&mut conditions, &available, false, now);
+        self.set_progressing(key, value, counts, &mut conditions);
+        let status = json!({
+            "observedGeneration": value["metadata"]["generation"],
+            "replicas": counts.replicas,
+            "updatedReplicas": counts.updated,
+            "readyReplicas": counts.ready,
+            "availableReplicas": counts.available,
+            "unavailableReplicas": counts.desired.max(counts.replicas).saturating_sub(counts.available),
+            "conditions": conditions,
+        });
+        without_zeros(
+            status,
+            &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"],
+        )
+    }
+
+    /// Sets the `Progressing` condition and the timer for its deadline.
+    fn set_progressing(&mut self, key: &ObjectKey, value: &Value, counts: &Counts, conditions: &mut Vec<Value>) {
+        let now = self.clock.now();
+        let name = key.name.as_str();
+        let status = &value["status"];
+        let known = condition::find(conditions, "Progressing").cloned().unwrap_or_default();
+        let was = |field: &str| status[field].as_u64().unwrap_or_default();
+        // A completed rollout stays complete until the next change of the template, even if pods fail later.
+        let stays_complete = known["reason"] == "NewReplicaSetAvailable"
+            && counts.updated == counts.replicas
+            && counts.updated == was("updatedReplicas");
+        if stays_complete {
+            return;
+        }
+        let is_new = known.is_null() || status["observedGeneration"] != value["metadata"]["generation"];
+        let has_moved = is_new
+            || counts.updated > was("updatedReplicas")
+            || counts.ready > was("readyReplicas")
+            || counts.available > was("availableReplicas")
+            || counts.replicas - counts.updated < was("replicas").saturating_sub(was("updatedReplicas"));
+        let moved_at = known["lastUpdateTime"]
+            .as_str()
+            .and_then(|at| at.parse::<Timestamp>().ok())
+            .filter(|_| !has_moved)
+            .unwrap_or(now);
+        let deadline_s = spec_number(value, "progressDeadlineSeconds", 600);
+        let deadline = add(moved_at, std::time::Duration::from_secs(deadline_s));
+        // The update that reports the missed deadline must not cause another update.
+        let has_missed = !has_moved && known["reason"] == "ProgressDeadlineExceeded";
+        let (is_true, reason, message) = if counts.is_complete() {
+            (true, "NewReplicaSetAvailable", format!("Deployment \"{name}\" has successfully progressed."))
+        } else if has_missed || deadline <= now {
+            (false, "ProgressDeadlineExceeded", format!("Deployment \"{name}\" has timed out progressing."))
+        } else {
+            self.wake_at(deadline, key);
+            (true, "ReplicaSetUpdated", format!("Deployment \"{name}\" is progressing."))
+        };
+        let progressing = Condition { type_: "Progressing", is_true, reason, message: &message };
+        set_timed_condition(conditions, &progressing, has_moved, now);
+    }
+}
+
+/// Sets a condition with a `lastUpdateTime`, which changes with the reason or if `is_touched` is set.
+fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touched: bool, now: Timestamp) {
+    let known = condition::find(conditions, new.type_).cloned().unwrap_or_default();
+    set_condition(conditions, new, now);
+    if let Some(set) = conditions.iter_mut().find(|set| set["type"] == new.type_) {
+        let keeps = !is_touched && known["reason"] == new.reason;
+        set["lastUpdateTime"] = if keeps { known["lastUpdateTime"].clone() } else { stamp(now) };
+    }
+}
+
+/// Returns a number of pods, given as such or as a percentage of the desired ones; 25 % if absent.
+fn share(given: &Value, desired: u64, divide: fn(u64, u64) -> u64) -> u64 {
+    if let Some(pods) = given.as_u64() {
+        return pods;
+    }
+    let percent = given
+        .as_str()
+        .and_then(|text| text.strip_suffix('%'))
+        .and_then(|number| number.parse::<u64>().ok())
+        .unwrap_or(25);
+    divide(desired.saturating_mul(percent), 100)
+}
+
+fn count(pods: &[PodView], holds: impl Fn(&PodView) -> bool) -> u64 {
+    pods.iter().filter(|pod| holds(pod)).count() as u64
+}

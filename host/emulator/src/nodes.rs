@@ -1,0 +1,193 @@
+//! Nodes of a member cluster: their capacity and the assignment of pods to them.
+
+use std::collections::BTreeMap;
+
+use bulkhead_apiserver::json::{array, text};
+use bulkhead_apiserver::{ObjectKey, rfc3339};
+use bulkhead_core::quantity::Quantity;
+use serde_json::{Value, json};
+
+/// Amount of the resources that a node offers and a pod requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) cpu_milli: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) pods: u64,
+}
+
+impl Amount {
+    /// Returns the amount of two Kubernetes quantities. Text that is not a quantity, and negative ones, count as 0.
+    pub(crate) fn new(cpu: &str, memory: &str, pods: u64) -> Self {
+        let quantity = |text: &str| text.parse::<Quantity>().unwrap_or_default();
+        Self {
+            cpu_milli: u64::try_from(quantity(cpu).millis()).unwrap_or_default(),
+            memory_bytes: u64::try_from(quantity(memory).units()).unwrap_or_default(),
+            pods,
+        }
+    }
+
+    /// Returns the requests of a pod: the sum over its containers, or those of an init container if they are higher.
+    pub(crate) fn of_pod(pod: &Value) -> Self {
+        let requests = |container: &Value| {
+            let resources = &container["resources"];
+            // A limit without a request is the request, as the API server defaults it.
+            let quantity = |name: &str| {
+                let request = text(resources, &format!("/requests/{name}"));
+                if request.is_empty() {
+                    text(resources, &format!("/limits/{name}")).to_owned()
+                } else {
+                    request.to_owned()
+                }
+            };
+            Self::new(&quantity("cpu"), &quantity("memory"), 0)
+        };
+        let mut all = Self { pods: 1, ..Self::default() };
+        for container in array(pod, "/spec/containers") {
+            all = all.plus(requests(container));
+        }
+        for container in array(pod, "/spec/initContainers") {
+            let one = requests(container);
+            all.cpu_milli = all.cpu_milli.max(one.cpu_milli);
+            all.memory_bytes = all.memory_bytes.max(one.memory_bytes);
+        }
+        all
+    }
+
+    fn fits(self, used: Self, capacity: Self) -> bool {
+        used.cpu_milli.saturating_add(self.cpu_milli) <= capacity.cpu_milli
+            && used.memory_bytes.saturating_add(self.memory_bytes) <= capacity.memory_bytes
+            && used.pods.saturating_add(self.pods) <= capacity.pods
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_add(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
+            pods: self.pods.saturating_add(other.pods),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_sub(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
+            pods: self.pods.saturating_sub(other.pods),
+        }
+    }
+}
+
+/// Nodes of equal capacity and the pods assigned to them.
+pub(crate) struct Nodes {
+    cluster: String,
+    capacity: Amount,
+    used: Vec<Amount>,
+    placed: BTreeMap<ObjectKey, (usize, Amount)>,
+}
+
+impl Nodes {
+    pub(crate) fn new(cluster: &str, nodes_total: u32, node_capacity: Amount) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            capacity: node_capacity,
+            used: vec![Amount::default(); nodes_total as usize],
+            placed: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.used.len()
+    }
+
+    pub(crate) fn name(&self, index: usize) -> String {
+        format!("{}-node-{index}", self.cluster)
+    }
+
+    /// Assigns a pod to the node with the fewest pods that has capacity for it; of several, the first one.
+    pub(crate) fn place(&mut self, pod: &ObjectKey, amount: Amount) -> Option<String> {
+        let (index, _) = self
+            .used
+            .iter()
+            .enumerate()
+            .filter(|(_, used)| amount.fits(**used, self.capacity))
+            .min_by_key(|(index, used)| (used.pods, *index))?;
+        self.occupy(pod, index, amount);
+        Some(self.name(index))
+    }
+
+    /// Accounts for a pod that specifies its node. A pod on an unknown node uses no capacity.
+    pub(crate) fn adopt(&mut self, pod: &ObjectKey, node: &str, amount: Amount) {
+        if self.placed.contains_key(pod) {
+            return;
+        }
+        if let Some(index) = (0..self.total()).find(|&index| self.name(index) == node) {
+            self.occupy(pod, index, amount);
+        }
+    }
+
+    fn occupy(&mut self, pod: &ObjectKey, index: usize, amount: Amount) {
+        self.used[index] = self.used[index].plus(amount);
+        self.placed.insert(pod.clone(), (index, amount));
+    }
+
+    /// Releases the capacity of a pod that was removed or is finished. Returns true if the pod used any.
+    pub(crate) fn release(&mut self, pod: &ObjectKey) -> bool {
+        let Some((index, amount)) = self.placed.remove(pod) else {
+            return false;
+        };
+        self.used[index] = self.used[index].minus(amount);
+        true
+    }
+
+    /// Returns the Node object with its status.
+    pub(crate) fn object(&self, index: usize, kubelet_version: &str, now: jiff::Timestamp) -> Value {
+        let name = self.name(index);
+        let amount = json!({
+            "cpu": format!("{}m", self.capacity.cpu_milli),
+            "memory": self.capacity.memory_bytes.to_string(),
+            "pods": self.capacity.pods.to_string(),
+        });
+        json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {},
+            "status": {
+                "capacity": amount,
+                "allocatable": amount,
+                "conditions": [{
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "KubeletReady",
+                    "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": rfc3339(now),
+                    "lastTransitionTime": rfc3339(now),
+                }],
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": "",
+                    "containerRuntimeVersion": "simulated://1",
+                    "kernelVersion": "",
+                    "kubeProxyVersion": kubelet_version,
+                    "kubeletVersion": kubelet_version,
+                    "machineID": "",
+                    "operatingSystem": "linux",
+                    "osImage": "simulated",
+                    "systemUUID": "",
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_requests_the_sum_of_its_containers_or_its_largest_init_container() {
+        let container = |cpu: &str, memory: &str| json!({"resources": {"requests": {"cpu": cpu, "memory": memory}}});
+        let pod = json!({"spec": {
+            "containers": [container("100m", "1.5Gi"), {"resources": {"limits": {"cpu": "0.5", "memory": "lots"}}}],
+            "initContainers": [container("2", "-1Gi")],
+        }});
+        assert_eq!(Amount::of_pod(&pod), Amount { cpu_milli: 2_000, memory_bytes: 3 << 29, pods: 1 });
+    }
+}

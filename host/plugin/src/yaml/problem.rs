@@ -1,0 +1,272 @@
+//! Errors of YAML readers in one line: file, line, column, path in the document, cause, and the nearest valid name.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{DefaultMessageFormatter, DuplicateKeyPolicy, Error, Location, MessageFormatter as _, Spanned};
+
+use crate::nearest::nearest;
+use crate::text::one_line;
+
+/// Formats an error about a text as `origin:line:column: path: cause`. The path names the object and the field, for
+/// example `clusters[0].replicaReadyAfter`. A misspelt field or value has a suggestion, or the list of valid ones.
+pub fn yaml_error(origin: &str, text: &str, error: &Error) -> String {
+    format!("{origin}{}: {}", position(error), message(text, error))
+}
+
+/// Returns `:line:column`, or nothing if the position of an error is unknown.
+pub(crate) fn position(error: &Error) -> String {
+    error.location().map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()))
+}
+
+/// Formats an error about a text as `path: cause`.
+pub(crate) fn message(text: &str, error: &Error) -> String {
+    let error = error.without_snippet();
+    let Path { object, field } = error.location().and_then(|at| path(text, at)).unwrap_or_default();
+    let path = if matches!(error, Error::SerdeMissingField { .. }) { object } else { joined(&object, &field) };
+    let cause = cause(error);
+    one_line(&if path.is_empty() { cause } else { format!("{path}: {cause}") }, usize::MAX)
+}
+
+fn cause(error: &Error) -> String {
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => {
+            format!("unknown field{}", choice(field, expected, "the fields are"))
+        }
+        Error::SerdeUnknownVariant { variant, expected, .. } => {
+            format!("unknown value {variant:?}{}", choice(variant, expected, "the values are"))
+        }
+        Error::SerdeMissingField { field, .. } => format!("the field {field} is missing"),
+        Error::DuplicateMappingKey { .. } => "the field is repeated".to_owned(),
+        other => {
+            let message = DefaultMessageFormatter.format_message(other).into_owned();
+            match suggested(&message) {
+                Some(name) => format!("{message}, did you mean {name}?"),
+                None => message,
+            }
+        }
+    }
+}
+
+/// Formats the nearest of the valid names, or all of them.
+fn choice(name: &str, valid: &[&'static str], title: &str) -> String {
+    match nearest(name, valid.iter().copied()) {
+        Some(name) => format!(", did you mean {name}?"),
+        None if valid.is_empty() => "; no name is valid here".to_owned(),
+        None => format!("; {title} {}", valid.join(", ")),
+    }
+}
+
+/// Returns the nearest valid name in a message of serde about a value that a type read by itself.
+fn suggested(message: &str) -> Option<&str> {
+    let starts = ["unknown field `", "unknown variant `"];
+    let (_, rest) = starts.iter().find_map(|start| message.split_once(start))?;
+    let (name, rest) = rest.split_once('`')?;
+    nearest(name, rest.split('`').skip(1).step_by(2))
+}
+
+/// Part of a document.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Path {
+    /// Path of the object that contains the part; empty for the document.
+    object: String,
+    /// Field of the object; empty if the part is the object or one of its values.
+    field: String,
+}
+
+fn joined(object: &str, field: &str) -> String {
+    match (object.is_empty(), field.is_empty()) {
+        (_, true) => object.to_owned(),
+        (true, false) => field.to_owned(),
+        (false, false) => format!("{object}.{field}"),
+    }
+}
+
+/// Returns the innermost part of a text that contains a position. Returns `None` if the text is not YAML.
+fn path(text: &str, at: Location) -> Option<Path> {
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    let documents: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, options).ok()?;
+    let at = place(at);
+    let document = documents.iter().rev().find(|document| place(document.referenced) <= at)?;
+    Some(document.value.path(at, String::new()))
+}
+
+fn place(location: Location) -> (u64, u64) {
+    (location.line(), location.column())
+}
+
+/// Value with the positions of its keys and items.
+enum Node {
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    List(Vec<Spanned<Node>>),
+    Scalar,
+}
+
+impl Node {
+    /// Returns the part at a position; `object` is the path of this value.
+    fn path(&self, at: (u64, u64), object: String) -> Path {
+        match self {
+            Self::Map(entries) => match entries.iter().rev().find(|(key, _)| place(key.referenced) <= at) {
+                Some((key, _)) if place(key.referenced) == at => Path { object, field: key.value.clone() },
+                Some((key, value)) => value.value.path(at, joined(&object, &key.value)),
+                None => Path { object, field: String::new() },
+            },
+            Self::List(items) => match items.iter().rposition(|item| place(item.referenced) <= at) {
+                Some(index) => items[index].value.path(at, format!("{object}[{index}]")),
+                None => Path { object, field: String::new() },
+            },
+            Self::Scalar => Path { object, field: String::new() },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Nodes;
+        impl<'de> Visitor<'de> for Nodes {
+            type Value = Node;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Node::Map(entries))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Node::List(list))
+            }
+
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+                Node::deserialize(deserializer)
+            }
+
+            fn visit_none<E: de::Error>(self) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_i128<E: de::Error>(self, _: i128) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_u128<E: de::Error>(self, _: u128) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+
+            fn visit_bytes<E: de::Error>(self, _: &[u8]) -> Result<Node, E> {
+                Ok(Node::Scalar)
+            }
+        }
+        deserializer.deserialize_any(Nodes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are only read by the parser")]
+    struct Fleet {
+        name: String,
+        #[serde(default)]
+        clusters: Vec<Spanned<Member>>,
+        #[serde(default)]
+        gates: BTreeMap<Gate, bool>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "the fields are only read by the parser")]
+    struct Member {
+        name: String,
+        #[serde(default)]
+        ready_after: u32,
+        #[serde(default)]
+        state: Option<Gate>,
+    }
+
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+    enum Gate {
+        Failover,
+        Propagation,
+    }
+
+    #[test]
+    fn an_error_names_position_path_and_the_nearest_name_once() {
+        let check = |text: &str, expected: &str| {
+            let error = serde_saphyr::from_str::<Fleet>(text).unwrap_err();
+            assert_eq!(yaml_error("a.yaml", text, &error), expected, "{text}");
+        };
+        check("name: a\ncluster: []\n", "a.yaml:2:1: cluster: unknown field, did you mean clusters?");
+        check("name: a\ncolour: red\n", "a.yaml:2:1: colour: unknown field; the fields are name, clusters, gates");
+        check(
+            "name: a\nclusters:\n- name: b\n- name: c\n  redyAfter: 3\n",
+            "a.yaml:5:3: clusters[1].redyAfter: unknown field, did you mean readyAfter?",
+        );
+        check(
+            "name: a\nclusters: [{name: b, state: failovr}]\n",
+            "a.yaml:2:29: clusters[0].state: unknown value \"failovr\", did you mean Failover?",
+        );
+        check(
+            "name: a\ngates: {Propagaton: true}\n",
+            "a.yaml:2:9: gates.Propagaton: unknown value \"Propagaton\", did you mean Propagation?",
+        );
+        check("name: a\nclusters:\n- readyAfter: 3\n", "a.yaml:3:3: clusters[0]: the field name is missing");
+        check("name: a\nname: b\n", "a.yaml:2:1: name: the field is repeated");
+        check("name: a\nclusters: [{name: b}\n", "a.yaml:2:11: unclosed bracket '['");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_named_with_its_path() {
+        let text = "name: a\nclusters: [{name: b, readyAfter: soon}]\n";
+        let error = serde_saphyr::from_str::<Fleet>(text).unwrap_err();
+        let message = yaml_error("a.yaml", text, &error);
+        assert!(message.starts_with("a.yaml:2:34: clusters[0].readyAfter: "), "{message}");
+        assert!(!message.contains('\n'), "{message}");
+    }
+
+    #[test]
+    fn messages_of_other_readers_get_a_suggestion_too() {
+        let message = "neither: unknown field `fiel`, expected one of `file`, `first`, `count`";
+        assert_eq!(suggested(message), Some("file"));
+        assert_eq!(suggested("unknown variant `x`, expected `y`"), None);
+        assert_eq!(suggested("expected a number"), None);
+    }
+}

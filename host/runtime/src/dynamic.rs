@@ -1,0 +1,371 @@
+//! Caches of objects of any kind: templates in the control plane, and their copies in member clusters.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::DynamicResourceScope;
+use kube::runtime::watcher;
+use kube::{Client, Resource, ResourceExt};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use crate::controller::Error;
+use crate::handlers::Handlers;
+use crate::key::Key;
+use crate::kinds::{Kinds, ObjectKind};
+use crate::store::{Change, Store, Subscription};
+use crate::tasks::Tasks;
+
+/// Object of any kind as informers keep it. Name and version are parsed. The rest is text until it is needed, because
+/// a parsed tree takes several times as much memory, and most objects are never read twice.
+#[derive(Clone, Debug)]
+pub struct KeptObject {
+    /// Metadata without labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] return.
+    pub metadata: ObjectMeta,
+    /// [`LabelsAndAnnotations`], in canonical form; empty if there are none.
+    labels_and_annotations: Box<str>,
+    /// Everything but metadata and status, in canonical form.
+    content: Box<str>,
+    /// The status, in canonical form; empty if there is none.
+    status: Box<str>,
+}
+
+/// Labels and annotations of an object.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct LabelsAndAnnotations {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl From<DynamicObject> for KeptObject {
+    fn from(object: DynamicObject) -> Self {
+        Self::new(object.metadata, object.data)
+    }
+}
+
+impl KeptObject {
+    fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
+        let status = data.as_object_mut().and_then(|data| data.remove("status"));
+        let status = status.map(|status| status.to_string()).unwrap_or_default();
+        let labels_and_annotations =
+            LabelsAndAnnotations { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
+        // Maps of strings can always be serialized.
+        let labels_and_annotations = if labels_and_annotations == LabelsAndAnnotations::default() {
+            None
+        } else {
+            serde_json::to_string(&labels_and_annotations).ok()
+        };
+        let (labels_and_annotations, content) = (labels_and_annotations.unwrap_or_default(), data.to_string());
+        Self {
+            metadata,
+            labels_and_annotations: labels_and_annotations.into(),
+            content: content.into(),
+            status: status.into(),
+        }
+    }
+
+    fn decoded(&self) -> LabelsAndAnnotations {
+        serde_json::from_str(&self.labels_and_annotations).unwrap_or_default()
+    }
+
+    /// Returns the texts of which the object consists, without its status and the bookkeeping of the API server, in
+    /// canonical form. Equal texts mean that nothing else changed.
+    pub fn texts(&self) -> [&str; 2] {
+        [&self.labels_and_annotations, &self.content]
+    }
+
+    /// Returns the labels.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.decoded().labels.unwrap_or_default()
+    }
+
+    /// Returns the annotations.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.decoded().annotations.unwrap_or_default()
+    }
+
+    /// Returns the labels and the annotations.
+    pub fn labels_and_annotations(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let LabelsAndAnnotations { labels, annotations } = self.decoded();
+        (labels.unwrap_or_default(), annotations.unwrap_or_default())
+    }
+}
+
+impl<'de> Deserialize<'de> for KeptObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let DynamicObject { metadata, data, .. } = DynamicObject::deserialize(deserializer)?;
+        Ok(Self::new(metadata, data))
+    }
+}
+
+impl Resource for KeptObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::kind(resource)
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::group(resource)
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::version(resource)
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::plural(resource)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Returns the object as the subject of an event.
+pub fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api::core::v1::ObjectReference {
+    k8s_openapi::api::core::v1::ObjectReference {
+        api_version: Some(kind.api_version.clone()),
+        kind: Some(kind.kind.clone()),
+        namespace: object.namespace(),
+        name: object.metadata.name.clone(),
+        uid: object.uid(),
+        resource_version: object.resource_version(),
+        ..Default::default()
+    }
+}
+
+/// Source of a dynamic object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// Name of the API server.
+    pub server: String,
+    /// Kind of the object; items of a list do not carry it.
+    pub kind: ObjectKind,
+}
+
+type ObjectHandler = dyn Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync;
+type SilenceHandler = dyn Fn(&str) + Send + Sync;
+
+/// Informers for kinds that are determined at run time, by kind and by API server. The owner chooses the names of the
+/// API servers.
+pub struct DynamicStores {
+    stores: Mutex<BTreeMap<Origin, Watched>>,
+    handlers: Arc<Handlers<ObjectHandler>>,
+    silence: Arc<Handlers<SilenceHandler>>,
+    labels: Option<&'static str>,
+    tasks: Tasks,
+}
+
+struct Watched {
+    store: Arc<Store<KeptObject>>,
+    resource: ApiResource,
+    informer: AbortHandle,
+    _forward: Subscription<KeptObject>,
+}
+
+/// Registration of a handler. Dropping it removes the handler.
+#[must_use = "the handler is removed when this is dropped"]
+pub struct ObjectSubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<ObjectHandler>);
+
+/// Registration of a handler. Dropping it removes the handler.
+#[must_use = "the handler is removed when this is dropped"]
+pub struct SilenceSubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<SilenceHandler>);
+
+impl DynamicStores {
+    /// Creates a set without informers. `labels` is a label selector that applies to all of them.
+    pub fn new(labels: Option<&'static str>) -> Self {
+        let (handlers, silence) = (Arc::default(), Arc::default());
+        Self { stores: Mutex::default(), handlers, silence, labels, tasks: Tasks::default() }
+    }
+
+    /// Starts the informer of a kind on an API server unless it runs already.
+    pub async fn ensure(
+        &self,
+        server: &str,
+        kind: &ObjectKind,
+        kinds: &Kinds,
+        client: impl FnOnce() -> Result<Client, Error>,
+    ) -> Result<(), Error> {
+        if self.store(server, kind).is_some() {
+            return Ok(());
+        }
+        let known = kinds.resolve(kind).await?;
+        let client = client()?;
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another task may have started it while the kind was looked up.
+        let origin = Origin { server: server.to_owned(), kind: kind.clone() };
+        if stores.contains_key(&origin) {
+            return Ok(());
+        }
+        let store = Store::new();
+        let forward = forward(&store, origin.clone(), Arc::clone(&self.handlers));
+        let (silent, silence) = (origin.server.clone(), Arc::clone(&self.silence));
+        store.on_silence(move || silence.call(|handler| handler(&silent)));
+        let informer = self.inform(&store, client, &known.resource);
+        stores.insert(origin, Watched { store, resource: known.resource.clone(), informer, _forward: forward });
+        Ok(())
+    }
+
+    fn inform(&self, store: &Arc<Store<KeptObject>>, client: Client, resource: &ApiResource) -> AbortHandle {
+        let config = watcher::Config { label_selector: self.labels.map(str::to_owned), ..watcher::Config::default() };
+        let api = kube::Api::all_with(client, resource);
+        self.tasks.spawn(Arc::clone(store).run_informer(api, config))
+    }
+
+    /// Watches an API server through another client from now on. The cached objects stay until that client gets a
+    /// list.
+    pub fn reconnect(&self, server: &str, client: &Client) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, watched) in stores.iter_mut().filter(|(origin, _)| origin.server == server) {
+            watched.informer.abort();
+            watched.informer = self.inform(&watched.store, client.clone(), &watched.resource);
+        }
+    }
+
+    /// Forgets an API server with all its cached objects.
+    pub fn forget(&self, server: &str) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.retain(|origin, watched| {
+            let stays = origin.server != server;
+            if !stays {
+                watched.informer.abort();
+            }
+            stays
+        });
+    }
+
+    /// Calls `handler` with the name of an API server whenever an informer gets no response from it, or its watch is
+    /// cut.
+    pub fn subscribe_silence(&self, handler: impl Fn(&str) + Send + Sync + 'static) -> SilenceSubscription {
+        let handler: Arc<SilenceHandler> = Arc::new(handler);
+        self.silence.add(&handler);
+        SilenceSubscription(handler)
+    }
+
+    /// Returns the cache of a kind on an API server, if its informer was started.
+    pub fn store(&self, server: &str, kind: &ObjectKind) -> Option<Arc<Store<KeptObject>>> {
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = Origin { server: server.to_owned(), kind: kind.clone() };
+        stores.get(&origin).map(|watched| Arc::clone(&watched.store))
+    }
+
+    /// Returns an object, if its informer runs and knows it.
+    pub fn get(&self, server: &str, kind: &ObjectKind, key: &Key) -> Option<Arc<KeptObject>> {
+        self.store(server, kind)?.get(key)
+    }
+
+    /// Calls `handler` for every known object and then on every change, also for informers that are started later.
+    pub fn subscribe(
+        &self,
+        handler: impl Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync + 'static,
+    ) -> ObjectSubscription {
+        let handler: Arc<ObjectHandler> = Arc::new(handler);
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        for (origin, watched) in stores.iter() {
+            for object in watched.store.list() {
+                handler(origin, &Change::Added(&object));
+            }
+        }
+        self.handlers.add(&handler);
+        ObjectSubscription(handler)
+    }
+}
+
+fn forward(
+    store: &Store<KeptObject>,
+    origin: Origin,
+    handlers: Arc<Handlers<ObjectHandler>>,
+) -> Subscription<KeptObject> {
+    store.subscribe(move |change| handlers.call(|handler| handler(&origin, change)))
+}
+
+/// True if anything but the status of a template, or the bookkeeping of the API server, changed.
+pub fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
+    let Change::Updated { old, new } = change else { return true };
+    let is_same_object = old.metadata.uid == new.metadata.uid;
+    let is_going = |object: &KeptObject| object.metadata.deletion_timestamp.is_some();
+    let is_same = old.labels_and_annotations == new.labels_and_annotations && old.content == new.content;
+    !is_same_object || !is_same || is_going(old) != is_going(new)
+}
+
+/// Returns the object as plain JSON, the form that policies get.
+pub fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let mut value = parsed(&object.content).filter(Value::is_object).unwrap_or_else(|| json!({}));
+    if let Some(status) = parsed(&object.status) {
+        value["status"] = status;
+    }
+    let LabelsAndAnnotations { labels, annotations } = object.decoded();
+    identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
+}
+
+/// Returns an object that was just read as plain JSON.
+pub fn live_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
+    let data = Some(&object.data).filter(|data| data.is_object());
+    identified(kind, data.cloned().unwrap_or_else(|| json!({})), &object.metadata)
+}
+
+fn identified(kind: &ObjectKind, mut value: Value, metadata: &ObjectMeta) -> Value {
+    value["apiVersion"] = Value::from(kind.api_version.as_str());
+    value["kind"] = Value::from(kind.kind.as_str());
+    value["metadata"] = json!(metadata);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(value: &Value) -> Arc<KeptObject> {
+        Arc::new(serde_json::from_value(value.clone()).unwrap())
+    }
+
+    #[test]
+    fn what_is_kept_as_text_is_what_was_read() {
+        let kind = ObjectKind::new("apps/v1", "Deployment");
+        let metadata = json!({"name": "a", "labels": {"b": "c"}, "annotations": {}});
+        let mut object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+            "spec": {"replicas": 3, "ratio": 0.5, "z": null, "template": {"spec": {"containers": []}}},
+            "status": {"readyReplicas": 2},
+        });
+        assert_eq!(to_value(&kind, &kept(&object)), object);
+        let as_json = |map: BTreeMap<String, String>| json!(map);
+        let (labels, annotations) = (as_json(kept(&object).labels()), as_json(kept(&object).annotations()));
+        assert_eq!((labels, annotations), (json!({"b": "c"}), json!({})));
+        object.as_object_mut().unwrap().remove("status");
+        assert_eq!(to_value(&kind, &kept(&object)), object);
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+        let read: DynamicObject = serde_json::from_value(config.clone()).unwrap();
+        let kind = ObjectKind::new("v1", "ConfigMap");
+        assert_eq!((live_value(&kind, &read), to_value(&kind, &read.into())), (config.clone(), config));
+    }
+
+    #[test]
+    fn a_template_matters_again_when_anything_but_its_status_changes() {
+        let object = json!({"metadata": {"name": "a", "generation": 1}, "spec": {"replicas": 1}, "status": {"x": 1}});
+        let check = |pointer: &str, value: Value, expected: bool| {
+            let mut changed = object.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            let (old, new) = (kept(&object), kept(&changed));
+            assert_eq!(is_template_change(&Change::Updated { old: &old, new: &new }), expected, "{pointer}");
+        };
+        check("/status/x", json!(2), false);
+        check("/metadata/generation", json!(2), false);
+        check("/spec/replicas", json!(2), true);
+        check("/metadata", json!({"name": "a", "labels": {"b": "c"}}), true);
+        assert!(is_template_change(&Change::Added(&kept(&object))));
+    }
+}

@@ -1,0 +1,187 @@
+//! Streaming of JSON lists item by item while the response arrives, so that memory does not grow with the list.
+
+use futures::io::{AsyncBufRead, AsyncBufReadExt};
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+
+/// Items per page, on API servers that support paging.
+const PAGE: u32 = 500;
+/// Largest item or list metadata, in bytes. An object in etcd has at most 1.5 MiB.
+const VALUE_BYTES_MAX: usize = 8 << 20;
+
+/// Calls `each` for every item of a collection. Returns `None` if a part of it could not be read.
+///
+/// The request sets `resourceVersion=0`: the API server answers from its watch cache, without a quorum read of etcd.
+/// kube-apiserver then ignores `limit` and returns one list of any length, which is why it is read as a stream. On
+/// servers that do page, the `continue` tokens are followed.
+pub async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&Value) + Send) -> Option<()> {
+    let mut from = "resourceVersion=0".to_owned();
+    loop {
+        let request = Request::get(format!("{path}?limit={PAGE}&{from}")).body(Vec::new()).ok()?;
+        let answer = Box::pin(client.request_stream(request).await.ok()?);
+        let token = read(answer, &mut each).await?;
+        if token.is_empty() {
+            return Some(());
+        }
+        from = format!("continue={token}");
+    }
+}
+
+/// Reads one response. Returns its `continue` token, which is empty if there is no further page.
+async fn read(mut answer: impl AsyncBufRead + Unpin, each: &mut (impl FnMut(&Value) + Send)) -> Option<String> {
+    let (mut list, mut token) = (Splitter::default(), String::new());
+    loop {
+        let text = answer.fill_buf().await.ok()?;
+        if text.is_empty() {
+            return list.is_complete().then_some(token);
+        }
+        for byte in text {
+            match list.push(*byte).ok()? {
+                None => {}
+                Some(Part::Item(item)) => each(&item),
+                Some(Part::Metadata(metadata)) => {
+                    metadata["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+                }
+            }
+        }
+        let read = text.len();
+        answer.consume_unpin(read);
+    }
+}
+
+/// Complete part of a list.
+#[derive(Debug, PartialEq)]
+enum Part {
+    Metadata(Value),
+    Item(Value),
+}
+
+/// Error: the text is not a list of objects, or a part of it is too large.
+#[derive(Debug, PartialEq)]
+struct Malformed;
+
+/// Splitter that finds `metadata` and the elements of `items` in the text of a list, byte by byte, and drops the
+/// rest.
+#[derive(Default)]
+struct Splitter {
+    /// Number of open objects and arrays.
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Last string directly in the list: the name of the current field.
+    field: Vec<u8>,
+    in_items: bool,
+    /// Text of the current part; empty between parts.
+    part: Vec<u8>,
+    complete: bool,
+}
+
+/// Depth inside the list, and inside its `items`.
+const IN_LIST: usize = 1;
+const IN_ITEMS: usize = 2;
+
+impl Splitter {
+    /// True once the list is closed.
+    fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    fn push(&mut self, byte: u8) -> Result<Option<Part>, Malformed> {
+        let in_part = !self.part.is_empty();
+        if in_part {
+            if self.part.len() >= VALUE_BYTES_MAX {
+                return Err(Malformed);
+            }
+            self.part.push(byte);
+        }
+        if self.in_string {
+            self.string(byte);
+            return Ok(None);
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                if self.depth == IN_LIST {
+                    self.field.clear();
+                }
+            }
+            b'{' | b'[' => {
+                let is_metadata = self.depth == IN_LIST && byte == b'{' && self.field == b"metadata";
+                let is_item = self.in_items && self.depth == IN_ITEMS && byte == b'{';
+                if is_metadata || is_item {
+                    self.part.push(byte);
+                }
+                self.in_items |= self.depth == IN_LIST && byte == b'[' && self.field == b"items";
+                self.depth += 1;
+            }
+            b'}' | b']' => return self.close(),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn string(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => self.in_string = false,
+            _ if self.depth == IN_LIST => self.field.push(byte),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self) -> Result<Option<Part>, Malformed> {
+        self.depth = self.depth.checked_sub(1).ok_or(Malformed)?;
+        self.complete = self.depth == 0;
+        let ends = self.depth == if self.in_items { IN_ITEMS } else { IN_LIST };
+        if ends && !self.part.is_empty() {
+            let value = serde_json::from_slice(&self.part).map_err(|_| Malformed)?;
+            self.part.clear();
+            return Ok(Some(if self.in_items { Part::Item(value) } else { Part::Metadata(value) }));
+        }
+        self.in_items &= self.depth != IN_LIST;
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parts(text: &str) -> Result<(Vec<Part>, bool), Malformed> {
+        let (mut list, mut parts) = (Splitter::default(), Vec::new());
+        for byte in text.bytes() {
+            parts.extend(list.push(byte)?);
+        }
+        Ok((parts, list.is_complete()))
+    }
+
+    #[test]
+    fn items_and_metadata_are_found_wherever_they_are() {
+        let item = json!({"metadata": {"name": "a\"]}"}, "items": [{"metadata": {}}], "x": [[]], "é": "\\"});
+        let metadata = json!({"continue": "t\"", "resourceVersion": "7"});
+        let lists = [
+            json!({"kind": "PodList", "metadata": metadata, "items": [item, {}, item]}).to_string(),
+            format!(r#"{{ "items" : [ {item} , {{}}, {item}] , "other": {{"items": [{{}}]}}, "metadata":{metadata}}}"#),
+        ];
+        for list in lists {
+            let (found, complete) = parts(&list).unwrap();
+            let items: Vec<_> = found.iter().filter(|part| matches!(part, Part::Item(_))).collect();
+            assert_eq!(items, [&Part::Item(item.clone()), &Part::Item(json!({})), &Part::Item(item.clone())], "{list}");
+            assert!(found.contains(&Part::Metadata(metadata.clone())) && complete, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_cut_off_or_no_list_is_not_complete() {
+        for text in [r#"{"items":[{"a":1},{"b""#, r#"{"items":[{"a":1}]"#, "", "null"] {
+            assert!(!parts(text).unwrap().1, "{text}");
+        }
+        assert_eq!(parts(r#"{"items":[{"a" 1}]}"#), Err(Malformed));
+        assert_eq!(parts("]"), Err(Malformed));
+        assert_eq!(parts(r#"{"items":null}"#), Ok((Vec::new(), true)));
+    }
+}

@@ -1,0 +1,367 @@
+//! `--data-dir`: persistent storage of objects.
+//!
+//! The objects of one API server are stored in a directory of segments in the journal's format: each change is a
+//! frame that is written before watchers are notified. A segment starts with all existing objects. When it has grown
+//! to several times their size, a new segment replaces all previous ones.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, bail};
+use bulkhead_apiserver::{Change, ChangeType, Contents, Persistence, ResourceKind};
+use bulkhead_journal::frame::{Chain, FrameKind, Header, append};
+use bulkhead_journal::{JournalError, Problem, private, segment};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::super::now;
+
+/// Minimum size of a segment before it is replaced, in bytes.
+const SEGMENT_BYTES_MIN: u64 = 4 << 20;
+/// Minimum size of a segment before it is replaced, as a multiple of the objects' size.
+const SEGMENT_OBJECTS_MAX: u64 = 4;
+
+/// Key of an object: apiVersion, kind, namespace and name.
+type Key = (String, String, String, String);
+
+/// Directory with the data of an embedded federation, locked by one process at a time.
+pub(super) struct DataDirectory {
+    path: PathBuf,
+    _lock: File,
+    /// Set when data can no longer be stored.
+    failure: Arc<Failure>,
+    stores: Mutex<Vec<Arc<Kept>>>,
+}
+
+/// Storage failure, and its reason.
+#[derive(Default)]
+struct Failure {
+    why: Mutex<Option<String>>,
+    notify: Notify,
+}
+
+impl DataDirectory {
+    /// Opens the directory, or creates it.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let about = || format!("--data-dir {}", path.display());
+        // It contains Secrets.
+        private::directory(path).with_context(about)?;
+        let lock = private::open(OpenOptions::new().create(true).write(true).truncate(false), &path.join("lock"));
+        let lock = lock.with_context(about)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => bail!("--data-dir {}: another process uses it", path.display()),
+            Err(fs::TryLockError::Error(error)) => return Err(error).with_context(about),
+        }
+        Ok(Self { path: path.to_path_buf(), _lock: lock, failure: Arc::default(), stores: Mutex::default() })
+    }
+
+    /// Returns the path of the directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the stored objects of a server, and the storage of its changes.
+    pub(super) fn server(&self, name: &str) -> anyhow::Result<(Contents, Arc<dyn Persistence>)> {
+        let folder = self.path.join(name);
+        let (contents, kept) = Kept::open(&folder, &self.failure)
+            .with_context(|| format!("--data-dir: reading the objects in {}", folder.display()))?;
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&kept));
+        let kept: Arc<dyn Persistence> = kept;
+        Ok((contents, kept))
+    }
+
+    /// Syncs all stored changes to disk.
+    pub(super) fn sync(&self) {
+        for kept in self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            kept.attempt(|log| log.file.sync_data());
+        }
+    }
+
+    /// Waits until data can no longer be stored. Returns the reason.
+    pub(super) async fn failed(&self) -> String {
+        loop {
+            if let Some(why) = &*self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) {
+                return why.clone();
+            }
+            self.failure.notify.notified().await;
+        }
+    }
+}
+
+/// Storage of one server.
+struct Kept {
+    log: Mutex<Log>,
+    failure: Arc<Failure>,
+}
+
+struct Log {
+    folder: PathBuf,
+    number: u64,
+    file: File,
+    bytes: u64,
+    chain: Chain,
+    version: u64,
+    objects: BTreeMap<Key, Bytes>,
+    objects_bytes: u64,
+    failed: bool,
+}
+
+impl Kept {
+    fn open(folder: &Path, failure: &Arc<Failure>) -> anyhow::Result<(Contents, Arc<Self>)> {
+        private::directory(folder)?;
+        private::files(folder)?;
+        let segments = segment::list(folder)?;
+        let last = segments.last().map_or(0, |(number, _)| *number);
+        let mut replay = Replay::default();
+        for (number, path) in &segments {
+            replay.segment(path, *number == last)?;
+        }
+        let values = replay.objects.values().map(|bytes| serde_json::from_slice(bytes)).collect::<Result<_, _>>()?;
+        let contents = Contents { version: replay.version, objects: values };
+        let mut log = Log {
+            folder: folder.to_path_buf(),
+            number: last,
+            // Placeholder, replaced below before the first write.
+            file: File::open(folder)?,
+            bytes: 0,
+            chain: Chain::default(),
+            version: replay.version,
+            objects_bytes: replay.objects.values().map(|bytes| bytes.len() as u64).sum(),
+            objects: replay.objects,
+            failed: false,
+        };
+        log.begin_segment()?;
+        Ok((contents, Arc::new(Self { log: Mutex::new(log), failure: Arc::clone(failure) })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Performs an operation on the log, unless an earlier one failed. Reports a failure once.
+    fn attempt(&self, act: impl FnOnce(&mut Log) -> std::io::Result<()>) {
+        let mut log = self.lock();
+        if log.failed {
+            return;
+        }
+        if let Err(error) = act(&mut log) {
+            log.failed = true;
+            let why = format!("--data-dir: objects cannot be kept in {}: {error}", log.folder.display());
+            *self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            self.failure.notify.notify_one();
+        }
+    }
+}
+
+impl Persistence for Kept {
+    fn keep(&self, kind: &ResourceKind, change: &Change) {
+        let (namespace, name) = (change.key.namespace.clone(), change.key.name.clone());
+        let key = (kind.api_version(), kind.kind.to_string(), namespace, name);
+        let object = (change.change_type != ChangeType::Deleted).then(|| change.object.bytes());
+        self.attempt(|log| log.keep(key, object, change.resource_version()));
+    }
+}
+
+impl Log {
+    fn keep(&mut self, key: Key, object: Option<Bytes>, version: u64) -> std::io::Result<()> {
+        self.version = version;
+        let mut frame = Vec::new();
+        let chain = match &object {
+            Some(object) => append(&mut frame, self.chain, FrameKind::Object, &put(version, object)),
+            None => append(&mut frame, self.chain, FrameKind::Removed, removed(version, &key).as_bytes()),
+        };
+        self.file.write_all(&frame)?;
+        self.chain = chain;
+        self.bytes += frame.len() as u64;
+        self.objects_bytes += object.as_ref().map_or(0, |object| object.len() as u64);
+        let before = match object {
+            Some(object) => self.objects.insert(key, object),
+            None => self.objects.remove(&key),
+        };
+        self.objects_bytes -= before.map_or(0, |before| before.len() as u64);
+        if self.bytes > SEGMENT_BYTES_MIN && self.bytes / SEGMENT_OBJECTS_MAX > self.objects_bytes {
+            self.begin_segment()?;
+        }
+        Ok(())
+    }
+
+    /// Starts a segment with all objects, and removes the previous ones. A crash in between leaves both, whose
+    /// content is consistent.
+    fn begin_segment(&mut self) -> std::io::Result<()> {
+        let (mut bytes, mut chain) =
+            Header { first_id: self.version, first_at_ms: now().as_millisecond(), before: self.chain }.encode();
+        for object in self.objects.values() {
+            chain = append(&mut bytes, chain, FrameKind::Object, &put(self.version, object));
+        }
+        self.number += 1;
+        let path = segment::path(&self.folder, self.number);
+        let mut file = private::open(OpenOptions::new().append(true).create_new(true), &path)?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        (self.file, self.bytes, self.chain) = (file, bytes.len() as u64, chain);
+        let older = segment::list(&self.folder).map_err(std::io::Error::other)?;
+        for (_, path) in older.into_iter().filter(|(number, _)| *number < self.number) {
+            fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+fn put(version: u64, object: &[u8]) -> Vec<u8> {
+    let mut payload = format!("{{\"version\":{version},\"object\":").into_bytes();
+    payload.extend_from_slice(object);
+    payload.push(b'}');
+    payload
+}
+
+fn removed(version: u64, (api_version, kind, namespace, name): &Key) -> String {
+    json!({"version": version, "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name})
+        .to_string()
+}
+
+/// State reconstructed from the segments.
+#[derive(Default)]
+struct Replay {
+    version: u64,
+    objects: BTreeMap<Key, Bytes>,
+}
+
+impl Replay {
+    fn segment(&mut self, path: &Path, is_last: bool) -> anyhow::Result<()> {
+        let mut unreadable = None;
+        let scanned = segment::scan(path, |at, kind, payload| {
+            if let Err(error) = self.frame(kind, payload) {
+                unreadable.get_or_insert(format!("{} at byte {at}: {error}", path.display()));
+            }
+        });
+        if let Some(unreadable) = unreadable {
+            bail!("{unreadable}");
+        }
+        let problem = match scanned {
+            Ok(scanned) => {
+                self.version = self.version.max(scanned.header.first_id);
+                scanned.problem
+            }
+            Err(JournalError::Damaged(problem)) => Some(problem),
+            Err(error) => return Err(error.into()),
+        };
+        match problem {
+            // The process crashed during a write before watchers were notified of it.
+            None => Ok(()),
+            Some(Problem::Torn { .. }) if is_last => Ok(()),
+            Some(problem) => bail!("{problem}"),
+        }
+    }
+
+    fn frame(&mut self, kind: Option<FrameKind>, payload: &[u8]) -> anyhow::Result<()> {
+        let frame: Value = serde_json::from_slice(payload)?;
+        let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        let version = frame["version"].as_u64().context("it has no version")?;
+        match kind {
+            Some(FrameKind::Object) => {
+                let object = &frame["object"];
+                let metadata = &object["metadata"];
+                let names = (text(metadata, "namespace"), text(metadata, "name"));
+                let key = (text(object, "apiVersion"), text(object, "kind"), names.0, names.1);
+                self.objects.insert(key, Bytes::from(object.to_string()));
+            }
+            Some(FrameKind::Removed) => {
+                let key =
+                    (text(&frame, "apiVersion"), text(&frame, "kind"), text(&frame, "namespace"), text(&frame, "name"));
+                self.objects.remove(&key);
+            }
+            _ => bail!("it is not an object of a control plane"),
+        }
+        self.version = self.version.max(version);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_apiserver::{ApiServer, Clock, DeleteOptions, ObjectKey, Options};
+
+    use super::*;
+
+    /// Creates a server with the stored objects.
+    fn server(directory: &DataDirectory) -> ApiServer {
+        let (contents, persistence) = directory.server("hub").unwrap();
+        let options = Options::new("hub", 1, Clock::new(now()));
+        let server = ApiServer::new(Options { persistence: Some(persistence), ..options });
+        assert!(server.restore(contents).is_empty());
+        server
+    }
+
+    #[tokio::test]
+    async fn objects_and_versions_outlive_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::open(folder.path()).unwrap();
+        let first = server(&directory);
+        let kind = first.kind_id("v1", "Namespace").unwrap();
+        for name in ["a", "b"] {
+            first.store().create(kind, "", json!({"metadata": {"name": name}})).unwrap();
+        }
+        first.store().delete(&ObjectKey::new(kind, "", "b"), &DeleteOptions::default()).unwrap();
+        let (version, kept) = (first.store().resource_version(), first.store().get(&ObjectKey::new(kind, "", "a")));
+        assert!(DataDirectory::open(folder.path()).is_err(), "two processes use one folder");
+        drop((first, directory));
+
+        // Simulates a torn last write.
+        let (_, path) = segment::list(&folder.path().join("hub")).unwrap().pop().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend([7, 0, 0, 0, 1]);
+        fs::write(&path, &bytes).unwrap();
+
+        let directory = DataDirectory::open(folder.path()).unwrap();
+        let second = server(&directory);
+        assert_eq!(second.store().resource_version(), version);
+        let names: Vec<_> = second.store().list(kind, None).iter().map(|object| object.name().to_owned()).collect();
+        assert_eq!(names, ["a"]);
+        let again = second.store().get(&ObjectKey::new(kind, "", "a")).unwrap();
+        assert_eq!(again.value(), kept.unwrap().value());
+        let next = second.store().create(kind, "", json!({"metadata": {"name": "c"}})).unwrap();
+        assert_eq!(next.resource_version(), version + 1);
+    }
+
+    #[test]
+    fn other_users_read_nothing_of_a_folder_that_was_open_to_them() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, hub) = (parent.path().join("data"), parent.path().join("data/hub"));
+        fs::create_dir_all(&hub).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let open_up = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let directory = DataDirectory::open(&folder).unwrap();
+        let first = server(&directory);
+        let kind = first.kind_id("v1", "Namespace").unwrap();
+        first.store().create(kind, "", json!({"metadata": {"name": "a"}})).unwrap();
+        drop((first, directory));
+        let segments = || segment::list(&hub).unwrap().into_iter().map(|(_, path)| path).collect::<Vec<_>>();
+        for path in segments().iter().chain([&folder.join("lock")]) {
+            assert_eq!(mode(path), 0o600, "{}", path.display());
+            open_up(path, 0o644);
+        }
+        open_up(&folder, 0o755);
+        open_up(&hub, 0o755);
+        let directory = DataDirectory::open(&folder).unwrap();
+        let _second = server(&directory);
+        assert_eq!((mode(&folder), mode(&hub), mode(&folder.join("lock"))), (0o700, 0o700, 0o600));
+        assert!(segments().iter().all(|path| mode(path) == 0o600));
+    }
+
+    #[test]
+    fn a_folder_that_was_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = folder.path().join("hub");
+        fs::create_dir_all(&hub).unwrap();
+        fs::write(segment::path(&hub, 1), "not a segment").unwrap();
+        let directory = DataDirectory::open(folder.path()).unwrap();
+        let error = directory.server("hub").map(drop).unwrap_err();
+        assert!(format!("{error:#}").contains("segment-0000000001"), "{error:#}");
+    }
+}

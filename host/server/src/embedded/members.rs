@@ -1,0 +1,158 @@
+//! Simulated members of an embedded control plane, controlled by annotations of their Clusters.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use bulkhead_api::Cluster;
+use bulkhead_apiserver::{ApiServer, Clock, Fidelity, ObjectKey};
+use bulkhead_emulator::{ClusterState, MemberCluster, MemberOptions, WorkloadFailure};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::super::say;
+use super::data::DataDirectory;
+
+/// Namespace of the Secrets with members' credentials, same as for `bulkhead join`.
+const NAMESPACE: &str = "karmada-cluster";
+/// Field manager of the embedded control plane's own writes.
+const MANAGER: &str = "bulkhead-embedded";
+/// Annotation of a Cluster: `unreachable`, `readyz-failing` or `readyz-degraded`; ready without it.
+const STATE: &str = "simulation.bulkhead.dev/state";
+/// Annotation of a Cluster: `never-ready`, `crash-loop` or `image-pull`; workloads are healthy without it.
+const WORKLOADS: &str = "simulation.bulkhead.dev/workloads";
+
+/// Returns the names of the members: `total` numbered ones, and those in the data directory.
+pub(super) fn names(total: usize, data: Option<&DataDirectory>) -> anyhow::Result<Vec<String>> {
+    let mut names: Vec<String> = (1..=total).map(|number| format!("member{number}")).collect();
+    if let Some(data) = data {
+        let folder = data.path().join("members");
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        names.dedup();
+    }
+    Ok(names)
+}
+
+/// Creates a member with its stored objects.
+pub(super) fn build(
+    name: &str,
+    seed: u64,
+    clock: &Clock,
+    data: Option<&DataDirectory>,
+) -> anyhow::Result<MemberCluster> {
+    let mut options = MemberOptions { fidelity: Fidelity::People, ..MemberOptions::new(name, seed, clock.clone()) };
+    if let Some(data) = data {
+        let (contents, persistence) = data.server(&format!("members/{name}"))?;
+        options.contents = contents;
+        options.persistence = Some(persistence);
+    }
+    Ok(MemberCluster::new(options))
+}
+
+/// Registers a member on the control plane, as `bulkhead join` does.
+pub(super) async fn join(
+    hub: &Client,
+    member: &MemberCluster,
+    url: &str,
+    ca_pem: &str,
+    token: &str,
+) -> anyhow::Result<()> {
+    let name = member.name();
+    let id = member.server().kind_id("v1", "Namespace").and_then(|kind| {
+        member.server().store().get(&ObjectKey::new(kind, "", "kube-system")).map(|system| system.uid().to_owned())
+    });
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let secret = json!({
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "data": {"token": bytes(token), "caBundle": bytes(ca_pem)},
+    });
+    let cluster = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "id": id,
+            "syncMode": "Push",
+            "apiEndpoint": url,
+            "provider": "simulated",
+            "secretRef": {"namespace": NAMESPACE, "name": name},
+        },
+    });
+    apply::<Namespace>(&Api::all(hub.clone()), json!({"metadata": {"name": NAMESPACE}})).await?;
+    apply::<Secret>(&Api::namespaced(hub.clone(), NAMESPACE), secret).await?;
+    apply::<Cluster>(&Api::all(hub.clone()), cluster).await
+}
+
+async fn apply<K>(api: &Api<K>, mut object: Value) -> anyhow::Result<()>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
+    applied.map(drop).with_context(|| format!("writing {} {name}", K::kind(&())))
+}
+
+/// Applies the annotations of Clusters to the members. Never returns.
+pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String, MemberCluster>) {
+    let Some(kind) = hub.kind_id("cluster.karmada.io/v1alpha1", "Cluster") else { return };
+    let store = hub.store();
+    let mut changes = store.subscribe(&[kind]);
+    let mut known: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    loop {
+        for (name, member) in &members {
+            let cluster = store.get(&ObjectKey::new(kind, "", name));
+            let annotation = |key: &str| {
+                let annotations = cluster.as_ref().map(|cluster| &cluster.value()["metadata"]["annotations"]);
+                annotations.and_then(|found| found[key].as_str()).unwrap_or_default().to_owned()
+            };
+            let wanted = (annotation(STATE), annotation(WORKLOADS));
+            let before = known.insert(name, wanted.clone()).unwrap_or_default();
+            if before.0 != wanted.0 {
+                set_state(member, &wanted.0);
+            }
+            if before.1 != wanted.1 {
+                set_workloads(member, &wanted.1);
+            }
+        }
+        changes.changed().await;
+        // The loop reads the current objects, so the changes themselves are not needed, and an overflow loses
+        // nothing.
+        let _ = changes.drain();
+    }
+}
+
+/// Parses the value of an annotation. Returns `None` if it is empty or invalid; an invalid value is logged.
+fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &str) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    let read = serde_json::from_value(Value::from(text));
+    read.map_err(|error| say(&format!("cluster {}: annotation {annotation}: {error}", member.name()))).ok()
+}
+
+fn set_state(member: &MemberCluster, text: &str) {
+    let state = word(member, STATE, text).unwrap_or(ClusterState::Recover);
+    let message = match state {
+        ClusterState::Unreachable => "cannot be reached",
+        ClusterState::ReadyzFailing => "answers /readyz with 500",
+        ClusterState::ReadyzDegraded => "answers /readyz with 202",
+        ClusterState::Recover => "is healthy again",
+    };
+    member.link().set(state.link());
+    member.server().set_ready(state.ready());
+    say(&format!("simulated: {} {message}", member.name()));
+}
+
+fn set_workloads(member: &MemberCluster, text: &str) {
+    let failure = word::<WorkloadFailure>(member, WORKLOADS, text).map(Into::into);
+    member.set_failure(failure);
+    let message = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
+    say(&format!("simulated: {}: {message}", member.name()));
+}

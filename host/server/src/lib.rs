@@ -1,0 +1,343 @@
+//! The controllers on a real control plane: `bulkhead run`, and `bulkhead agent` inside a member.
+//!
+//! The arguments of both are here, because configuration files and `bulkhead doctor` take them too.
+
+pub mod access;
+pub mod agent;
+mod arguments;
+pub mod config_file;
+pub mod connect_error;
+mod elector;
+mod embedded;
+mod endpoint;
+pub mod engines;
+pub mod expiry;
+mod failure_log;
+pub mod federation;
+mod health_checks;
+pub mod help;
+pub mod hub;
+mod journal;
+pub mod leader;
+mod metrics;
+pub mod mode;
+mod plugin_state;
+pub mod private_file;
+mod reload;
+mod server;
+pub mod settings;
+pub mod usage_error;
+mod user_folder;
+mod webhook;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bulkhead_controllers::flags::Flags;
+use bulkhead_controllers::permissions::Mode;
+use bulkhead_runtime::causes::causes;
+use bulkhead_runtime::connection::WritePermit;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use self::arguments::host_of;
+pub use self::arguments::{Checked, RunArguments, WebhookCertificate};
+use self::elector::Elector;
+pub use self::embedded::HEADING as EMBEDDED;
+use self::endpoint::State;
+use self::federation::{Federation, Parts};
+use self::mode::Modes;
+use self::plugin_state::Identity;
+use self::webhook::{Credentials, Endpoint, Interpreter, Source, WebhookServices};
+
+/// Time limit for writes in flight at shutdown.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Time limit for the threads of each runtime to end after that.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Number of threads for leases and probes. One of them may be busy with a member's response.
+const LEASE_THREADS: usize = 2;
+/// Retry interval after a failed request to an API server.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The process ended with an error, which is the last line of its log.
+#[derive(Debug)]
+pub struct Failed;
+
+/// Runs the controllers on the control plane until the process is stopped.
+///
+/// # Errors
+///
+/// The process cannot work, or may no longer write.
+pub fn run(arguments: &RunArguments) -> Result<(), Failed> {
+    until_stopped(|lease_runtime| serve(arguments, lease_runtime))
+}
+
+/// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
+fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Handle) -> F) -> Result<(), Failed> {
+    let outcome = runtimes().and_then(|(runtime, lease_runtime)| {
+        let outcome = runtime.block_on(serving(lease_runtime.handle().clone()));
+        // The writes in flight have been awaited. A busy thread must not keep the process alive.
+        runtime.shutdown_timeout(LAST_WORDS);
+        lease_runtime.shutdown_timeout(LAST_WORDS);
+        outcome
+    });
+    outcome.map_err(|error| {
+        say(&format!("error: {}", causes(error.as_ref())));
+        Failed
+    })
+}
+
+/// Creates the runtime of the controllers and the runtime of leases and probes.
+fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.enable_all().build().context("starting the runtime")?;
+    let lease_runtime = builder.worker_threads(LEASE_THREADS).thread_name("leases").build();
+    Ok((runtime, lease_runtime.context("starting the runtime of leases and probes")?))
+}
+
+/// Returns the current time. No other function of the program reads the system clock.
+#[expect(clippy::disallowed_methods, reason = "this is where the controllers' clock comes from")]
+pub fn now() -> k8s_openapi::jiff::Timestamp {
+    k8s_openapi::jiff::Timestamp::now()
+}
+
+/// Writes a line with a timestamp to the log.
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
+}
+
+/// Log lines about a lasting condition: a line is not repeated until a different one is logged or [`Self::resolved`] is
+/// called.
+#[derive(Default)]
+struct LogOnChange(String);
+
+impl LogOnChange {
+    fn say(&mut self, line: String) {
+        if line != self.0 {
+            say(&line);
+            self.0 = line;
+        }
+    }
+
+    /// Marks the condition as resolved, so that its line is logged again if it returns.
+    fn resolved(&mut self) {
+        self.0.clear();
+    }
+}
+
+async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Result<()> {
+    let checked = arguments.check()?;
+    let needs = access::needs(&arguments.uses(&checked));
+    let Checked { flags, modes, wanted, election, elects } = checked;
+    let permit = match (modes.only_reports(), elects) {
+        (true, _) => WritePermit::report_only(),
+        (false, true) => WritePermit::none(),
+        (false, false) => WritePermit::unlimited(),
+    };
+    let embedded = arguments.embedded.start(&flags).await?;
+    let state = State::default();
+    let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
+    say(&format!("health and metrics at http://{address}"));
+    let mut stop = std::pin::pin!(interrupted());
+    let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
+    let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);
+    let hub = tokio::select! {
+        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &lease_runtime) => hub?,
+        () = &mut stop => return Ok(()),
+    };
+    say(&format!("control plane {} is {}", hub.address, hub.version));
+    // The embedded control plane is new and has no Karmada controllers.
+    if arguments.mode.is_default && embedded.is_none() {
+        tokio::select! {
+            checked = mode::check_default(&hub, &state) => checked?,
+            () = &mut stop => return Ok(()),
+        }
+    }
+    let engines = arguments.engines.start(flags.pod_detail())?;
+    let plugins = arguments.plugin_directory.as_deref();
+    let journal = arguments.journal.open(&permit)?;
+    let role = modes.names();
+    let control_plane = if embedded.is_some() { "embedded" } else { hub.address.as_str() };
+    let identity = Identity { command: "run", role: &role, control_plane, plugins };
+    let owned = arguments.journal.directory().or(arguments.embedded.data_dir());
+    let crash_marker = arguments.plugin_state.open(owned, &identity);
+    let parts = Parts {
+        flags: flags.clone(),
+        engines,
+        plugins,
+        crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
+        permit: permit.clone(),
+        agent_of: None,
+        decisions: journal.as_ref(),
+    };
+    let federation = Federation::start(&hub, parts, &state)?;
+    let webhook = tokio::select! {
+        webhook = webhook_in_time(arguments, &modes, &flags, &hub, &federation, &state) => webhook?,
+        () = &mut stop => return Ok(()),
+    };
+    if let Some(embedded) = &embedded {
+        embedded.join_members(&hub.unguarded).await?;
+    }
+
+    let clock = federation.clock().clone();
+    // A standby has synced caches when it becomes the leader.
+    let running = federation.watch(modes.has(Mode::All), &state);
+    state.set_prepared();
+    let mut checks = tokio::task::JoinSet::new();
+    // The embedded control plane allows everything and serves no access reviews.
+    if embedded.is_none() {
+        checks.spawn(health_checks::permissions(hub.unguarded.clone(), needs, state.clone()));
+    }
+    let candidate = Elector::new(election, hub.reloading.lease_unguarded(), permit.clone(), clock, lease_runtime);
+    let stopped = {
+        let renewed = hub.reloading.run();
+        let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
+        let certificates = health_checks::certificates(hub_arguments.clone(), endpoint, state.clone());
+        let unrecorded = async {
+            match &journal {
+                Some(journal) => journal.keep_up().await,
+                None => std::future::pending().await,
+            }
+        };
+        let worked = async {
+            // Plugins load before the election: another process may have loaded them already.
+            running.wait_for_plugins().await;
+            if elects {
+                state.update(|status| status.leads = Some(false));
+                let elected = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
+                let before = elected.modes_before.map(|before| format!("; the previous process ran in mode {before}"));
+                say(&format!("elected{}", before.unwrap_or_default()));
+                elected.clock.iter().for_each(|line| say(line));
+                state.update(|status| status.leads = Some(true));
+            }
+            say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
+            if wanted.is_empty() {
+                say("no controller runs; start the list of --controllers with * to run all except those it removes");
+            }
+            running.run(&wanted);
+            let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
+            let registered = async {
+                match &webhook {
+                    Some((endpoint, url)) => endpoint.keep_registered(&hub.unguarded, url).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let attended = async {
+                match &embedded {
+                    Some(embedded) => embedded.attend(hub.unguarded.clone()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                why = attended => why,
+                why = lost => why,
+                () = registered => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            why = worked => Err(why),
+            why = unrecorded => Err(why),
+            why = running.failed() => Err(why),
+            _ = futures::future::join(renewed, certificates) => Ok(()),
+            () = &mut stop => Ok(()),
+        }
+    };
+    state.set_stopping();
+    say(&stopping(&stopped));
+    let held = async { if candidate.holds().await { candidate.hold().await } else { std::future::pending().await } };
+    tokio::select! {
+        () = running.stop_within(&permit, DRAIN) => {}
+        // Another process holds the lease and may write.
+        _ = held => {}
+    }
+    state.update(|status| status.leads = elects.then_some(false));
+    if let Some(journal) = &journal {
+        journal.end().await;
+    }
+    candidate.release().await;
+    stopped.map_err(anyhow::Error::msg)
+}
+
+/// Formats the log line for the start of the shutdown.
+fn stopping(stopped: &Result<(), String>) -> String {
+    match stopped {
+        Ok(()) => "stopping".to_owned(),
+        Err(why) => format!("stopping: {why}"),
+    }
+}
+
+/// Formats controller names for the log.
+pub fn named(controllers: &[&str]) -> String {
+    if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") }
+}
+
+/// Starts the webhook endpoint. Retries while the control plane is unavailable, since the certificate may be in a
+/// Secret.
+async fn webhook_in_time(
+    arguments: &RunArguments,
+    modes: &Modes,
+    flags: &Flags,
+    hub: &hub::Hub,
+    federation: &Federation,
+    state: &State,
+) -> anyhow::Result<Option<(Endpoint, String)>> {
+    let mut log = LogOnChange::default();
+    loop {
+        let error = match webhook(arguments, modes, flags, hub, federation).await {
+            Ok(webhook) => return Ok(webhook),
+            Err(error) => error,
+        };
+        let asked = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
+        if !asked.is_some_and(|asked| connect_error::ConnectError::of(&hub.address, asked).is_transient) {
+            return Err(error);
+        }
+        let why = causes(error.as_ref());
+        state.set_stage(format!("creating the webhook: {why}"));
+        log.say(format!("waiting: {why}"));
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Starts the endpoint for API servers and Karmada. Returns it with the URL to register.
+async fn webhook(
+    arguments: &RunArguments,
+    modes: &Modes,
+    flags: &Flags,
+    hub: &hub::Hub,
+    federation: &Federation,
+) -> anyhow::Result<Option<(Endpoint, String)>> {
+    let Some(address) = arguments.webhook_bind_address else { return Ok(None) };
+    let host = match &arguments.webhook_url {
+        None => address.ip().to_string(),
+        Some(url) => host_of(url)?,
+    };
+    let namespace = &arguments.election.leader_elect_resource_namespace;
+    let source = match &arguments.webhook_cert_dir {
+        Some(directory) => Source::Directory(directory.clone()),
+        None => Source::own(hub.unguarded.clone(), namespace, host),
+    };
+    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry())));
+    let interpreter = interpreter.transpose()?;
+    let services = WebhookServices {
+        name: arguments.election.leader_elect_resource_name.clone(),
+        admission: flags.admission(),
+        customizations: federation.customizations(),
+        karmada_kinds: modes.has(Mode::All),
+        interpreter,
+    };
+    let credentials = Credentials { source, client_ca: arguments.webhook_client_ca_file.clone() };
+    let endpoint = webhook::start(address, credentials, services).await?;
+    let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
+    say(&format!("webhooks answered at {url}"));
+    Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,369 @@
+//! Loading of scenarios: reads and checks every input before a run starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_core::composition::Composition;
+use bulkhead_core::manifest::{Digest, ManifestProblem, PluginManifest, ProblemKind};
+use bulkhead_emulator::ClusterState;
+use bulkhead_plugin::{FoundPlugin, read_document};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::faults::FaultSpec;
+use super::{ClusterSpec, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
+
+/// Maximum number of member clusters of a scenario.
+const CLUSTERS_MAX: u32 = 1_000;
+
+/// Complete list of the problems of a scenario.
+#[derive(Debug)]
+pub struct ScenarioError {
+    /// Problems, one line each: file, line if known, field, and the expected value.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("\n"))
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// Validated scenario.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Title of the scenario.
+    pub name: String,
+    /// Description of the scenario.
+    pub description: String,
+    /// SHA-256 of the scenario's file, in hexadecimal digits.
+    pub sha256: String,
+    /// Duration of the run, in virtual time.
+    pub duration: GoDuration,
+    /// Default random seed.
+    pub seed: u64,
+    /// Settings of the controllers.
+    pub flags: Flags,
+    /// Member clusters, each with its own name, in order of name.
+    pub clusters: Vec<ClusterSpec>,
+    /// Additional kinds that are served.
+    pub custom_kinds: Vec<CustomKind>,
+    /// Objects to apply at the start, in order.
+    pub manifests: Vec<ManifestObject>,
+    /// Plugins, in call order.
+    pub plugins: Vec<FoundPlugin>,
+    /// Rules that combine the verdicts of several policies.
+    pub composition: Composition,
+    /// Events, in order of time.
+    pub events: Vec<LoadedEvent>,
+    /// Expectations, each with its line number in the file.
+    pub expectations: Vec<(u64, Expectation)>,
+    /// True to check the invariants as well.
+    pub invariants: bool,
+    /// True to run a second process in mode `report` beside the controllers.
+    pub witness: bool,
+    /// Likely mistakes that do not prevent a run.
+    pub warnings: Vec<String>,
+}
+
+/// Object of a manifest file.
+#[derive(Clone, Debug)]
+pub struct ManifestObject {
+    /// File and document, for messages.
+    pub origin: String,
+    /// Content of the object.
+    pub value: Value,
+}
+
+impl ManifestObject {
+    /// Returns the name of the Cluster whose taints an application of the object replaces.
+    pub(crate) fn cluster_with_replaced_taints(&self) -> Option<String> {
+        let is_cluster = self.value["kind"] == "Cluster" && self.value.pointer("/spec/taints").is_some();
+        let name = self.value.pointer("/metadata/name").filter(|_| is_cluster)?;
+        name.as_str().map(str::to_owned)
+    }
+}
+
+/// Validated event.
+#[derive(Clone, Debug)]
+pub struct LoadedEvent {
+    /// Time from the start.
+    pub at: GoDuration,
+    /// Action of the event.
+    pub action: EventAction,
+}
+
+/// Action of an event.
+#[derive(Clone, Debug)]
+pub enum EventAction {
+    /// Changes the state of a member cluster.
+    ClusterState(String, ClusterState),
+    /// Replaces the failures of workloads in a member cluster.
+    FailureModes(String, Vec<FailureModeSpec>),
+    /// Applies objects to the control plane; with the name of their file.
+    Apply(String, Vec<ManifestObject>),
+    /// Deletes an object from the control plane.
+    Delete(ObjectSpec),
+    /// Restarts a controller with an empty memory after a downtime.
+    KillController(String, GoDuration),
+    /// Replaces all plugins.
+    Plugins(Vec<FoundPlugin>),
+    /// Injects a fault into the control plane or the controllers.
+    Fault(FaultSpec),
+}
+
+/// Flags of a scenario as written.
+#[derive(Deserialize)]
+struct Given {
+    #[serde(default)]
+    flags: Value,
+}
+
+/// Loads a scenario and every file that it references.
+pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
+    let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
+    parse(path, &text)
+}
+
+/// Parses a scenario and loads every file that it references, as if the text were in the file at `path`.
+pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
+    let name = path.display().to_string();
+    let bad = |problem: String| ScenarioError { problems: vec![problem] };
+    let mut scenario: Scenario = read_document(&name, text).map_err(bad)?;
+    // The flags are parsed again as data, because typed flags do not record which of them were set.
+    let given: Given = read_document(&name, text).map_err(bad)?;
+    scenario.flags = scenario.profile.with(&given.flags).map_err(|error| bad(format!("{name}: flags: {error}")))?;
+    let mut loader = Loader {
+        path,
+        folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        unknown_kinds: scenario.unknown_kinds,
+        custom_kinds: scenario.custom_kinds.clone(),
+        files: std::mem::take(&mut scenario.files),
+        duration: scenario.duration,
+        clusters: BTreeSet::new(),
+        problems: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let loaded = loader.load(scenario);
+    if loader.problems.is_empty() {
+        let sha256 = Digest::of(std::iter::once(text.as_bytes())).to_string();
+        Ok(Loaded { sha256, warnings: loader.warnings, ..loaded })
+    } else {
+        Err(ScenarioError { problems: loader.problems })
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let name = path.display();
+    if !path.is_dir() {
+        return std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"));
+    }
+    let file = path.join("scenario.yaml");
+    if file.is_file() {
+        return Err(format!("{name} is a directory; its scenario is {}", file.display()));
+    }
+    Err(format!("{name} is a directory without a scenario.yaml; name a scenario file"))
+}
+
+/// State of the validation.
+pub(super) struct Loader<'a> {
+    path: &'a Path,
+    pub(super) folder: PathBuf,
+    pub(super) unknown_kinds: UnknownKinds,
+    pub(super) custom_kinds: Vec<CustomKind>,
+    files: BTreeMap<String, String>,
+    pub(super) duration: GoDuration,
+    clusters: BTreeSet<String>,
+    pub(super) problems: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+fn line_of<T>(spanned: &Spanned<T>) -> u64 {
+    spanned.referenced.line()
+}
+
+impl Loader<'_> {
+    /// Returns the path of the scenario's file.
+    pub(super) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// Reads a file, or its replacement in the scenario's `files`.
+    pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
+        self.files.get(file).cloned().map_or_else(|| read(&self.folder.join(file)), Ok)
+    }
+
+    pub(super) fn problem(&mut self, line: u64, field: &str, message: impl fmt::Display) {
+        self.problems.push(format!("{}:{line}: {field}: {message}", self.path.display()));
+    }
+
+    fn load(&mut self, scenario: Scenario) -> Loaded {
+        if scenario.duration.0.is_zero() {
+            self.problem(1, "duration", "must be greater than 0, for example 10m");
+        }
+        if let Err(message) = scenario.flags.validate() {
+            self.problem(1, "flags", message);
+        }
+        for (index, custom) in scenario.custom_kinds.iter().enumerate() {
+            if !custom.api_version.contains('/') || custom.kind.is_empty() || custom.plural.is_empty() {
+                let message = "needs an apiVersion with a group, a kind and a plural";
+                self.problem(1, &format!("customKinds[{index}]"), message);
+            }
+        }
+        if scenario.flags.enable_scheduler_estimator {
+            let message = "enable-scheduler-estimator: simulated clusters have no accurate estimators; leave it out";
+            self.problem(1, "flags", message);
+        }
+        let clusters = self.clusters(scenario.clusters);
+        let mut manifests = Vec::new();
+        for (index, source) in scenario.manifests.into_iter().enumerate() {
+            let line = line_of(&source);
+            manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value));
+        }
+        let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), plugin.value.clone())).collect();
+        let plugins = self.plugins("plugins", plugins);
+        let mut events: Vec<_> = Vec::new();
+        for (index, event) in scenario.events.iter().enumerate() {
+            events.extend(self.event(line_of(event), &format!("events[{index}]"), &event.value));
+        }
+        events.sort_by_key(|event| event.at);
+        for (index, expectation) in scenario.expect.iter().enumerate() {
+            self.expectation(line_of(expectation), &format!("expect[{index}]"), &expectation.value);
+        }
+        Loaded {
+            name: scenario.name,
+            description: scenario.description,
+            sha256: String::new(),
+            duration: scenario.duration,
+            seed: scenario.seed,
+            flags: scenario.flags,
+            clusters,
+            custom_kinds: scenario.custom_kinds,
+            manifests,
+            plugins,
+            composition: scenario.composition,
+            events,
+            expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
+            invariants: scenario.invariants,
+            witness: scenario.witness,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn clusters(&mut self, specs: Vec<Spanned<ClusterSpec>>) -> Vec<ClusterSpec> {
+        let mut clusters = Vec::new();
+        for (index, spec) in specs.into_iter().enumerate() {
+            let (line, field) = (line_of(&spec), format!("clusters[{index}]"));
+            let spec = spec.value;
+            let count = spec.count.unwrap_or(1);
+            if !(1..=CLUSTERS_MAX.saturating_sub(clusters.len() as u32)).contains(&count) {
+                let message = format!("must be at least 1, and at most {CLUSTERS_MAX} in total");
+                self.problem(line, &format!("{field}.count"), message);
+                continue;
+            }
+            let names: Vec<_> = match spec.count {
+                None => vec![spec.name.clone()],
+                Some(count) => (1..=count).map(|n| format!("{}{n}", spec.name)).collect(),
+            };
+            for name in names {
+                if !is_cluster_name(&name) {
+                    let message = format!("{name:?} is not a DNS label of at most 48 characters, such as member1");
+                    self.problem(line, &format!("{field}.name"), message);
+                } else if !self.clusters.insert(name.clone()) {
+                    self.problem(line, &format!("{field}.name"), format!("there are two clusters {name:?}"));
+                }
+                clusters.push(ClusterSpec { name, count: None, ..spec.clone() });
+            }
+            self.failure_modes(line, &field, &spec.failure_modes);
+        }
+        if clusters.is_empty() {
+            self.problem(1, "clusters", "must name at least one member cluster");
+        }
+        clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        clusters
+    }
+
+    pub(super) fn failure_modes(&mut self, line: u64, field: &str, modes: &[FailureModeSpec]) {
+        for mode in modes {
+            if mode.workload.as_ref().is_some_and(|workload| workload.split('/').count() != 2) {
+                let message = format!("{:?} is not namespace/name", mode.workload.as_deref().unwrap_or_default());
+                self.problem(line, &format!("{field}.failureModes.workload"), message);
+            }
+        }
+    }
+
+    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<(u64, PluginManifest)>) -> Vec<FoundPlugin> {
+        let (mut names, mut found) = (BTreeSet::new(), Vec::new());
+        for (index, (line, manifest)) in manifests.into_iter().enumerate() {
+            let field = format!("{field}[{index}]");
+            if !names.insert(manifest.name.clone()) {
+                self.problem(line, &format!("{field}.name"), "must differ from the other plugins' names");
+            }
+            found.extend(self.plugin(line, &field, manifest));
+        }
+        found
+    }
+
+    fn plugin(&mut self, line: u64, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
+        let mistakes = manifest.mistakes();
+        for mistake in &mistakes {
+            let field = if mistake.field.is_empty() { field.to_owned() } else { format!("{field}.{}", mistake.field) };
+            self.problem(line, &field, &mistake.message);
+        }
+        if !mistakes.is_empty() {
+            return None;
+        }
+        let (name, component) = (manifest.name.clone(), manifest.wasm.is_some());
+        let (folder, files) = (self.folder.clone(), &self.files);
+        let found = FoundPlugin::find(manifest, |file| {
+            if let Some(text) = files.get(file) {
+                return (file.to_owned(), Ok(text.clone().into_bytes()));
+            }
+            let path = folder.join(file);
+            (path.display().to_string(), std::fs::read(&path))
+        });
+        let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
+        let describe = |problem: ManifestProblem| match problem.kind {
+            ProblemKind::Unreadable => format!("plugin {name}: {problem}{hint}"),
+            ProblemKind::Invalid => format!("plugin {name}: {problem}"),
+        };
+        found.map_err(|problem| self.problem(line, field, describe(problem))).ok()
+    }
+
+    pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {
+        if self.clusters.contains(cluster) {
+            return;
+        }
+        let mut known: Vec<_> = self.clusters.iter().map(String::as_str).take(10).collect();
+        if self.clusters.len() > known.len() {
+            known.push("…");
+        }
+        let message = format!("there is no cluster {cluster:?}; the scenario has {}", known.join(", "));
+        self.problem(line, field, message);
+    }
+}
+
+fn is_cluster_name(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= 48 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cluster_names_are_dns_labels_of_at_most_48_characters() {
+        let check = |name: &str, expected| assert_eq!(is_cluster_name(name), expected, "{name:?}");
+        check("member1", true);
+        check("", false);
+        check("-a", false);
+        check("Member", false);
+        check(&"a".repeat(49), false);
+    }
+}

@@ -1,0 +1,264 @@
+//! Parsing and validation of manifest files.
+
+use std::fmt;
+use std::path::Path;
+
+use bulkhead_api::decode;
+use bulkhead_apiserver::kinds;
+use bulkhead_plugin::read_documents;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::load::{Loader, ManifestObject};
+use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
+
+/// Maximum number of copies of one file.
+const GENERATED_MAX: u32 = 100_000;
+
+/// Reads the shape from the fields. The derived implementation for untagged enums would read keys without a type, and
+/// take `n`, `y`, `on` and `off` in an inline object for booleans.
+impl<'de> Deserialize<'de> for ManifestSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = ManifestSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a file name, {file, count}, or {objects}")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, file: &str) -> Result<ManifestSource, E> {
+        Ok(ManifestSource::File(file.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ManifestSource, A::Error> {
+        let fields = Map::deserialize(MapAccessDeserializer::new(map))?;
+        let source = if fields.contains_key("objects") {
+            serde_json::from_value(Value::Object(fields)).map(ManifestSource::Inline)
+        } else {
+            serde_json::from_value(Value::Object(fields)).map(ManifestSource::Generated)
+        };
+        source.map_err(|error| {
+            A::Error::custom(format_args!("expected a file name, {{file, count}}, or {{objects}}: {error}"))
+        })
+    }
+}
+
+impl Loader<'_> {
+    pub(super) fn manifests(&mut self, line: u64, field: &str, source: &ManifestSource) -> Vec<ManifestObject> {
+        let (file, count) = match source {
+            ManifestSource::File(file) => (file, None),
+            ManifestSource::Generated(generated) => (&generated.file, Some((generated.first, generated.count))),
+            ManifestSource::Inline(inline) => {
+                let origin = |index: usize| format!("{}: {field}.objects[{index}]", self.path().display());
+                let origins: Vec<_> = (0..inline.objects.len()).map(origin).collect();
+                let objects = origins.into_iter().zip(&inline.objects);
+                return objects.filter_map(|(origin, object)| self.object(origin, object.clone())).collect();
+            }
+        };
+        if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
+            let message = format!("count must be from 1 to {GENERATED_MAX}, first at least 1");
+            self.problem(line, field, message);
+            return Vec::new();
+        }
+        let path = self.folder.join(file);
+        let text = match self.text_of(file) {
+            Ok(text) => text,
+            Err(message) => {
+                self.problem(line, field, message);
+                return Vec::new();
+            }
+        };
+        match count {
+            None => self.documents(&path, &text),
+            // Warnings of the first copy stand for all copies.
+            Some((first_number, count)) => {
+                let problems = self.problems.len();
+                let first = self.documents(&path, &expand(&text, first_number));
+                if self.problems.len() > problems {
+                    return first;
+                }
+                let warnings = self.warnings.len();
+                let rest = (1..count)
+                    .map(|offset| first_number.saturating_add(offset))
+                    .flat_map(|n| self.documents(&path, &expand(&text, n)));
+                let all = first.into_iter().chain(rest.collect::<Vec<_>>()).collect();
+                self.warnings.truncate(warnings);
+                all
+            }
+        }
+    }
+
+    fn documents(&mut self, path: &Path, text: &str) -> Vec<ManifestObject> {
+        let name = path.display().to_string();
+        let documents = match read_documents::<Value>(&name, text, &serde_saphyr::Options::default()) {
+            Ok(read) => {
+                let warnings = read.warnings.iter().map(|warning| format!("{name}: {warning}"));
+                self.warnings.extend(warnings);
+                read.documents
+            }
+            Err(error) => {
+                self.problems.push(error);
+                return Vec::new();
+            }
+        };
+        let mut objects = Vec::new();
+        for (index, document) in documents.into_iter().enumerate() {
+            if document.is_null() {
+                continue;
+            }
+            let origin = format!("{} (document {})", path.display(), index + 1);
+            if let Some(object) = self.object(origin, document) {
+                objects.push(object);
+            }
+        }
+        objects
+    }
+
+    fn object(&mut self, origin: String, value: Value) -> Option<ManifestObject> {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        for (field, text) in [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)] {
+            if text.is_empty() {
+                self.problems.push(format!("{origin}: {field}: is missing"));
+                return None;
+            }
+        }
+        if !self.serves(&api_version, &kind) {
+            let message = format!("{origin}: the kind {api_version} {kind} is not served by this control plane");
+            match self.unknown_kinds {
+                UnknownKinds::Skip => self.warnings.push(format!("{message}; skipped")),
+                UnknownKinds::Refuse => {
+                    self.problems.push(format!("{message}; set unknownKinds: skip to go on without it"));
+                }
+            }
+            return None;
+        }
+        self.check_fields(&origin, &kind, &api_version, &value);
+        Some(ManifestObject { origin, value })
+    }
+
+    /// Returns true if the scenario's control plane serves a kind.
+    pub(super) fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let is_it = |custom: &CustomKind| custom.api_version == api_version && custom.kind == kind;
+        is_served(api_version, kind) || self.custom_kinds.iter().any(is_it)
+    }
+
+    fn check_fields(&mut self, origin: &str, kind: &str, api_version: &str, value: &Value) {
+        if served_kind(api_version, kind).is_none() {
+            return;
+        }
+        match kind {
+            "PropagationPolicy" => self.check_typed::<bulkhead_api::PropagationPolicy>(origin, kind, value),
+            "ClusterPropagationPolicy" => {
+                self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
+            }
+            "ClusterTaintPolicy" => self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value),
+            "Plugin" => {
+                let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                self.problems.push(format!(
+                    "{origin}: Plugin {name}: a scenario names its plugins under plugins, or in an event"
+                ));
+            }
+            "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, kind, value),
+            "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, kind, value),
+            _ => {}
+        }
+    }
+
+    fn check_typed<K: DeserializeOwned + Serialize>(&mut self, origin: &str, kind: &str, value: &Value) {
+        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        match decode::decode_strict::<K>(value) {
+            Ok(decoded) => {
+                let unknown = decoded.unknown.iter().map(|field| format!("{origin}: {kind} {name}: {field}"));
+                self.warnings.extend(unknown);
+            }
+            Err(error) => self.problems.push(format!("{origin}: {kind} {name}: {error}")),
+        }
+    }
+}
+
+/// Replaces `{n}` by the number, and `{n%K}` by the number's position in the cycle 1..=K.
+fn expand(text: &str, n: u32) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find("{n") {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let value = from.find('}').and_then(|end| {
+            let modulus = match &from[2..end] {
+                "" => return Some((n, end)),
+                modulus => modulus.strip_prefix('%')?.parse::<u32>().ok().filter(|k| *k > 0)?,
+            };
+            Some(((n - 1) % modulus + 1, end))
+        });
+        if let Some((value, end)) = value {
+            out.push_str(&value.to_string());
+            rest = &from[end + 1..];
+        } else {
+            out.push_str("{n");
+            rest = &from[2..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns true if the control plane serves a kind without custom kinds.
+fn is_served(api_version: &str, kind: &str) -> bool {
+    served_kind(api_version, kind).is_some()
+        || kinds::kubernetes().iter().any(|known| known.api_version() == api_version && known.kind == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{ManifestSource, expand};
+
+    fn read(text: &str) -> Result<ManifestSource, String> {
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn keys_of_inline_objects_are_texts() {
+        let text = "objects: [{kind: ConfigMap, data: {n: a, y: b, on: c, off: d}}]";
+        let Ok(ManifestSource::Inline(inline)) = read(text) else { panic!("{:?}", read(text)) };
+        let data = json!({"n": "a", "y": "b", "on": "c", "off": "d"});
+        assert_eq!(inline.objects, [json!({"kind": "ConfigMap", "data": data})]);
+    }
+
+    #[test]
+    fn a_source_is_a_file_or_copies_of_one_or_objects() {
+        assert!(matches!(read("web.yaml"), Ok(ManifestSource::File(file)) if file == "web.yaml"));
+        let copies = |text: &str| match read(text) {
+            Ok(ManifestSource::Generated(copies)) => Ok((copies.file, copies.first, copies.count)),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
+        };
+        assert_eq!(copies("{file: web.yaml, count: 3}"), Ok(("web.yaml".to_owned(), 1, 3)));
+        assert_eq!(copies("{file: web.yaml, first: 2, count: 3}"), Ok(("web.yaml".to_owned(), 2, 3)));
+        let check = |text: &str, cause: &str| {
+            let error = read(text).unwrap_err();
+            let expected = format!("expected a file name, {{file, count}}, or {{objects}}: {cause}");
+            assert!(error.contains(&expected), "{text}: {error}");
+        };
+        check("{file: web.yaml}", "missing field `count`");
+        check("{objects: [], count: 3}", "unknown field `count`");
+        check("{fiel: web.yaml}", "unknown field `fiel`");
+    }
+
+    #[test]
+    fn placeholders_are_replaced_and_nothing_else() {
+        let check = |text: &str, n, expected: &str| assert_eq!(expand(text, n), expected);
+        check("app-{n}", 7, "app-7");
+        check("member{n%50} {n%49}", 50, "member50 1");
+        check("{n%0} {nn} {n {name}", 7, "{n%0} {nn} {n {name}");
+    }
+}

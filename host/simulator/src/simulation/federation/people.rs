@@ -1,0 +1,74 @@
+//! Writes of people to the control plane: they apply and delete objects, and retry.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bulkhead_runtime::kinds::ObjectKind;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::Value;
+
+use super::Federation;
+use crate::scenario::{ManifestObject, ObjectSpec};
+
+/// Attempts in a row at one request.
+const ATTEMPTS: usize = 6;
+/// Pause between two of them.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Returns true if the API server rejected a request as invalid, so that a retry is pointless.
+fn is_refused(error: &anyhow::Error) -> bool {
+    let refused = |error: &kube::Error| matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![409, 410, 429].contains(&status.code));
+    let known = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
+    known.is_none_or(refused)
+}
+
+/// Makes a request several times. Returns false if it failed for a reason that passes.
+async fn attempted<F: Future<Output = anyhow::Result<()>>>(request: impl Fn() -> F) -> anyhow::Result<bool> {
+    for _ in 0..ATTEMPTS {
+        match request().await {
+            Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
+            done => return done.map(|()| true),
+        }
+    }
+    Ok(false)
+}
+
+impl Federation {
+    /// Creates an object in the control plane, or merges it into the existing one. Returns false if the request failed for
+    /// a reason that passes.
+    pub(in crate::simulation) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<bool> {
+        attempted(|| self.try_apply(object)).await
+    }
+
+    async fn try_apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
+        let text = |pointer: &str| object.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let kind = ObjectKind::new(text("/apiVersion"), text("/kind"));
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let about = || format!("{}: applying {} {name}", object.origin, kind.kind);
+        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        let api = known.api(self.client(), namespace);
+        if api.get_opt(name).await.with_context(about)?.is_some() {
+            let patch = Patch::Merge(&object.value);
+            api.patch(name, &PatchParams::default(), &patch).await.with_context(about)?;
+        } else {
+            let typed = serde_json::from_value(object.value.clone()).with_context(about)?;
+            api.create(&PostParams::default(), &typed).await.with_context(about)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an object of the control plane. Returns false if the request failed for a reason that passes.
+    pub(in crate::simulation) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<bool> {
+        attempted(|| self.try_delete(object)).await
+    }
+
+    async fn try_delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {
+        let kind = ObjectKind::new(&object.api_version, &object.kind);
+        let about = || format!("deleting {} {}", object.kind, object.name);
+        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let api = known.api(self.client(), &object.namespace);
+        api.delete(&object.name, &DeleteParams::background()).await.with_context(about)?;
+        Ok(())
+    }
+}

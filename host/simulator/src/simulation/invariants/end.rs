@@ -1,0 +1,95 @@
+//! Invariants that must hold at the end, after a long enough time without faults.
+
+use std::collections::BTreeSet;
+
+use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::affinity;
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
+use bulkhead_core::names::keys;
+
+use super::hub::work_name;
+use super::objects::Observed;
+use crate::simulation::federation::Federation;
+
+impl Observed {
+    /// Checks the final state.
+    pub(in crate::simulation) fn end(&self, federation: &Federation, at: GoDuration) {
+        let found = |invariant, seen| self.inspector.found(invariant, at, seen);
+        for cluster in self.hub.clusters.values() {
+            let condition = |key: &str| key == keys::NOT_READY_TAINT || key == keys::UNREACHABLE_TAINT;
+            let owned =
+                |taint: &&bulkhead_core::model::Taint| cluster.taint_owner(taint).is_some() || condition(&taint.key);
+            let remaining: Vec<_> = cluster.spec.taints.iter().filter(owned).map(ToString::to_string).collect();
+            if !cluster.is_ready() || !remaining.is_empty() {
+                let ready = cluster.is_ready();
+                found(
+                    "L2",
+                    format!("{} is back and cannot be used: ready {ready}, {}", cluster.name, remaining.join(", ")),
+                );
+            }
+        }
+        for binding in self.hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
+            self.tasks(binding, at);
+            self.copies(binding, federation, at);
+        }
+    }
+
+    fn tasks(&self, binding: &Binding, at: GoDuration) {
+        // A workload that fits nowhere, because of a person's taint, keeps its copy.
+        if binding.spec.clusters.is_empty() && !self.has_place(binding) {
+            return;
+        }
+        let ends = |task: &&GracefulEvictionTask| task.suppress_deletion != Some(true);
+        for task in binding.spec.graceful_eviction_tasks.iter().filter(ends) {
+            let seen = format!("the eviction of {} from {} never ends", binding.key(), task.from_cluster);
+            self.inspector.found("L1", at, seen);
+        }
+    }
+
+    /// Checks that every copy is complete and on its target, and that there are no others.
+    fn copies(&self, binding: &Binding, federation: &Federation, at: GoDuration) {
+        let key = binding.key();
+        let found = |seen| self.inspector.found("L3", at, seen);
+        let spec = &binding.spec;
+        if spec.placement.is_some() && spec.clusters.is_empty() && spec.replicas > 0 && self.has_place(binding) {
+            found(format!("{key} is placed nowhere"));
+        }
+        let targets: BTreeSet<_> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
+        let works = self.hub.works.get(&work_name(binding)).into_iter().flatten();
+        let (live, going): (Vec<_>, Vec<_>) = works.partition(|(_, going)| !**going);
+        let live: BTreeSet<_> = live.into_iter().map(|(cluster, _)| cluster.as_str()).collect();
+        if !targets.is_subset(&live) {
+            found(format!("{key} is not dispatched to every target: {targets:?}, Works in {live:?}"));
+        }
+        if !going.is_empty() {
+            let going: Vec<_> = going.into_iter().map(|(cluster, _)| cluster.as_str()).collect();
+            found(format!("old copies of {key} are never removed: {}", going.join(", ")));
+        }
+        let resource = &spec.resource;
+        if spec.replicas == 0 || !matches!(resource.kind.as_str(), "Deployment" | "StatefulSet") {
+            return;
+        }
+        let ready = federation.ready_replicas(&resource.kind, &resource.namespace, &resource.name, false);
+        for target in &spec.clusters {
+            let existing = ready.get(&target.name).copied().unwrap_or(0);
+            if existing != i64::from(target.replicas) {
+                found(format!("{existing} of {} replicas of {key} are ready on {}", target.replicas, target.name));
+            }
+        }
+    }
+
+    /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
+    fn has_place(&self, binding: &Binding) -> bool {
+        let Some(placement) = &binding.spec.placement else { return true };
+        let selects = |cluster: &Cluster| match &placement.cluster_affinities {
+            Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
+            None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
+        };
+        let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let open = |cluster: &Cluster| {
+            let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
+            taints.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+        };
+        self.hub.clusters.values().any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
+    }
+}

@@ -1,0 +1,65 @@
+//! Construction of simulated member clusters from the scenario.
+
+use bulkhead_apiserver::{Clock, ObjectKey, ResourceKind};
+use bulkhead_core::names::fnv1a_32;
+use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure};
+
+use crate::scenario::{ClusterSpec, FailureModeSpec};
+
+/// Kubernetes version that member clusters report.
+const KUBERNETES_VERSION: &str = "v1.35.0";
+
+/// Workload kinds whose ready replicas are counted.
+pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] =
+    [("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet")];
+
+/// Builds a simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
+pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u64, clock: Clock) -> MemberCluster {
+    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(fnv1a_32(spec.name.as_bytes()));
+    let capacity = &spec.capacity;
+    let cluster = MemberCluster::new(MemberOptions {
+        kubernetes_version: KUBERNETES_VERSION.to_owned(),
+        nodes: capacity.nodes,
+        capacity: Capacity { cpu: capacity.cpu.clone(), memory: capacity.memory.clone(), pods: capacity.pods },
+        replica_ready: ReplicaReady { base: spec.replica_ready_after.0, jitter: spec.replica_ready_jitter.0 },
+        behaviour: Behaviour::default(),
+        custom_kinds,
+        ..MemberOptions::new(&spec.name, seed, clock)
+    });
+    set_failures(&cluster, &spec.failure_modes, &[]);
+    cluster
+}
+
+/// Replaces the active failure modes.
+pub(super) fn set_failures(cluster: &MemberCluster, modes: &[FailureModeSpec], before: &[FailureModeSpec]) {
+    cluster.set_failure(None);
+    for workload in before.iter().filter_map(|mode| mode.workload.as_deref()) {
+        let (namespace, name) = workload.split_once('/').unwrap_or(("", workload));
+        cluster.set_workload_failure(namespace, name, None);
+    }
+    for mode in modes {
+        let failure = Some(mode.mode.into());
+        match mode.workload.as_deref().and_then(|workload| workload.split_once('/')) {
+            None => cluster.set_failure(failure),
+            Some((namespace, name)) => cluster.set_workload_failure(namespace, name, failure),
+        }
+    }
+}
+
+/// Describes a failure mode in words.
+pub(super) fn describe(mode: &FailureModeSpec) -> String {
+    let what = match mode.mode {
+        WorkloadFailure::NeverReady => "replicas never become ready",
+        WorkloadFailure::CrashLoop => "replicas crash repeatedly",
+        WorkloadFailure::ImagePull => "images cannot be pulled",
+    };
+    mode.workload.as_ref().map_or_else(|| what.to_owned(), |workload| format!("{workload}: {what}"))
+}
+
+/// Returns the ready replicas of a workload, if it exists.
+pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> Option<i64> {
+    let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
+    let id = cluster.server().kind_id(api_version, kind)?;
+    let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
+    Some(object.value().pointer("/status/readyReplicas").and_then(serde_json::Value::as_i64).unwrap_or(0))
+}

@@ -1,0 +1,198 @@
+//! Input objects of a what-if question: exported to files, or read from a control plane.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
+use bulkhead_core::model;
+use bulkhead_plugin::read_documents;
+use bulkhead_runtime::controller::is_not_found;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Page size of list requests.
+const PAGE: u32 = 500;
+
+/// Objects and notes of an export.
+#[derive(Default)]
+pub struct Export {
+    /// Member clusters, in order of name.
+    pub clusters: Vec<model::Cluster>,
+    /// Bindings of both kinds, in order of key.
+    pub bindings: Vec<model::Binding>,
+    /// ClusterTaintPolicies.
+    pub taint_policies: Vec<ClusterTaintPolicy>,
+    /// EvictionPauses.
+    pub pauses: Vec<bulkhead_core::decide::eviction::EvictionPause>,
+    /// Notes on missing or ignored objects, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Reads every `.yaml`, `.yml` and `.json` file of a directory. Files may contain several documents, and documents
+/// may be lists, as `kubectl get -o yaml` prints them.
+///
+/// # Errors
+///
+/// A file cannot be read, an object does not match its kind, or there are no clusters or no bindings.
+pub fn load(directory: &Path) -> anyhow::Result<Export> {
+    let mut export = Export::default();
+    let mut others = 0_usize;
+    for path in files(directory)? {
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        let documents: Vec<Value> = if is_json {
+            vec![serde_json::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?]
+        } else {
+            let read = read_documents::<Value>(&path.display().to_string(), &text, &large());
+            let read = read.map_err(anyhow::Error::msg)?;
+            export.notes.extend(read.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
+            read.documents
+        };
+        for document in documents.into_iter().filter(|document| !document.is_null()) {
+            for object in flattened(document) {
+                if !export.take(&object).with_context(|| path.display().to_string())? {
+                    others += 1;
+                }
+            }
+        }
+    }
+    if others > 0 {
+        export.notes.push(format!("{others} objects of other kinds are not needed and were skipped"));
+    }
+    export.complete(&directory.display().to_string())
+}
+
+/// Reads the same objects from a control plane, page by page, without writing. `origin` names the control plane in
+/// errors.
+///
+/// # Errors
+///
+/// A request fails, or there are no clusters or no bindings.
+pub async fn load_live(client: &Client, origin: &str) -> anyhow::Result<Export> {
+    let mut export = Export::default();
+    let clusters = all::<Cluster>(client, &mut export.notes).await?;
+    export.clusters = clusters.iter().map(Cluster::to_model).collect();
+    let bindings = all::<ResourceBinding>(client, &mut export.notes).await?;
+    export.bindings = bindings.iter().map(AnyBinding::to_model).collect();
+    let bindings = all::<ClusterResourceBinding>(client, &mut export.notes).await?;
+    export.bindings.extend(bindings.iter().map(AnyBinding::to_model));
+    export.taint_policies = all(client, &mut export.notes).await?;
+    let pauses = all::<EvictionPause>(client, &mut export.notes).await?;
+    export.pauses = pauses.iter().map(EvictionPause::to_model).collect();
+    export.complete(origin)
+}
+
+/// Lists every object of a kind. A kind that is not served is noted.
+async fn all<K>(client: &Client, notes: &mut Vec<String>) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let (api, mut found) = (Api::<K>::all(client.clone()), Vec::new());
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let list = match api.list(&page).await {
+            Ok(list) => list,
+            Err(error) if is_not_found(&error) => {
+                notes.push(format!("this control plane does not serve the kind {}", K::kind(&())));
+                return Ok(found);
+            }
+            Err(error) => return Err(error).with_context(|| format!("listing {}", K::plural(&()))),
+        };
+        found.extend(list.items);
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Returns parser limits for trusted files: an export of thousands of bindings has millions of nodes.
+fn large() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 200_000_000,
+            max_nodes: 100_000_000,
+            max_total_scalar_bytes: 4 * 1024 * 1024 * 1024,
+            max_documents: 1_000_000,
+        }
+    }
+}
+
+fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let reading = || format!("reading the directory {}", directory.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).with_context(reading)? {
+        let path = entry.with_context(reading)?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if path.is_file() && matches!(extension, "yaml" | "yml" | "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Returns the items of a list, or the object itself.
+fn flattened(document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get("items").and_then(Value::as_array) {
+        Some(items) if is_list => items.clone(),
+        _ => vec![document],
+    }
+}
+
+fn read<K: DeserializeOwned>(object: &Value) -> anyhow::Result<K> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let about = || format!("{} {}", text("/kind"), text("/metadata/name"));
+    serde_json::from_value(object.clone()).with_context(about)
+}
+
+impl Export {
+    /// Sorts the objects, and adds notes on missing ones.
+    fn complete(mut self, origin: &str) -> anyhow::Result<Self> {
+        if self.clusters.is_empty() {
+            bail!("{origin}: there is no Cluster here; `kubectl get clusters -o yaml` prints them");
+        }
+        if self.bindings.is_empty() {
+            bail!("{origin}: there is no binding here; `kubectl get resourcebindings -A -o yaml` prints them");
+        }
+        if self.taint_policies.is_empty() {
+            self.notes.push("there is no ClusterTaintPolicy: only built-in rules taint".to_owned());
+        }
+        if self.clusters.iter().all(|cluster| cluster.status.conditions.is_empty()) {
+            self.notes.push(
+                "no Cluster has conditions: the export has no status, so nothing is known to be ready".to_owned(),
+            );
+        }
+        self.clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        self.bindings.sort_by_key(model::Binding::key);
+        Ok(self)
+    }
+
+    /// Adds an object if its kind is relevant. Returns true if it is.
+    fn take(&mut self, object: &Value) -> anyhow::Result<bool> {
+        match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
+            "Cluster" => self.clusters.push(read::<Cluster>(object)?.to_model()),
+            "ResourceBinding" => self.bindings.push(read::<ResourceBinding>(object)?.to_model()),
+            "ClusterResourceBinding" => self.bindings.push(read::<ClusterResourceBinding>(object)?.to_model()),
+            "ClusterTaintPolicy" => self.taint_policies.push(read(object)?),
+            "EvictionPause" => self.pauses.push(read::<EvictionPause>(object)?.to_model()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Returns the newest timestamp in the export, in milliseconds since the Unix epoch. The export is at least that
+    /// recent.
+    pub(super) fn newest_ms(&self) -> i64 {
+        let conditions = self.clusters.iter().flat_map(|cluster| &cluster.status.conditions);
+        let transitions = conditions.filter_map(|condition| condition.last_transition_time);
+        let taints = self.clusters.iter().flat_map(|cluster| &cluster.spec.taints).filter_map(|taint| taint.time_added);
+        let tasks = self.bindings.iter().flat_map(|binding| &binding.spec.graceful_eviction_tasks);
+        let made = tasks.filter_map(|task| task.creation_timestamp);
+        transitions.chain(taints).chain(made).map(|time| time.as_millis()).max().unwrap_or(0)
+    }
+}
