@@ -1,6 +1,6 @@
 //! Peak resident memory of operations whose input comes from outside, above the memory at their start.
 //!
-//! `cargo build --release -p bulkhead --bin bulkhead --example memory`, then `target/release/examples/memory SUBJECT`
+//! `cargo build --workspace --bins --examples`, then `target/debug/examples/memory SUBJECT`
 //! prints one figure. Other processes prepare the journal and the components, so that their memory does not count.
 //! `BENCHMARKS.md` holds the figures. Reads `/proc`, so it runs only on Linux.
 #![allow(clippy::print_stdout, reason = "it prints its figure")]

@@ -1,6 +1,6 @@
 //! Endurance of the program while plugins use nearly all of their wall clock in each call, measured from outside.
 //!
-//! `cargo build -p bulkhead --bin bulkhead --example soak`, then `target/debug/examples/soak`. The first part measures
+//! `cargo build --workspace --bins --examples`, then `target/debug/examples/soak`. The first part measures
 //! `bulkhead run` with two worker threads. The second part measures `bulkhead agent` with one, for a Pull member. Both
 //! serve 200 bindings with four plugins, and both run on API servers of the measuring process. That process sees the
 //! renewals of the Lease, the probes of each member and the taints of each Cluster. Evictions are counted in the
