@@ -20,6 +20,7 @@ mod clock;
 mod cluster_ip;
 mod definition;
 mod delete;
+mod document;
 mod fault;
 mod field_labels;
 pub mod json;

@@ -300,8 +300,8 @@ impl ApiServer {
         let all_at_once = discovery::wants_aggregated(accept);
         let body = match information {
             Route::CoreVersions | Route::Groups if all_at_once => {
-                let groups = discovery::aggregated(&state, *information == Route::CoreVersions);
-                return respond(200, discovery::AGGREGATED, full(Bytes::from(groups.to_string())));
+                let document = discovery::aggregated(&state, *information == Route::CoreVersions);
+                return document.answer(headers, discovery::AGGREGATED);
             }
             Route::OpenApi => Ok(openapi::index(&state)),
             Route::OpenApiV2 if openapi_v2::wants_protobuf(accept) => {
