@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
 use crate::json::{array, text};
-use crate::kind::{Column, ResourceKind, Scope, kinds};
+use crate::kind::{Column, ResourceKind, ScalePaths, Scope, kinds};
 use crate::status_error::StatusError;
 
 /// Returns the kinds of a definition, one for each served version.
@@ -66,9 +66,33 @@ pub(crate) fn kinds(definition: &Value) -> Result<Vec<ResourceKind>, StatusError
                 status_subresource: version.pointer("/subresources/status").is_some(),
                 columns: array(version, "/additionalPrinterColumns").iter().map(column).collect(),
                 schema: Some(Arc::new(schema.clone())),
+                has_rules: has_rules(schema),
+                selectable_fields: array(version, "/selectableFields")
+                    .iter()
+                    .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
+                    .collect(),
+                scale: version.pointer("/subresources/scale").map(scale),
             })
         })
         .collect()
+}
+
+/// Returns true if a schema has rules at any depth.
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.contains_key("x-kubernetes-validations") || fields.values().any(has_rules),
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
+}
+
+fn scale(scale: &Value) -> ScalePaths {
+    let field = |pointer: &str| text(scale, pointer).to_owned();
+    ScalePaths {
+        spec_replicas: field("/specReplicasPath"),
+        status_replicas: field("/statusReplicasPath"),
+        selector: Some(field("/labelSelectorPath")).filter(|path| !path.is_empty()),
+    }
 }
 
 fn column(column: &Value) -> Column {
@@ -153,6 +177,20 @@ mod tests {
         let kinds = kinds(&definition).expect("a good definition");
         assert_eq!((&*kinds[0].kind, kinds[0].scope, kinds[0].status_subresource), ("Widget", Scope::Cluster, true));
         assert_eq!(kinds[0].columns[0].path, ".spec.size");
+        assert!(!kinds[0].has_rules);
+    }
+
+    #[test]
+    fn rules_scale_and_selectable_fields_belong_to_a_version() {
+        let mut definition = widgets();
+        let version = &mut definition["spec"]["versions"][0];
+        let rules = json!([{"rule": "self.size > 0"}]);
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = rules;
+        version["subresources"]["scale"] = json!({"specReplicasPath": ".spec.size"});
+        version["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
+        let kinds = kinds(&definition).expect("a good definition");
+        assert!(kinds[0].has_rules && kinds[0].is_scalable());
+        assert_eq!(kinds[0].selectable_fields, ["spec.size"]);
     }
 
     #[test]

@@ -54,6 +54,23 @@ pub struct ResourceKind {
     pub columns: Vec<Column>,
     /// Structural schema of custom kinds; absent if objects are not validated.
     pub schema: Option<Arc<Value>>,
+    /// True if the schema has rules in the Common Expression Language.
+    pub has_rules: bool,
+    /// Fields of custom kinds that a field selector may name, such as `spec.color`.
+    pub selectable_fields: Vec<String>,
+    /// Fields of custom kinds behind the subresource `scale`; absent if there is none.
+    pub scale: Option<ScalePaths>,
+}
+
+/// Fields that the subresource `scale` of a custom kind reads and writes, as paths such as `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Desired number of replicas.
+    pub spec_replicas: String,
+    /// Actual number of replicas.
+    pub status_replicas: String,
+    /// Label selector as text; absent if the kind has none.
+    pub selector: Option<String>,
 }
 
 impl ResourceKind {
@@ -75,6 +92,9 @@ impl ResourceKind {
             status_subresource: false,
             columns: Vec::new(),
             schema: None,
+            has_rules: false,
+            selectable_fields: Vec::new(),
+            scale: None,
         }
     }
 
@@ -130,7 +150,12 @@ impl ResourceKind {
 
     /// Returns true if the kind has the subresource `scale`.
     pub(crate) fn is_scalable(&self) -> bool {
-        self.group == "apps" && matches!(&*self.kind, "Deployment" | "ReplicaSet" | "StatefulSet")
+        let is_workload = self.group == "apps" && matches!(&*self.kind, "Deployment" | "ReplicaSet" | "StatefulSet");
+        is_workload || self.scale.is_some()
+    }
+
+    pub(crate) fn is_pod(&self) -> bool {
+        self.group.is_empty() && self.kind == "Pod"
     }
 
     pub(crate) fn is_namespace(&self) -> bool {
@@ -162,7 +187,25 @@ pub struct KindId(pub(crate) u32);
 
 /// Predefined sets of kinds.
 pub mod kinds {
+    use serde_json::{Value, json};
+
     use super::ResourceKind;
+
+    /// Returns the ServiceAccount that every namespace has.
+    pub fn default_account() -> Value {
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    }
+
+    /// Returns the Service in the namespace `default` that stands for the API server.
+    pub fn api_service() -> Value {
+        let port = json!({"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443});
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {"type": "ClusterIP", "ports": [port]},
+        })
+    }
 
     /// Returns `CustomResourceDefinition`: the server serves the kinds of each stored definition.
     pub fn definitions() -> ResourceKind {
@@ -230,6 +273,35 @@ pub mod kinds {
                 .with_short_names(&["pdb"]),
         ]
     }
+
+    /// Returns built-in Kubernetes kinds that are only stored: no emulated controller acts on them. Servers for people
+    /// have them in addition.
+    pub fn stored() -> Vec<ResourceKind> {
+        let (admission, storage) = ("admissionregistration.k8s.io", "storage.k8s.io");
+        let (validating, mutating) = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration");
+        vec![
+            ResourceKind::namespaced("", "v1", "Endpoints", "endpoints").with_short_names(&["ep"]),
+            ResourceKind::namespaced("", "v1", "LimitRange", "limitranges").with_short_names(&["limits"]),
+            ResourceKind::namespaced("", "v1", "ResourceQuota", "resourcequotas")
+                .with_status()
+                .with_short_names(&["quota"]),
+            ResourceKind::cluster_scoped("", "v1", "PersistentVolume", "persistentvolumes")
+                .with_status()
+                .with_short_names(&["pv"]),
+            ResourceKind::namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+                .with_status()
+                .with_short_names(&["hpa"])
+                .with_categories(&["all"]),
+            ResourceKind::namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
+            ResourceKind::namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+                .with_short_names(&["netpol"]),
+            ResourceKind::cluster_scoped(storage, "v1", "StorageClass", "storageclasses").with_short_names(&["sc"]),
+            ResourceKind::cluster_scoped(admission, "v1", validating, "validatingwebhookconfigurations")
+                .with_categories(&["api-extensions"]),
+            ResourceKind::cluster_scoped(admission, "v1", mutating, "mutatingwebhookconfigurations")
+                .with_categories(&["api-extensions"]),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -248,7 +320,8 @@ mod tests {
 
     #[test]
     fn no_built_in_resource_is_listed_twice() {
-        let mut names: Vec<String> = kinds::kubernetes().iter().map(ResourceKind::group_resource).collect();
+        let mut names: Vec<String> =
+            kinds::kubernetes().iter().chain(&kinds::stored()).map(ResourceKind::group_resource).collect();
         let total = names.len();
         names.sort();
         names.dedup();

@@ -8,17 +8,21 @@
 //! server-side apply. They are in the module `kubectl`.
 //!
 //! Out of scope: the server stores nothing on disk (a [`Persistence`] may), has no authentication, does not convert
-//! versions, and knows nothing of Karmada or failover. Requests for missing features get 405, 415 or 501.
+//! versions, and knows nothing of Karmada or failover. Requests for missing features get 404, 405, 415 or 501.
 //!
 //! Start reading at [`server`](ApiServer) for dispatch, then `write` and `delete` for the rules, `state` for the
 //! storage of objects, and `watch` for the delivery of changes to clients.
 
 mod admission;
 mod call;
+mod cause;
 mod clock;
+mod cluster_ip;
 mod definition;
 mod delete;
+mod document;
 mod fault;
+mod field_labels;
 pub mod json;
 mod kind;
 mod kubectl;
@@ -39,6 +43,7 @@ mod shared;
 mod state;
 mod status_error;
 mod store;
+mod validation;
 mod watch;
 mod write;
 
@@ -46,7 +51,7 @@ pub use admission::{Admission, AdmissionRequest, DenialReason, Denied, Operation
 pub use clock::{Clock, rfc3339};
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use fault::Fault;
-pub use kind::{Column, KindId, ResourceKind, Scope, kinds};
+pub use kind::{Column, KindId, ResourceKind, ScalePaths, Scope, kinds};
 pub use link::{ConnectionError, Link, LinkState};
 pub use object::{Change, ChangeType, Object, ObjectKey};
 pub use persistence::{Contents, Persistence};

@@ -59,11 +59,16 @@ pub(crate) struct Page {
 }
 
 impl ListRequest {
-    pub(crate) fn parse(kind: KindId, namespace: Option<&str>, query: &Query) -> Result<Self, StatusError> {
+    pub(crate) fn parse(
+        id: KindId,
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+        query: &Query,
+    ) -> Result<Self, StatusError> {
         Ok(Self {
-            kind,
+            kind: id,
             namespace: namespace.map(str::to_owned),
-            selector: Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?,
+            selector: Selector::of(kind, query.get("labelSelector"), query.get("fieldSelector"))?,
             limit: query.number("limit")?.filter(|&limit| limit > 0).map(|limit| limit as usize),
             position: match query.get("continue") {
                 "" => None,

@@ -78,6 +78,8 @@ pub(crate) enum Route {
     Group { group: String },
     /// `/api/{version}` and `/apis/{group}/{version}`.
     Resources { group: String, version: String },
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3`.
     OpenApi,
     /// `/openapi/v3/api/{version}` and `/openapi/v3/apis/{group}/{version}`.
@@ -146,6 +148,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
         ["version"] => Some(Route::Version),
         ["api"] => Some(Route::CoreVersions),
         ["apis"] => Some(Route::Groups),
+        ["openapi", "v2"] => Some(Route::OpenApiV2),
         ["openapi", "v3"] => Some(Route::OpenApi),
         ["openapi", "v3", "api", version] => Some(openapi_of("", version)),
         ["openapi", "v3", "apis", group, version] => Some(openapi_of(group, version)),
@@ -252,6 +255,7 @@ mod tests {
         check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments a - -");
         check(Method::GET, "/apis/cluster.karmada.io", r#"Group { group: "cluster.karmada.io" }"#);
         check(Method::GET, "/readyz", "Health(Ready)");
+        check(Method::GET, "/openapi/v2", "OpenApiV2");
         check(Method::PUT, "/api/v1/pods", "405");
         check(Method::POST, "/version", "405");
         check(Method::GET, "/metrics", "404");

@@ -1,10 +1,10 @@
-//! The `scale` subresource of workloads, limited to their replicas.
+//! The `scale` subresource of workloads and of custom kinds that declare it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::call::Call;
 use crate::json::text;
-use crate::kind::ResourceKind;
+use crate::kind::{ResourceKind, ScalePaths};
 use crate::object::{Object, ObjectKey};
 use crate::patch;
 use crate::request::Verb;
@@ -19,13 +19,14 @@ use crate::write::Writer;
 /// The errors of a request for the object itself, and 400 for an invalid number of replicas.
 pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> Result<Value, StatusError> {
     let object = writer.existing(key)?;
+    let kind = writer.state.kind(key.kind);
     let wanted = match call.resource.verb {
         Verb::Update => call.object()?,
         Verb::Patch => {
             let scale = ResourceKind::namespaced("autoscaling", "v1", "Scale", "scales");
-            patch::apply(&scale, &view(&object), call.content_type(), &call.body)?
+            patch::apply(&scale, &view(&kind, &object)?, call.content_type(), &call.body)?
         }
-        _ => return Ok(view(&object)),
+        _ => return view(&kind, &object),
     };
     let replicas = wanted["spec"]["replicas"].as_i64().filter(|replicas| (0..=i64::from(i32::MAX)).contains(replicas));
     let replicas = replicas.ok_or_else(|| {
@@ -34,15 +35,71 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
     })?;
     let mut changed = Value::clone(object.value());
     changed["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
-    changed["spec"]["replicas"] = json!(replicas);
-    Ok(view(&*writer.update(key, Part::Main, changed)?))
+    match &kind.scale {
+        Some(paths) => set(&mut changed, &paths.spec_replicas, json!(replicas)),
+        None => changed["spec"]["replicas"] = json!(replicas),
+    }
+    view(&kind, &*writer.update(key, Part::Main, changed)?)
 }
 
-fn view(object: &Object) -> Value {
+/// Returns the value at a path such as `.spec.replicas`.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|field| !field.is_empty()).try_fold(object, |value, field| value.get(field))
+}
+
+/// Sets the value at a path; missing objects are created.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for field in path.split('.').filter(|field| !field.is_empty()) {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[field];
+    }
+    *place = value;
+}
+
+/// Replicas of an object.
+struct Scale {
+    wanted: i64,
+    actual: i64,
+    /// Label selector as text.
+    selector: String,
+}
+
+impl Scale {
+    fn of_workload(value: &Value) -> Self {
+        let labels = value["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
+        let labels: Vec<_> =
+            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+        Self {
+            wanted: value["spec"]["replicas"].as_i64().unwrap_or(1),
+            actual: value["status"]["replicas"].as_i64().unwrap_or(0),
+            selector: labels.join(","),
+        }
+    }
+
+    fn of_custom(kind: &ResourceKind, paths: &ScalePaths, value: &Value) -> Result<Self, StatusError> {
+        let wanted = at(value, &paths.spec_replicas).and_then(Value::as_i64).ok_or_else(|| {
+            let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
+            StatusError::internal(&format!("{} \"{}\": {why}", kind.group_resource(), text(value, "/metadata/name")))
+        })?;
+        let selector = paths.selector.as_deref().and_then(|path| at(value, path)).and_then(Value::as_str);
+        Ok(Self {
+            wanted,
+            actual: at(value, &paths.status_replicas).and_then(Value::as_i64).unwrap_or(0),
+            selector: selector.unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+fn view(kind: &ResourceKind, object: &Object) -> Result<Value, StatusError> {
     let value = object.value();
-    let labels = value["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let selector: Vec<_> = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    json!({
+    let scale = match &kind.scale {
+        Some(paths) => Scale::of_custom(kind, paths, value)?,
+        None => Scale::of_workload(value),
+    };
+    Ok(json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {
@@ -52,10 +109,29 @@ fn view(object: &Object) -> Value {
             "resourceVersion": text(value, "/metadata/resourceVersion"),
             "creationTimestamp": text(value, "/metadata/creationTimestamp"),
         },
-        "spec": {"replicas": value["spec"]["replicas"].as_i64().unwrap_or(1)},
-        "status": {
-            "replicas": value["status"]["replicas"].as_i64().unwrap_or(0),
-            "selector": selector.join(","),
-        },
-    })
+        "spec": {"replicas": scale.wanted},
+        "status": {"replicas": scale.actual, "selector": scale.selector},
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_custom_kind_scales_the_fields_that_it_declares() {
+        let mut kind = ResourceKind::namespaced("example.io", "v1", "Widget", "widgets");
+        let paths = ScalePaths {
+            spec_replicas: ".spec.size".to_owned(),
+            status_replicas: ".status.size".to_owned(),
+            selector: Some(".status.selector".to_owned()),
+        };
+        kind.scale = Some(paths.clone());
+        let mut value = json!({"metadata": {"name": "w"}, "spec": {}, "status": {"size": 1, "selector": "app=w"}});
+        assert_eq!(view(&kind, &Object::new(value.clone(), 1)).expect_err("no size").code, 500);
+        set(&mut value, &paths.spec_replicas, json!(3));
+        let scale = view(&kind, &Object::new(value, 1)).expect("a scale");
+        assert_eq!(scale["spec"]["replicas"], 3);
+        assert_eq!(scale["status"], json!({"replicas": 1, "selector": "app=w"}));
+    }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::field_labels;
+use crate::kind::ResourceKind;
 use crate::status_error::StatusError;
 
 /// Conjunction of requirements on labels and fields; the default matches everything.
@@ -28,6 +30,8 @@ enum LabelOperator {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldRequirement {
     path: Vec<String>,
+    /// Value of an absent field.
+    default: String,
     value: String,
     wants_equal: bool,
 }
@@ -45,9 +49,26 @@ impl Selector {
         })
     }
 
+    /// Parses the selectors of a request for objects of a kind.
+    ///
+    /// # Errors
+    ///
+    /// 400 if a requirement cannot be parsed, or if the kind cannot be selected by a field.
+    pub(crate) fn of(kind: &ResourceKind, labels: &str, fields: &str) -> Result<Self, StatusError> {
+        let mut selector = Self::parse(labels, fields)?;
+        for requirement in &mut selector.fields {
+            if let Some(label) = field_labels::resolve(kind, &requirement.path.join("."))? {
+                requirement.path = path_of(label.path);
+                label.default.clone_into(&mut requirement.default);
+            }
+        }
+        Ok(selector)
+    }
+
     pub(crate) fn and_name(mut self, name: &str) -> Self {
         self.fields.push(FieldRequirement {
             path: vec!["metadata".to_owned(), "name".to_owned()],
+            default: String::new(),
             value: name.to_owned(),
             wants_equal: true,
         });
@@ -83,7 +104,7 @@ impl FieldRequirement {
     fn matches(&self, object: &Value) -> bool {
         let found = self.path.iter().try_fold(object, |value, field| value.get(field));
         let is_equal = match found {
-            None | Some(Value::Null) => self.value.is_empty(),
+            None | Some(Value::Null) => self.value == self.default,
             Some(Value::String(actual)) => *actual == self.value,
             // Numbers and booleans are compared as text, because field selectors are text.
             Some(other) => format!("{other}") == self.value,
@@ -154,10 +175,15 @@ fn parse_field(text: &str) -> Result<FieldRequirement, StatusError> {
         return Err(unparsable("field", text));
     };
     Ok(FieldRequirement {
-        path: path.trim().split('.').map(str::to_owned).collect(),
+        path: path_of(path.trim()),
+        default: String::new(),
         value: value.trim().to_owned(),
         wants_equal,
     })
+}
+
+fn path_of(field: &str) -> Vec<String> {
+    field.split('.').map(str::to_owned).collect()
 }
 
 fn unparsable(what: &str, text: &str) -> StatusError {
@@ -198,6 +224,16 @@ mod tests {
             let selector = Selector::parse(labels, fields).expect("a valid selector");
             assert_eq!(selector.matches(&object), expected, "labels={labels} fields={fields}");
         }
+    }
+
+    #[test]
+    fn fields_have_names_and_defaults_of_their_kind() {
+        let node = ResourceKind::cluster_scoped("", "v1", "Node", "nodes");
+        let selects =
+            |fields: &str, object: Value| Selector::of(&node, "", fields).expect("a selectable field").matches(&object);
+        assert!(selects("spec.unschedulable=false", json!({"spec": {}})));
+        assert!(!selects("spec.unschedulable=false", json!({"spec": {"unschedulable": true}})));
+        assert_eq!(Selector::of(&node, "", "spec.podCIDR=a").expect_err("not selectable").code, 400);
     }
 
     #[test]

@@ -21,12 +21,12 @@ use crate::delete::Deletion;
 use crate::fault::{Fault, Faults};
 use crate::kind::{KindId, ResourceKind};
 use crate::kubectl::form::Form;
-use crate::kubectl::{discovery, openapi, protobuf};
+use crate::kubectl::{discovery, openapi, openapi_v2, protobuf, review};
 use crate::link::{ConnectionError, Link};
 use crate::list::ListRequest;
 use crate::object::{Object, ObjectKey};
 use crate::persistence::{Contents, Persistence};
-use crate::request::{Probe, Query, Route, Verb, route};
+use crate::request::{Probe, Query, ResourceRequest, Route, Verb, route};
 use crate::respond::{ApiBody, complete, deleted, full, plain_text, refusal, respond, stream, with_warnings};
 use crate::response_counts::{ResponseCounts, WriteResponse};
 use crate::shape::Part;
@@ -58,6 +58,8 @@ pub struct Options {
     pub kubernetes_version: String,
     /// Degree to which writes follow Kubernetes.
     pub fidelity: Fidelity,
+    /// Objects that every new namespace gets, such as a ServiceAccount.
+    pub namespace_objects: Vec<Value>,
     /// Receiver of changes in addition to memory.
     pub persistence: Option<Arc<dyn Persistence>>,
 }
@@ -75,6 +77,7 @@ impl Options {
             auto_create_namespaces: false,
             kubernetes_version: "v1.35.0".to_owned(),
             fidelity: Fidelity::default(),
+            namespace_objects: Vec::new(),
             persistence: None,
         }
     }
@@ -101,6 +104,7 @@ impl ApiServer {
                     admission: options.admission,
                     auto_create_namespaces: options.auto_create_namespaces,
                     fidelity: options.fidelity,
+                    namespace_objects: options.namespace_objects,
                 },
                 kubernetes_version: options.kubernetes_version,
                 state: Mutex::new(state),
@@ -230,17 +234,20 @@ impl ApiServer {
         let body =
             body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let body = match protobuf::to_json(content_type.unwrap_or_default(), &body) {
-            Ok(None) => body,
-            Ok(Some(json)) => Bytes::from(json),
-            Err(error) => return Ok(refusal(&error)),
-        };
+        let converted = protobuf::to_json(content_type.unwrap_or_default(), &body);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
         let resource = match routed {
             Err(error) => return Ok(refusal(&error)),
             Ok(Route::Resource(resource)) => resource,
             Ok(information) => return Ok(self.describe(&information, &parts.headers)),
+        };
+        let body = match converted {
+            Ok(None) => body,
+            Ok(Some(json)) => Bytes::from(json),
+            Err(error) if self.understands(&resource) => return Ok(refusal(&error)),
+            // The request is refused for a better reason than its body.
+            Err(_) => Bytes::new(),
         };
         let call = Call {
             method: parts.method,
@@ -273,6 +280,14 @@ impl ApiServer {
         }
     }
 
+    /// Returns true if the path of a request is served.
+    fn understands(&self, resource: &ResourceRequest) -> bool {
+        let state = self.shared.lock_state();
+        let is_served = state.kind_by_path(&resource.group, &resource.version, &resource.plural).is_some();
+        let is_known = matches!(resource.subresource.as_deref(), None | Some("status" | "scale"));
+        (is_served && is_known) || review::is_review(resource)
+    }
+
     fn answer(&self, link: &Link, call: &Call) -> Response<ApiBody> {
         let response = self.dispatch(link, call).unwrap_or_else(|error| refusal(&error));
         self.shared.response_counts.note(&call.resource, response.status().as_u16());
@@ -285,10 +300,15 @@ impl ApiServer {
         let all_at_once = discovery::wants_aggregated(accept);
         let body = match information {
             Route::CoreVersions | Route::Groups if all_at_once => {
-                let groups = discovery::aggregated(&state, *information == Route::CoreVersions);
-                return respond(200, discovery::AGGREGATED, full(Bytes::from(groups.to_string())));
+                let document = discovery::aggregated(&state, *information == Route::CoreVersions);
+                return document.answer(headers, discovery::AGGREGATED);
             }
             Route::OpenApi => Ok(openapi::index(&state)),
+            Route::OpenApiV2 if openapi_v2::wants_protobuf(accept) => {
+                let document = openapi_v2::encode(&openapi_v2::document(&state));
+                return respond(200, openapi_v2::PROTOBUF, full(Bytes::from(document)));
+            }
+            Route::OpenApiV2 => Ok(openapi_v2::document(&state)),
             Route::OpenApiOf { group, version } => openapi::document(&state, group, version),
             Route::Health(probe) => {
                 let ready = *lock(&self.shared.ready);
@@ -311,8 +331,11 @@ impl ApiServer {
     }
 
     fn dispatch(&self, link: &Link, call: &Call) -> Result<Response<ApiBody>, StatusError> {
-        let mut state = self.shared.lock_state();
         let resource = &call.resource;
+        if review::is_review(resource) {
+            return Ok(complete(201, Bytes::from(review::answer(resource, call.object()?).to_string())));
+        }
+        let mut state = self.shared.lock_state();
         let id = state
             .kind_by_path(&resource.group, &resource.version, &resource.plural)
             .ok_or_else(|| StatusError::unknown_path(&call.path))?;
@@ -355,7 +378,7 @@ fn carry_out(
     match call.resource.verb {
         Verb::Get => Ok(object(200, &*writer.existing(key)?)),
         Verb::List | Verb::Watch => {
-            let page = ListRequest::parse(key.kind, namespace, &call.query)?.page(writer.state)?;
+            let page = ListRequest::parse(key.kind, &kind, namespace, &call.query)?.page(writer.state)?;
             Ok(complete(200, form.page(&kind, &page)))
         }
         Verb::Create => {
@@ -381,7 +404,7 @@ fn carry_out(
         }
         Verb::DeleteCollection => {
             let options = call.delete_options()?;
-            let page = ListRequest::parse(key.kind, namespace, &call.query)?.page(writer.state)?;
+            let page = ListRequest::parse(key.kind, &kind, namespace, &call.query)?.page(writer.state)?;
             for found in &page.objects {
                 let key = ObjectKey::new(key.kind, found.namespace(), found.name());
                 match writer.delete(&key, &options) {

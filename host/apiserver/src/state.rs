@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::definition;
+use crate::document::Document;
 use crate::json::text;
 use crate::kind::{KindId, ResourceKind};
 use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids};
@@ -99,6 +100,8 @@ pub(crate) struct State {
     objects_by_namespace: BTreeMap<String, u64>,
     history_events_max: usize,
     persistence: Option<Arc<dyn Persistence>>,
+    /// Aggregated discovery of the core group and of all other groups, until the kinds change.
+    pub(crate) discovery: [OnceLock<Document>; 2],
     pub(crate) changed: Arc<Notify>,
 }
 
@@ -114,12 +117,14 @@ impl State {
             by_owner_uid: BTreeMap::new(),
             objects_by_namespace: BTreeMap::new(),
             history_events_max,
+            discovery: Default::default(),
             changed: Arc::new(Notify::new()),
         }
     }
 
     /// Adds a kind. A kind that is already registered keeps its objects and gets the new description.
     pub(crate) fn register(&mut self, kind: ResourceKind) -> KindId {
+        self.discovery = Default::default();
         let path = path_key(&kind.group, &kind.version, &kind.plural);
         if let Some(&id) = self.by_path.get(&path) {
             let table = self.table_mut(id);
@@ -156,6 +161,7 @@ impl State {
 
     /// Stops serving a kind and ends its watches.
     pub(crate) fn unregister(&mut self, id: KindId) {
+        self.discovery = Default::default();
         let table = self.table_mut(id);
         table.is_served = false;
         table.watch_epoch += 1;

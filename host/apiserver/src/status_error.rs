@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::cause::Cause;
 use crate::kind::ResourceKind;
 
 /// Failed request, convertible to the `metav1.Status` body that a client receives.
@@ -63,14 +64,20 @@ impl StatusError {
         error
     }
 
-    /// Returns 422: several fields of the object are invalid, each with its own cause.
-    pub(crate) fn invalid_for(kind: &ResourceKind, name: &str, message: &str, causes: Vec<Value>) -> Self {
+    /// Returns 422: fields of the object are invalid, each with its own cause. Returns `Ok` without causes.
+    pub(crate) fn refuse(kind: &ResourceKind, name: &str, causes: &[Cause]) -> Result<(), Self> {
+        if causes.is_empty() {
+            return Ok(());
+        }
+        let messages: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let messages =
+            if let [only] = messages.as_slice() { only.clone() } else { format!("[{}]", messages.join(", ")) };
         let named = if kind.group.is_empty() { kind.kind.to_string() } else { format!("{}.{}", kind.kind, kind.group) };
         let mut error =
-            Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {message}")).about(kind, name);
+            Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {messages}")).about(kind, name);
         error.details["kind"] = json!(kind.kind);
-        error.details["causes"] = Value::Array(causes);
-        error
+        error.details["causes"] = causes.iter().map(Cause::to_value).collect();
+        Err(error)
     }
 
     /// Returns 409: an apply would change fields owned by other managers.
@@ -122,6 +129,11 @@ impl StatusError {
     pub fn unsupported_media_type(media_type: &str, supported: &[&str]) -> Self {
         let message = format!("the body has content type \"{media_type}\"; supported here: {}", supported.join(", "));
         Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// Returns 500: the request cannot be answered for a reason that the client did not cause.
+    pub(crate) fn internal(why: &str) -> Self {
+        Self::new(500, "InternalError", format!("Internal error occurred: {why}"))
     }
 
     /// Returns 501: Kubernetes supports the request, this server does not.

@@ -79,7 +79,8 @@ impl Watch {
         query: &Query,
         form: Form,
     ) -> Result<Self, StatusError> {
-        let mut selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
+        let described = shared.lock_state().kind(kind);
+        let mut selector = Selector::of(&described, query.get("labelSelector"), query.get("fieldSelector"))?;
         if let Some(name) = name {
             selector = selector.and_name(name);
         }

@@ -10,7 +10,7 @@ use crate::definition;
 use crate::json::{array, text};
 use crate::kind::{KindId, ResourceKind};
 use crate::kubectl::apply::{self, Applied, Author};
-use crate::kubectl::schema::{self, UnknownFields};
+use crate::kubectl::schema::{self, Checked, UnknownFields};
 use crate::object::{Object, ObjectKey, has_finalizers};
 use crate::shape::{
     Part, SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
@@ -18,6 +18,7 @@ use crate::shape::{
 };
 use crate::state::State;
 use crate::status_error::StatusError;
+use crate::{cluster_ip, validation};
 
 /// Dependencies of the write rules other than the state.
 pub(crate) struct Rules {
@@ -25,6 +26,7 @@ pub(crate) struct Rules {
     pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) auto_create_namespaces: bool,
     pub(crate) fidelity: Fidelity,
+    pub(crate) namespace_objects: Vec<Value>,
 }
 
 /// Degree to which a server follows Kubernetes, for features that cost time at each write.
@@ -83,12 +85,14 @@ impl<'a> Writer<'a> {
         if self.state.get(kind_id, namespace, &name).is_some() {
             return Err(StatusError::already_exists(&kind, &name));
         }
-        self.conform(&kind, &mut object)?;
+        self.conform(&kind, &name, Part::Main, &mut object, None)?;
         if kind.status_subresource {
             remove(&mut object, "status");
         }
         if kind.is_namespace() {
             object["status"] = json!({"phase": "Active"});
+        } else if self.rules.fidelity == Fidelity::People && kind.is_pod() {
+            object["status"] = json!({"phase": "Pending"});
         }
         self.admit(&kind, namespace, None, &mut object)?;
         object["metadata"]["name"] = json!(name);
@@ -104,11 +108,29 @@ impl<'a> Writer<'a> {
             }
         }
         if kind.is_definition() {
-            definition::accept(&mut object, self.rules.clock.now())?;
+            self.accept_definition(&kind, &name, &mut object)?;
+        }
+        if self.rules.fidelity == Fidelity::People {
+            cluster_ip::allocate(self.state, &kind, &mut object)?;
         }
         let stored = self.put(ObjectKey::new(kind_id, namespace, &name), object);
         self.define(&kind, &stored);
+        if kind.is_namespace() && !self.terms.dry_run {
+            self.furnish(&name);
+        }
         Ok(stored)
+    }
+
+    /// Creates the objects that every namespace has.
+    fn furnish(&mut self, namespace: &str) {
+        let rules = self.rules;
+        for object in &rules.namespace_objects {
+            let kind = self.state.kind_by_name(text(object, "/apiVersion"), text(object, "/kind"));
+            if let Some(kind) = kind {
+                // The owner of the server passes valid objects, and the namespace is empty.
+                let _ = self.create(kind, namespace, object.clone());
+            }
+        }
     }
 
     /// Stores an object, unless the request is a dry run.
@@ -138,14 +160,34 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Decodes an object, sets its defaults and validates it.
-    fn conform(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
-        if self.rules.fidelity == Fidelity::People {
-            self.decode(kind, object)?;
-            schema::complete(kind, object);
-            schema::check(kind, object)?;
+    /// Decodes an object, sets its defaults and validates it. `old` is the stored object.
+    fn conform(
+        &mut self,
+        kind: &ResourceKind,
+        name: &str,
+        part: Part,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), StatusError> {
+        if self.rules.fidelity != Fidelity::People {
+            return Ok(());
         }
-        Ok(())
+        self.decode(kind, object)?;
+        schema::complete(kind, object);
+        if let Some(old) = old {
+            cluster_ip::keep(kind, old, object);
+        }
+        validation::decode(kind, object)?;
+        let Checked { mut causes, warnings } = schema::check(kind, object, old)?;
+        self.warnings.extend(warnings);
+        if part == Part::Main {
+            for cause in validation::check(kind, name, object, old) {
+                if !causes.contains(&cause) {
+                    causes.push(cause);
+                }
+            }
+        }
+        StatusError::refuse(kind, name, &causes)
     }
 
     /// Applies a configuration: creates the object or changes the configured fields. Returns true if it was created.
@@ -257,7 +299,7 @@ impl<'a> Writer<'a> {
         let old = self.existing(key)?;
         check_shape(&kind, &key.namespace, &mut object)?;
         check_identity(&kind, &old, &object)?;
-        self.conform(&kind, &mut object)?;
+        self.conform(&kind, &key.name, part, &mut object, Some(old.value()))?;
         let owners = object["metadata"].get("managedFields").cloned();
         let mut new = match part {
             Part::Main => object,
@@ -281,7 +323,7 @@ impl<'a> Writer<'a> {
             bump_generation(&mut new);
         }
         if kind.is_definition() && part == Part::Main {
-            definition::accept(&mut new, self.rules.clock.now())?;
+            self.accept_definition(&kind, &key.name, &mut new)?;
         }
         let stored = self.put(key.clone(), new);
         if self.terms.dry_run {
@@ -292,6 +334,13 @@ impl<'a> Writer<'a> {
             return Ok(self.finish_deletion(key).unwrap_or(stored));
         }
         Ok(stored)
+    }
+
+    fn accept_definition(&self, kind: &ResourceKind, name: &str, definition: &mut Value) -> Result<(), StatusError> {
+        if self.rules.fidelity == Fidelity::People {
+            schema::check_definition(kind, name, definition)?;
+        }
+        definition::accept(definition, self.rules.clock.now())
     }
 
     /// Serves the kinds of a stored definition.

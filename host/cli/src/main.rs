@@ -12,6 +12,7 @@ mod exit;
 mod help;
 mod interpret;
 mod join;
+mod json_schema;
 mod kubeconfig;
 mod output;
 mod pause;

@@ -11,10 +11,10 @@ use bulkhead_core::manifest::Fallback;
 use bulkhead_plugin::PluginList;
 use bulkhead_simulator::scenario::Scenario;
 use clap::{Args, ValueEnum};
-use schemars::generate::SchemaSettings;
-use schemars::transform::transform_subschemas;
-use schemars::{JsonSchema, Schema};
-use serde_json::{Value, json};
+use schemars::Schema;
+use serde_json::json;
+
+use crate::json_schema::of;
 
 /// Print the JSON Schema of a file format, for editors and other checkers.
 #[derive(Args)]
@@ -61,24 +61,6 @@ impl Kind {
     }
 }
 
-/// Returns the schema of a type, in the draft that editors support best.
-pub(crate) fn of<T: JsonSchema>() -> Schema {
-    SchemaSettings::draft07().with_transform(with_short_defaults).into_generator().into_root_schema_for::<T>()
-}
-
-/// Removes the defaults that are not a single value.
-fn with_short_defaults(schema: &mut Schema) {
-    let is_short = |default: &Value| match default {
-        Value::Bool(_) | Value::Number(_) => true,
-        Value::String(text) => !text.is_empty(),
-        Value::Null | Value::Array(_) | Value::Object(_) => false,
-    };
-    if schema.get("default").is_some_and(|default| !is_short(default)) {
-        schema.remove("default");
-    }
-    transform_subschemas(&mut with_short_defaults, schema);
-}
-
 /// Adds the rules about plugins that the schema of the type leaves out. The definition of the kind `Plugin` is made
 /// from the same type, and a structural schema cannot contain them.
 fn with_plugins(mut schema: Schema) -> Schema {
@@ -91,30 +73,4 @@ fn with_plugins(mut schema: Schema) -> Schema {
         plugin["properties"]["fallback"]["allOf"] = json!([fallback]);
     }
     schema
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_short_defaults_are_shown() {
-        let check = |default: Value, shown: bool| {
-            let mut schema = Schema::from(serde_json::Map::from_iter([
-                ("default".to_owned(), default.clone()),
-                ("properties".to_owned(), json!({"default": {"type": "string", "default": default}})),
-            ]));
-            with_short_defaults(&mut schema);
-            let inner = schema.pointer("/properties/default/default");
-            assert_eq!((schema.get("default").is_some(), inner.is_some()), (shown, shown), "{default}");
-            assert_eq!(schema.pointer("/properties/default/type"), Some(&json!("string")));
-        };
-        check(json!("5s"), true);
-        check(json!(false), true);
-        check(json!(0), true);
-        check(json!(""), false);
-        check(json!(null), false);
-        check(json!([]), false);
-        check(json!({"nodes": 2}), false);
-    }
 }

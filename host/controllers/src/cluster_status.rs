@@ -1,12 +1,13 @@
 //! Probes of member clusters → Cluster status (Karmada: `cluster_status_controller.go`).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::cluster_ready::{Probe, ReadyDebounce, Thresholds};
 use bulkhead_core::model::{
-    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
+    ApiEnablement, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
 };
 use bulkhead_core::names::keys;
 use bulkhead_core::time::Time;
@@ -24,6 +25,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::api_enablements::{ApiEnablements, Discovery};
 use crate::contact::Contacts;
 use crate::flags::Flags;
 use crate::member_resources;
@@ -54,6 +56,8 @@ struct ClusterStatusController {
     queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
     collections: Semaphore,
+    /// Discovery of each member at its last listing.
+    discoveries: Mutex<BTreeMap<String, Discovery>>,
     /// Time of the last extra probe of all clusters.
     last_probe_of_all: Mutex<Option<Instant>>,
     start: Instant,
@@ -106,6 +110,7 @@ pub(crate) async fn run(deps: Dependencies) {
         queue: Arc::clone(&queue),
         debounce: Mutex::default(),
         collections: Semaphore::new(COLLECTIONS_MAX),
+        discoveries: Mutex::default(),
         last_probe_of_all: Mutex::default(),
         start: Instant::now(),
     });
@@ -140,6 +145,10 @@ impl ClusterStatusController {
         self.debounce.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn discoveries(&self) -> MutexGuard<'_, BTreeMap<String, Discovery>> {
+        self.discoveries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Probes all clusters. A lost cluster may not be the only one, and the eviction of its workloads depends on the
     /// state of the others: failures that happen together must be noticed together.
     fn probe_all(&self) {
@@ -157,6 +166,7 @@ impl ClusterStatusController {
         let deps = &self.deps;
         let Some(cluster) = deps.stores.clusters.get(&key) else {
             self.debounce().forget(&key.name);
+            self.discoveries().remove(&key.name);
             deps.contacts.forget(&key.name);
             deps.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
@@ -194,7 +204,7 @@ impl ClusterStatusController {
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
             return deps.readiness.write(NAME, cluster, ready, |_| {}).await;
         }
-        let Some(collected) = self.collected(&client, &cluster.spec.resource_models).await else {
+        let Some(collected) = self.collected(&name, &client, &cluster.spec.resource_models).await else {
             return deps.readiness.write(NAME, cluster, ready, |_| {}).await;
         };
         deps.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
@@ -224,19 +234,21 @@ impl ClusterStatusController {
     }
 
     /// Collects data from the cluster; `None` if its turn or its responses do not come in time.
-    async fn collected(&self, client: &Client, models: &[Value]) -> Option<Collected> {
+    async fn collected(&self, name: &str, client: &Client, models: &[Value]) -> Option<Collected> {
         let permit = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
         let _permit = permit.ok()?.ok()?;
-        tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(client, models)).await.ok()
+        tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(name, client, models)).await.ok()
     }
 
-    async fn collect(&self, client: &Client, models: &[Value]) -> Collected {
-        let (api_enablements, complete) = enablements(client).await;
+    async fn collect(&self, name: &str, client: &Client, models: &[Value]) -> Collected {
+        let mut discovery = self.discoveries().remove(name).unwrap_or_default();
+        let ApiEnablements { found: api_enablements, is_complete } = discovery.read(client).await;
+        self.discoveries().insert(name.to_owned(), discovery);
         let count = api_enablements.len();
         let (status, reason, message) = if count == 0 {
             let message = "collected empty APIEnablements from the cluster".to_owned();
             (ConditionStatus::False, "Empty", message)
-        } else if complete {
+        } else if is_complete {
             let message = "collected complete APIEnablements from the cluster".to_owned();
             (ConditionStatus::True, "Complete", message)
         } else {
@@ -267,30 +279,4 @@ async fn status_of(client: &Client, path: &str) -> Option<u16> {
     let request = Request::get(path).body(Body::empty()).ok()?;
     let answer = tokio::time::timeout(PROBE_TIME_MAX, client.send(request)).await;
     answer.ok()?.ok().map(|response| response.status().as_u16())
-}
-
-/// Returns the APIs of the member, sorted, without subresources, and true if the list is complete.
-async fn enablements(client: &Client) -> (Vec<ApiEnablement>, bool) {
-    let (mut found, mut complete) = (Vec::new(), true);
-    let mut add = |list: kube::Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList>| match list {
-        Ok(list) => {
-            let top_level = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
-            let mut resources: Vec<_> =
-                top_level.map(|resource| ApiResource { name: resource.name, kind: resource.kind }).collect();
-            resources.sort_by(|a, b| a.name.cmp(&b.name));
-            found.push(ApiEnablement { group_version: list.group_version, resources });
-        }
-        Err(_) => complete = false,
-    };
-    add(client.list_core_api_resources("v1").await);
-    match client.list_api_groups().await {
-        Ok(groups) => {
-            for version in groups.groups.iter().flat_map(|group| &group.versions) {
-                add(client.list_api_group_resources(&version.group_version).await);
-            }
-        }
-        Err(_) => complete = false,
-    }
-    found.sort_by(|a, b| a.group_version.cmp(&b.group_version));
-    (found, complete)
 }

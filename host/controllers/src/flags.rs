@@ -175,9 +175,10 @@ pub struct Flags {
     pub resource_eviction_rate_per_cluster: Option<f64>,
     /// Only proposed for Karmada: evictions per second while too many of a large number of clusters fail.
     pub secondary_resource_eviction_rate: f64,
-    /// Only proposed for Karmada: share of failed clusters, from 0 to 1, above which evictions slow down or stop. The
-    /// proposal has 0.55. 1, the default, disables the threshold. When every cluster fails at once, nothing is
-    /// evicted regardless of this value.
+    /// Only proposed for Karmada: share of faulty clusters, from 0 to 1, above which evictions slow down or stop. A
+    /// cluster is faulty if it is not ready or has a `NoExecute` or `PreferNoExecute` taint other than that of a drain.
+    /// The proposal has 0.55. 1, the default, disables the threshold. When no cluster is ready, nothing is evicted
+    /// regardless of this value.
     pub unhealthy_cluster_threshold: f64,
     /// Only proposed for Karmada: number of clusters above which evictions slow down instead of stopping.
     pub large_cluster_num_threshold: usize,

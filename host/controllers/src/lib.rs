@@ -6,6 +6,7 @@
 //! Start reading at [`Manager`] (the list of controllers), then at one controller, for example `graceful_eviction`.
 
 mod agent;
+mod api_enablements;
 mod application_failover;
 mod binding;
 mod binding_kind;

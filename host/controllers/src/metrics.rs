@@ -187,10 +187,14 @@ impl Metrics {
         );
         let success = "Share of the eviction attempts on a cluster that succeeded";
         registry.register("evict_success_rate", success, self.evict_success_rate.clone());
-        registry.register("cluster_fault_num", "Clusters that are not ready", self.cluster_fault_num.clone());
+        registry.register(
+            "cluster_fault_num",
+            "Clusters that are not ready or have an evicting taint",
+            self.cluster_fault_num.clone(),
+        );
         registry.register(
             "cluster_fault_rate",
-            "Share of clusters that are not ready",
+            "Share of clusters that are not ready or have an evicting taint",
             self.cluster_fault_rate.clone(),
         );
         let brake = "State of the eviction brake of a cluster: 0 no effect, 1 slows evictions, 2 stops them";
@@ -260,9 +264,9 @@ impl Metrics {
         self.plugin_decisions.get_or_create(&OutcomeLabels { result }).inc();
     }
 
-    /// Sets the number of clusters that are not ready, and their share of all.
-    pub(crate) fn faults(&self, failed: usize, share: f64) {
-        self.cluster_fault_num.set(i64::try_from(failed).unwrap_or(i64::MAX));
+    /// Sets the number of faulty clusters, which are not ready or have an evicting taint, and their share of all.
+    pub(crate) fn faults(&self, faulty: usize, share: f64) {
+        self.cluster_fault_num.set(i64::try_from(faulty).unwrap_or(i64::MAX));
         self.cluster_fault_rate.set(share);
     }
 

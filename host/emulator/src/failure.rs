@@ -40,7 +40,11 @@ impl Failures {
         let namespace = text(pod, "/metadata/namespace");
         let owner = match text(pod, "/metadata/ownerReferences/0/name") {
             "" => text(pod, "/metadata/name"),
-            owner => owner,
+            // The name of a ReplicaSet of a Deployment ends with the hash of the template.
+            owner => match text(pod, "/metadata/labels/pod-template-hash") {
+                "" => owner,
+                hash => owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-')).unwrap_or(owner),
+            },
         };
         let is_unpullable = || {
             array(pod, "/spec/containers").iter().any(|container| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bulkhead_apiserver::{
     ApiServer, Clock, Contents, Fidelity, Link, ObjectKey, Options, Persistence, ResourceKind, kinds,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::controllers::{Emulator, ReplicaReady, Timing};
 use crate::failure::{FailureMode, FailureSwitch, Failures};
@@ -64,6 +64,8 @@ pub struct MemberOptions {
     pub custom_kinds: Vec<ResourceKind>,
     /// Degree to which the API server follows Kubernetes.
     pub fidelity: Fidelity,
+    /// Objects that every new namespace gets.
+    pub namespace_objects: Vec<Value>,
     /// Receiver of changes in addition to memory.
     pub persistence: Option<Arc<dyn Persistence>>,
     /// Contents restored at the start.
@@ -85,6 +87,7 @@ impl MemberOptions {
             behaviour: Behaviour::default(),
             custom_kinds: Vec::new(),
             fidelity: Fidelity::default(),
+            namespace_objects: Vec::new(),
             persistence: None,
             contents: Contents::default(),
         }
@@ -117,10 +120,17 @@ pub struct MemberCluster {
 impl MemberCluster {
     /// Creates a cluster with its nodes and namespaces.
     pub fn new(mut options: MemberOptions) -> Self {
+        let mut kinds = kinds::kubernetes();
+        if options.fidelity == Fidelity::People {
+            kinds.extend(kinds::stored());
+            kinds.push(kinds::definitions());
+        }
+        kinds.extend(options.custom_kinds.iter().cloned());
         let server = ApiServer::new(Options {
-            kinds: kinds::kubernetes().into_iter().chain(options.custom_kinds.iter().cloned()).collect(),
+            kinds,
             kubernetes_version: options.kubernetes_version.clone(),
             fidelity: options.fidelity,
+            namespace_objects: options.namespace_objects.clone(),
             persistence: options.persistence.clone(),
             ..Options::new(&options.name, options.seed, options.clock.clone())
         });
@@ -147,6 +157,15 @@ impl MemberCluster {
             store
                 .create(kind("Namespace"), "", json!({"metadata": {"name": name}}))
                 .expect("the first namespaces are valid");
+        }
+        if self.options.fidelity == Fidelity::People {
+            for name in ["kube-public", "kube-node-lease"].into_iter().filter(|name| !is_there("Namespace", name)) {
+                let namespace = json!({"metadata": {"name": name}});
+                store.create(kind("Namespace"), "", namespace).expect("the first namespaces are valid");
+            }
+            if store.get(&ObjectKey::new(kind("Service"), "default", "kubernetes")).is_none() {
+                store.create(kind("Service"), "default", kinds::api_service()).expect("the first Service is valid");
+            }
         }
         let nodes = self.nodes();
         for index in (0..nodes.total()).filter(|index| !is_there("Node", &nodes.name(*index))) {
@@ -192,7 +211,8 @@ impl MemberCluster {
             replica_ready: self.options.replica_ready,
             job_duration: self.options.behaviour.job_duration,
         };
-        Emulator::new(&self.server, self.nodes(), timing, Arc::clone(&self.switch)).run()
+        let has_replica_sets = self.options.fidelity == Fidelity::People;
+        Emulator::new(&self.server, self.nodes(), timing, has_replica_sets, Arc::clone(&self.switch)).run()
     }
 
     /// Sets or clears the failure of all pods of the cluster.

@@ -4,26 +4,9 @@
 //! without moving a line: `goto` with its labels, see `jumps`, and the table `arg` of functions with `...`. `foreign`
 //! finds the opposite: syntax that Luau accepts and Karmada does not.
 
+use crate::edit::{Difference, Edit};
 use crate::jumps::Jumps;
 use crate::tokens::{Token, tokens};
-
-/// Construct in a script that another interpreter treats differently.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Line, starting at 1.
-    pub line: usize,
-    /// Column in characters, starting at 1.
-    pub column: usize,
-    /// The construct and its replacement.
-    pub message: String,
-}
-
-/// Replacement of a part of the text, by offsets in bytes.
-pub(crate) struct Edit {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) text: String,
-}
 
 /// Rewrites a text for Luau. Returns `None` if no change is needed, or an error for a `goto` without an equivalent.
 pub(crate) fn bridged(text: &str) -> Result<Option<String>, Difference> {

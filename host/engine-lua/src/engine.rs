@@ -8,7 +8,8 @@ use bulkhead_plugin::{
 };
 use mlua::chunk::Compiler;
 
-use crate::dialect::{Difference, bridged};
+use crate::dialect::bridged;
+use crate::edit::Difference;
 use crate::encode::Conversions;
 use crate::foreign::foreign;
 use crate::library::Library;

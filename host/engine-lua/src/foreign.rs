@@ -1,6 +1,6 @@
 //! Syntax that Luau accepts and the Lua of Karmada's interpreter does not.
 
-use crate::dialect::Difference;
+use crate::edit::Difference;
 use crate::names::is_name;
 use crate::syntax::{SyntaxError, check_syntax};
 use crate::tokens::{Token, tokens};

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::dialect::{Difference, Edit};
+use crate::edit::{Difference, Edit};
 use crate::tokens::Token;
 
 /// Maximum number of jumps and of labels in a script. The time of a translation grows with the square.

@@ -38,6 +38,7 @@
 mod culprit;
 mod decode;
 mod dialect;
+mod edit;
 mod encode;
 mod engine;
 mod fault;
@@ -60,7 +61,7 @@ mod syntax;
 mod tests;
 mod tokens;
 
-pub use dialect::Difference;
+pub use edit::Difference;
 pub use encode::Conversions;
 pub use engine::{EmptyItems, LuaEngine, Options};
 pub use foreign::{check_portable, foreign};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bulkhead_plugin::nearest;
 
-use crate::dialect::Difference;
+use crate::edit::Difference;
 use crate::tokens::{Token, tokens};
 
 /// Maximum length of a script in bytes whose faults are explained; the text is read anew for each fault.

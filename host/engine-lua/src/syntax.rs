@@ -2,7 +2,8 @@
 
 use mlua::chunk::Compiler;
 
-use crate::dialect::{Difference, bridged};
+use crate::dialect::bridged;
+use crate::edit::Difference;
 
 /// Syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,14 +1,10 @@
 //! HTTP endpoint of `/healthz`, `/readyz` and `/metrics`.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::Context as _;
-use bulkhead_controllers::Components;
-use bulkhead_core::time::Time;
-use bulkhead_runtime::connection::ResponseCounts;
 use bulkhead_runtime::store::InformerState;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -17,7 +13,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::net::TcpListener;
 
-use super::metrics;
+use super::metrics::{self, Observed, ProcessStatus};
 use super::server::{self, Application, Limits, Refusal, Transport};
 
 /// Limits for probes and scrapes, which have no body and come from a few clients.
@@ -58,27 +54,6 @@ impl Default for Stage {
     fn default() -> Self {
         Self::Starting("the process is starting".to_owned())
     }
-}
-
-/// Sources of the metrics.
-pub(super) struct Observed {
-    /// Context of the controllers.
-    pub(super) context: Components,
-    /// Response counts of the control plane and the members.
-    pub(super) responses: [(&'static str, Arc<ResponseCounts>); 2],
-}
-
-/// Status values that other tasks report.
-#[derive(Clone, Default)]
-pub(super) struct ProcessStatus {
-    /// True if this process is the leader; `None` without an election.
-    pub(super) leads: Option<bool>,
-    /// Number of required but missing permissions.
-    pub(super) missing_permissions: usize,
-    /// Problems that keep caches stale for longer than a restart of the control plane takes.
-    pub(super) lacking: Vec<String>,
-    /// Expiry of certificates, by name.
-    pub(super) certificates: BTreeMap<String, Time>,
 }
 
 impl State {

@@ -27,8 +27,9 @@ use bulkhead_runtime::lease_runtime::LeaseRuntime;
 use bulkhead_runtime::store::Store;
 use kube::Client;
 
-use super::endpoint::{Observed, State};
+use super::endpoint::State;
 use super::hub::Hub;
+use super::metrics::Observed;
 use super::{failure_log, journal, say};
 
 /// Maximum number of decisions kept in memory, where they have no readers; `--journal` stores them.

@@ -1,6 +1,5 @@
 //! Connection to the control plane.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +7,9 @@ use anyhow::Context as _;
 use bulkhead_controllers::connect;
 use bulkhead_core::time::Time;
 use bulkhead_runtime::connection::{ResponseCounts, WritePermit};
-use clap::Args;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use k8s_openapi::ByteString;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tower::BoxError;
@@ -22,7 +18,9 @@ use super::LogOnChange;
 use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::reload::Reloading;
-use crate::help;
+
+use super::hub_config::unwrapped;
+pub use super::hub_config::{HubArguments, client_certificate, config_in};
 
 /// First pause before reconnecting to an unavailable control plane; doubles with each attempt.
 const RETRY_BASE: Duration = Duration::from_secs(1);
@@ -31,18 +29,6 @@ const RETRY_MAX: Duration = Duration::from_secs(15);
 
 /// Timeout of a request in an interactive command.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// Connection arguments of the control plane.
-#[derive(Args, Clone)]
-pub struct HubArguments {
-    /// Kubeconfig of the control plane; defaults to $KUBECONFIG, ~/.kube/config or the pod's service account.
-    #[arg(long, value_name = "FILE", help_heading = help::CONTROL_PLANE)]
-    kubeconfig: Option<PathBuf>,
-
-    /// Context of the kubeconfig, overriding the current context.
-    #[arg(long, visible_alias = "karmada-context", value_name = "NAME", help_heading = help::CONTROL_PLANE)]
-    context: Option<String>,
-}
 
 /// Connected control plane.
 pub struct Hub {
@@ -144,34 +130,6 @@ pub fn in_time(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// Unwraps the error of the inner client, for callers that match on its type.
-pub(super) fn unwrapped(error: kube::Error) -> BoxError {
-    match error {
-        kube::Error::Service(error) => error,
-        error => error.into(),
-    }
-}
-
-/// Reads a kubeconfig with the given or the current context. `what` names the file in errors.
-pub async fn config_in(what: &str, path: &Path, context: Option<String>) -> anyhow::Result<Config> {
-    let about = || format!("reading {what} {}", path.display());
-    let file = Kubeconfig::read_from(path).with_context(about)?;
-    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(file, &options).await.with_context(about)
-}
-
-/// Returns the client certificate of a configuration in PEM, with its location.
-pub fn client_certificate(config: &Config) -> Option<(String, anyhow::Result<Vec<u8>>)> {
-    let auth = &config.auth_info;
-    if let Some(data) = &auth.client_certificate_data {
-        let decoded = serde_json::from_value::<ByteString>(serde_json::Value::from(data.as_str()));
-        let pem = decoded.map(|bytes| bytes.0).context("it is not base64");
-        return Some(("client-certificate-data of the kubeconfig".to_owned(), pem));
-    }
-    let path = auth.client_certificate.as_ref()?;
-    Some((path.clone(), std::fs::read(path).with_context(|| format!("reading {path}"))))
-}
-
 /// Returns a problem if the client certificate has expired. The API server would only report an unknown user.
 fn expired(config: &Config, now: Time) -> Option<ConnectError> {
     let (place, pem) = client_certificate(config)?;
@@ -182,27 +140,10 @@ fn expired(config: &Config, now: Time) -> Option<ConnectError> {
     })
 }
 
-impl HubArguments {
-    /// Creates arguments with a given kubeconfig.
-    pub(super) fn of_file(kubeconfig: PathBuf) -> Self {
-        Self { kubeconfig: Some(kubeconfig), context: None }
-    }
-
-    /// Reads the configuration from the kubeconfig or the service account.
-    pub async fn config(&self) -> anyhow::Result<Config> {
-        match &self.kubeconfig {
-            Some(path) => config_in("the kubeconfig", path, self.context.clone()).await,
-            None if self.context.is_some() => {
-                let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-                Config::from_kubeconfig(&options).await.context("reading the kubeconfig of the environment")
-            }
-            None => Config::infer().await.context("there is no kubeconfig; name one with --kubeconfig"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]

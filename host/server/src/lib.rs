@@ -17,6 +17,7 @@ pub mod federation;
 mod health_checks;
 pub mod help;
 pub mod hub;
+mod hub_config;
 mod journal;
 pub mod leader;
 mod metrics;

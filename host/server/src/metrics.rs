@@ -1,8 +1,33 @@
 //! Metrics page: the controllers' own metrics, and counters of other parts of the process.
 
+use std::collections::BTreeMap;
 use std::fmt::{Result, Write as _};
+use std::sync::Arc;
 
-use super::endpoint::{Observed, ProcessStatus};
+use bulkhead_controllers::Components;
+use bulkhead_core::time::Time;
+use bulkhead_runtime::connection::ResponseCounts;
+
+/// Sources of the metrics.
+pub(super) struct Observed {
+    /// Context of the controllers.
+    pub(super) context: Components,
+    /// Response counts of the control plane and the members.
+    pub(super) responses: [(&'static str, Arc<ResponseCounts>); 2],
+}
+
+/// Status values that other tasks report.
+#[derive(Clone, Default)]
+pub(super) struct ProcessStatus {
+    /// True if this process is the leader; `None` without an election.
+    pub(super) leads: Option<bool>,
+    /// Number of required but missing permissions.
+    pub(super) missing_permissions: usize,
+    /// Problems that keep caches stale for longer than a restart of the control plane takes.
+    pub(super) lacking: Vec<String>,
+    /// Expiry of certificates, by name.
+    pub(super) certificates: BTreeMap<String, Time>,
+}
 
 /// Renders all metrics in the OpenMetrics text format.
 pub(super) fn text(observed: &Observed, status: &ProcessStatus) -> String {

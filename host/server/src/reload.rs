@@ -16,7 +16,7 @@ use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tower::{BoxError, Service};
 
-use super::hub::{HubArguments, client_certificate, unwrapped};
+use super::hub_config::{HubArguments, client_certificate, unwrapped};
 use super::{LogOnChange, say};
 
 /// Polling interval of the files.

@@ -7,8 +7,14 @@ use std::fmt::Write as _;
 
 use crate::report::{Outcome, Report};
 
-/// Returns the report as an XML document.
-pub(crate) fn xml(report: &Report) -> String {
+impl Report {
+    /// Returns the report as JUnit XML, one test case per check.
+    pub fn to_junit(&self) -> String {
+        xml(self)
+    }
+}
+
+fn xml(report: &Report) -> String {
     let failed = report.failures().count();
     let skipped = report.checks.iter().filter(|check| check.skipped()).count();
     let (plugin, tests) = (escaped(&report.plugin), report.checks.len());

@@ -11,6 +11,9 @@ use bulkhead_core::snapshot::{self, ClusterSnapshot};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
+/// Default time of a call, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
+pub(crate) const NOW: i64 = 1_767_225_600_000;
+
 /// One policy call with all of its input.
 #[derive(Clone, Debug)]
 pub struct OwnedCall {

@@ -95,11 +95,6 @@ impl Report {
         let document = Document { plugin: &self.plugin, passed: self.passed(), checks: &self.checks };
         serde_json::to_string_pretty(&document).expect("strings and numbers are JSON")
     }
-
-    /// Returns the report as JUnit XML, one test case per check.
-    pub fn to_junit(&self) -> String {
-        crate::junit::xml(self)
-    }
 }
 
 /// Writes one line per check and a summary line. The reason of a failure is indented below its check.

@@ -104,6 +104,7 @@ impl Scheduler {
             overcommit_protection: gate("SchedulingOvercommitProtection", defaults.overcommit_protection),
             empty_workload_propagation: settings["emptyWorkload"] == true,
             evicts_standing: false,
+            spares_lost: false,
         };
         Ok(Self {
             clusters: federation::clusters(case.get("clusters"))?,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::document::Document;
 use crate::kind::ResourceKind;
 use crate::state::State;
 use crate::status_error::StatusError;
@@ -23,8 +24,13 @@ pub(crate) fn wants_aggregated(accept: &str) -> bool {
     accept.split(',').any(wants)
 }
 
-/// Returns the body of `/api` (only the core group) or `/apis` (all other groups) with the resources of the groups.
-pub(crate) fn aggregated(state: &State, core: bool) -> Value {
+/// Returns `/api` (only the core group) or `/apis` (all other groups) with the resources of the groups. The document is
+/// made once until the kinds change.
+pub(crate) fn aggregated(state: &State, core: bool) -> &Document {
+    state.discovery[usize::from(core)].get_or_init(|| Document::new(&discovery_list(state, core)))
+}
+
+fn discovery_list(state: &State, core: bool) -> Value {
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
     for kind in kinds(state).filter(|kind| kind.group.is_empty() == core) {
         let versions = groups.entry(&kind.group).or_default();

@@ -192,3 +192,138 @@ async fn an_owner_that_is_deleted_in_the_foreground_waits_for_what_blocks_it() {
     api.patch("held", &PatchParams::default(), &none).await.unwrap();
     assert_eq!(refusal(api.get("owner").await).0, 404);
 }
+
+/// Sends a request and returns the code and the body.
+async fn send(server: &ApiServer, method: &str, path: &str, content_type: &str, body: Vec<u8>) -> (u16, Value) {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    let response = server.client().send(request.body(body.into()).unwrap()).await.unwrap();
+    let code = response.status().as_u16();
+    (code, serde_json::from_slice(&response.into_body().collect_bytes().await.unwrap()).unwrap())
+}
+
+async fn post(server: &ApiServer, path: &str, body: &Value) -> (u16, Value) {
+    send(server, "POST", path, "application/json", body.to_string().into_bytes()).await
+}
+
+fn tabs() -> Value {
+    let spec = json!({
+        "type": "object",
+        "required": ["schedule"],
+        "properties": {
+            "schedule": {"type": "string", "pattern": r"^(\d+|\*)( (\d+|\*)){4}$"},
+            "least": {"type": "integer"},
+            "size": {"type": "integer"},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "!has(self.least) || self.least <= self.size", "message": "size must not be less than least"},
+        ],
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "tabs.example.io"},
+        "spec": {
+            "group": "example.io",
+            "names": {"kind": "Tab", "plural": "tabs"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                "subresources": {"scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+                "selectableFields": [{"jsonPath": ".spec.schedule"}],
+            }],
+        },
+    })
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const TABS: &str = "/apis/example.io/v1/namespaces/default/tabs";
+
+fn tab(spec: Value) -> Value {
+    json!({"apiVersion": "example.io/v1", "kind": "Tab", "metadata": {"name": "a"}, "spec": spec})
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_obey_patterns_and_rules() {
+    let server = people();
+    assert_eq!(post(&server, DEFINITIONS, &tabs()).await.0, 201);
+    let (code, status) = post(&server, TABS, &tab(json!({"schedule": "x"}))).await;
+    let why = r#"Invalid value: "x": spec.schedule in body should match '^(\d+|\*)( (\d+|\*)){4}$'"#;
+    assert_eq!((code, &status["details"]["causes"][0]["message"]), (422, &json!(why)));
+    assert_eq!(status["details"]["causes"][0]["field"], "spec.schedule");
+    let spec = json!({"schedule": "* * * * *", "least": 2, "size": 1});
+    let (code, status) = post(&server, TABS, &tab(spec)).await;
+    let message = "Tab.example.io \"a\" is invalid: spec: Invalid value: \"object\": size must not be less than least";
+    assert_eq!((code, &status["message"]), (422, &json!(message)));
+    let mut broken = tabs();
+    broken["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["pattern"] =
+        json!("(");
+    assert_eq!(post(&server, DEFINITIONS, &broken).await.0, 409, "the definition exists");
+    let path = format!("{DEFINITIONS}/tabs.example.io");
+    let (code, status) = send(&server, "PUT", &path, "application/json", broken.to_string().into_bytes()).await;
+    assert_eq!((code, status["reason"].as_str()), (422, Some("Invalid")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_can_be_scaled_and_selected_by_declared_fields() {
+    let server = people();
+    post(&server, DEFINITIONS, &tabs()).await;
+    assert_eq!(post(&server, TABS, &tab(json!({"schedule": "* * * * *", "size": 1}))).await.0, 201);
+    let patch = json!({"spec": {"replicas": 3}}).to_string().into_bytes();
+    let path = format!("{TABS}/a/scale");
+    let (code, scale) = send(&server, "PATCH", &path, "application/merge-patch+json", patch).await;
+    assert_eq!((code, &scale["spec"]["replicas"]), (200, &json!(3)));
+    let stored = get(&server, &format!("{TABS}/a"), "application/json").await;
+    assert_eq!(stored["spec"]["size"], 3);
+    let selected = get(&server, &format!("{TABS}?fieldSelector=spec.schedule%3Dother"), "application/json").await;
+    assert_eq!(selected["items"], json!([]));
+    let path = format!("{TABS}?fieldSelector=spec.size%3D3");
+    let (code, status) = send(&server, "GET", &path, "application/json", Vec::new()).await;
+    assert_eq!((code, status["message"].as_str()), (400, Some("field label not supported: spec.size")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_people_are_refused_where_kubernetes_refuses_them() {
+    let server = people();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let (code, status) = post(&server, path, &json!({"metadata": {"name": "Bad_Name"}})).await;
+    assert_eq!((code, status["details"]["causes"][0]["field"].as_str()), (422, Some("metadata.name")));
+    let settings = |value: &str| json!({"metadata": {"name": "a"}, "immutable": true, "data": {"k": value}});
+    assert_eq!(post(&server, path, &settings("1")).await.0, 201);
+    let body = settings("2").to_string().into_bytes();
+    let (code, status) = send(&server, "PUT", &format!("{path}/a"), "application/json", body).await;
+    let message = "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set";
+    assert_eq!((code, status["message"].as_str()), (422, Some(message)));
+    let secret = json!({"metadata": {"name": "a"}, "data": {"k": "*"}});
+    assert_eq!(post(&server, "/api/v1/namespaces/default/secrets", &secret).await.0, 400);
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let (code, made) = post(&server, "/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(code, 201);
+    assert!(made["spec"]["clusterIP"].as_str().unwrap().starts_with("10.96."), "{}", made["spec"]);
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}});
+    let (code, made) = post(&server, "/api/v1/namespaces/default/pods", &pod).await;
+    assert_eq!((code, made["status"]["phase"].as_str()), (201, Some("Pending")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kubectl_may_ask_for_its_rights_and_for_openapi_v2() {
+    let server = people();
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let (code, review) = post(&server, path, &json!({"spec": {}})).await;
+    assert_eq!((code, &review["status"]["allowed"]), (201, &json!(true)));
+    // A kind that is not served is missing, whatever the form of the body.
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    let (code, _) = send(&server, "POST", "/apis/example.io/v1/things", protobuf, b"k8s\0".to_vec()).await;
+    assert_eq!(code, 404);
+    let path = "/api/v1/namespaces/default/serviceaccounts/a/token";
+    assert_eq!(send(&server, "POST", path, protobuf, b"k8s\0".to_vec()).await.0, 501);
+    let document = get(&server, "/openapi/v2", "application/json").await;
+    assert_eq!(document["swagger"], "2.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_namespace_gets_the_objects_of_the_options() {
+    let server = server_with(Options { namespace_objects: vec![kinds::default_account()], ..options() });
+    let account = get(&server, "/api/v1/namespaces/default/serviceaccounts/default", "application/json").await;
+    assert_eq!(account["metadata"]["namespace"], "default");
+}

@@ -16,7 +16,7 @@ use super::is_field;
 /// Returns the schema of a file for `bulkhead run` or `bulkhead agent`.
 pub(crate) fn schema() -> Schema {
     // Settings of the controllers have a schema of their own, which knows more than their arguments.
-    let mut schema = crate::schema::of::<Flags>();
+    let mut schema = crate::json_schema::of::<Flags>();
     let settings = match schema.remove("properties") {
         Some(Value::Object(settings)) => settings,
         _ => Map::new(),

@@ -26,6 +26,7 @@ pub(super) fn options(flags: &Flags) -> SchedulerOptions {
         overcommit_protection: flags.gate(FeatureGate::SchedulingOvercommitProtection),
         empty_workload_propagation: flags.enable_empty_workload_propagation,
         evicts_standing: flags.gate(FeatureGate::GracefulEviction),
+        spares_lost: true,
     }
 }
 

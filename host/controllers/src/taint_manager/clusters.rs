@@ -69,12 +69,12 @@ impl Clusters {
         self.read(|cache| cache.clusters.values().cloned().collect())
     }
 
-    pub(super) fn failed(&self) -> usize {
-        self.read(|cache| cache.brake.failed())
+    pub(super) fn faulty(&self) -> usize {
+        self.read(|cache| cache.brake.faulty())
     }
 
-    pub(super) fn failed_share(&self) -> f64 {
-        self.read(|cache| cache.brake.failed_share())
+    pub(super) fn faulty_share(&self) -> f64 {
+        self.read(|cache| cache.brake.faulty_share())
     }
 
     /// Returns the effect of the brake on evictions from a cluster, and the reason; `None` if the cluster is gone.

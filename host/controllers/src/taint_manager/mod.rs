@@ -13,6 +13,7 @@ mod count;
 mod evict;
 mod failback;
 mod ordering;
+mod stays;
 mod writing;
 
 use std::collections::BTreeMap;
@@ -96,6 +97,8 @@ struct TaintManager {
     changed: Notify,
     /// Reasons why evictions wait, so that the journal gets each one once and not at every check.
     waits: Mutex<BTreeMap<Eviction, String>>,
+    /// Reason codes of bindings that stay on a tainted cluster without end, so that the journal gets each one once.
+    stays: Mutex<BTreeMap<Eviction, String>>,
     /// States of the brake by cluster, so that the journal gets each change once.
     braked: Mutex<BTreeMap<String, BrakeState>>,
     counts: Mutex<Counts>,
@@ -133,7 +136,7 @@ pub(crate) async fn run(deps: Dependencies) {
             let is_ready = watching.clusters.get(&name).is_some_and(|cluster| cluster.is_ready());
             watching.deps.metrics.ready(&name, is_ready);
         }
-        watching.deps.metrics.faults(watching.clusters.failed(), watching.clusters.failed_share());
+        watching.deps.metrics.faults(watching.clusters.faulty(), watching.clusters.faulty_share());
         changed.add(Key::of(change.object()));
         watching.changed.notify_one();
     });
@@ -177,6 +180,7 @@ impl TaintManager {
             queue: Mutex::new(EvictionQueue::new((!aging.is_zero()).then_some(aging))),
             changed: Notify::new(),
             waits: Mutex::default(),
+            stays: Mutex::default(),
             braked: Mutex::default(),
             counts: Mutex::default(),
             start: Instant::now(),
@@ -211,6 +215,7 @@ impl TaintManager {
     async fn scan(&self, name: &str) -> Action {
         let cluster = self.clusters.get(name);
         let is_gone = cluster.is_none();
+        self.note_stays(name, cluster.as_deref());
         let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
         let action = if let Some(cluster) = tainted {
             let order = Ordering::new(&self.deps);
@@ -223,6 +228,7 @@ impl TaintManager {
             let dropped = self.queue().drop_cluster(name);
             let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
             waits.retain(|eviction, _| !dropped.contains(eviction));
+            drop(waits);
             self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
             self.deps.metrics.brake(name, BrakeState::Open);
             Action::Wait
@@ -368,6 +374,17 @@ impl TaintManager {
         if waits.insert(eviction.clone(), attribution.reason.code.clone()).as_ref() == Some(&attribution.reason.code) {
             return;
         }
+        drop(waits);
+        self.record_wait(eviction, attribution, decision_record);
+    }
+
+    /// Records that a binding stays on a tainted cluster.
+    fn record_wait(
+        &self,
+        eviction: &Eviction,
+        attribution: Attribution,
+        decision_record: Option<&Arc<DecisionRecord>>,
+    ) {
         let Key { namespace, name } = &eviction.binding;
         let record = Record {
             controller: NAME,

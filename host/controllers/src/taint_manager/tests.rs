@@ -102,6 +102,26 @@ async fn a_scan_queues_what_the_taint_evicts_and_drops_it_when_the_taint_is_gone
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_binding_that_tolerates_the_taint_without_end_is_recorded_once() {
+    let hub = Hub::new(lost_and_healthy());
+    let mut tolerant = on("m1");
+    let placement = json!({"clusterTolerations": [{"operator": "Exists"}]}).to_string();
+    tolerant.metadata.annotations = Some([(keys::APPLIED_PLACEMENT.to_owned(), placement)].into());
+    hub.components.stores.bindings.replace_all([tolerant]);
+    let scans = async |times: usize| {
+        for _ in 0..times {
+            hub.manager.scan("m1").await;
+        }
+        hub.recorded(Decision::EvictionsWait)
+    };
+    assert_eq!(scans(3).await, 1);
+    hub.manager.clusters.apply(&Change::Added(&Arc::new(cluster("m1", true, &json!([])))));
+    assert_eq!(scans(1).await, 1);
+    hub.manager.clusters.apply(&Change::Added(&Arc::new(cluster("m1", false, &not_ready()))));
+    assert_eq!(scans(2).await, 2, "it is lost again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_eviction_is_recorded_and_written_once() {
     let hub = Hub::new(lost_and_healthy()).with(on("m1")).await;
     let Judged::Evict(write) = hub.manager.judge::<ResourceBinding>(&eviction("m1", Cause::Taint)) else {

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod explained;
+mod lost;
 mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};

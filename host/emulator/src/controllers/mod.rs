@@ -10,6 +10,7 @@ mod daemonset;
 mod job;
 mod pod;
 mod replicas;
+mod rollout;
 mod statefulset;
 mod time;
 mod workload;
@@ -106,6 +107,8 @@ pub(crate) struct Emulator {
     timing: Timing,
     kinds: Kinds,
     nodes: Nodes,
+    /// True if Deployments own their pods through ReplicaSets.
+    has_replica_sets: bool,
     switch: Arc<FailureSwitch>,
     failures: Arc<Failures>,
     subscription: Subscription,
@@ -118,7 +121,13 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    pub(crate) fn new(server: &ApiServer, nodes: Nodes, timing: Timing, switch: Arc<FailureSwitch>) -> Self {
+    pub(crate) fn new(
+        server: &ApiServer,
+        nodes: Nodes,
+        timing: Timing,
+        has_replica_sets: bool,
+        switch: Arc<FailureSwitch>,
+    ) -> Self {
         let kinds = Kinds::of(server);
         let store = server.store();
         let subscription = store.subscribe(&kinds.all());
@@ -129,6 +138,7 @@ impl Emulator {
             timing,
             kinds,
             nodes,
+            has_replica_sets,
             switch,
             failures,
             subscription,
@@ -172,11 +182,11 @@ impl Emulator {
         }
     }
 
-    fn mark_owners(&mut self, pod: &Object) {
-        for owner in array(pod.value(), "/metadata/ownerReferences") {
+    fn mark_owners(&mut self, object: &Object) {
+        for owner in array(object.value(), "/metadata/ownerReferences") {
             let kind = owner["kind"].as_str().and_then(|kind| self.kinds.workload(kind));
             if let (Some(kind), Some(name)) = (kind, owner["name"].as_str()) {
-                self.dirty.insert(ObjectKey::new(kind, pod.namespace(), name));
+                self.dirty.insert(ObjectKey::new(kind, object.namespace(), name));
             }
         }
     }
@@ -188,7 +198,7 @@ impl Emulator {
             return;
         };
         for change in changes {
-            if change.key.kind == self.kinds.pod {
+            if change.key.kind == self.kinds.pod || change.key.kind == self.kinds.replica_set {
                 self.mark_owners(&change.object);
             }
             if change.change_type == ChangeType::Deleted {

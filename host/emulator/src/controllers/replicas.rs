@@ -1,6 +1,7 @@
 //! Deployments and ReplicaSets: interchangeable pods and their rolling replacement.
 //!
-//! A Deployment owns its pods directly, without ReplicaSets in between.
+//! In simulations a Deployment owns its pods directly. In members for people there are ReplicaSets in between, whose
+//! pods the Deployment creates and deletes as well: see [`super::rollout`].
 
 use bulkhead_apiserver::json::{array, text};
 use bulkhead_apiserver::{Object, ObjectKey};
@@ -12,7 +13,7 @@ use crate::controllers::condition::{self, Condition, set_condition};
 use crate::controllers::time::add;
 use crate::controllers::workload::{NewPod, PodView, min_ready, spec_number, stamp, template_hash, without_zeros};
 
-const REVISION_LABEL: &str = "pod-template-hash";
+pub(super) const REVISION_LABEL: &str = "pod-template-hash";
 
 /// Pod counts of a Deployment.
 struct Counts {
@@ -33,13 +34,20 @@ impl Emulator {
     pub(super) fn sync_replicas(&mut self, key: &ObjectKey, object: &Object) {
         let value = object.value();
         let is_deployment = key.kind == self.kinds.deployment;
+        if !is_deployment && is_controlled(value) {
+            // The Deployment takes care of its ReplicaSets.
+            self.mark_owners(object);
+            return;
+        }
         // A ReplicaSet never replaces pods, so all of them count as created from the current template.
         let revision = if is_deployment {
             template_hash(value)
         } else {
             text(value, &format!("/metadata/labels/{REVISION_LABEL}")).to_owned()
         };
-        let mut pods = self.pods_of(object, REVISION_LABEL);
+        let sets = if is_deployment { self.replica_sets(object, &revision) } else { Vec::new() };
+        let owners = sets.iter().map(|set| &**set).chain([object]);
+        let mut pods: Vec<PodView> = owners.flat_map(|owner| self.pods_of(owner, REVISION_LABEL)).collect();
         pods.retain(|pod| !pod.is_terminating && !pod.is_finished());
         if !is_deployment {
             for pod in &mut pods {
@@ -47,7 +55,8 @@ impl Emulator {
             }
         }
         // The created and deleted pods trigger another sync; the status is written once the pods have settled.
-        if self.scale(object, &pods, &revision) > 0 {
+        let current = sets.iter().find(|set| set.name().ends_with(&revision)).map_or(object, |set| &**set);
+        if self.scale(object, current, &pods, &revision) > 0 {
             return;
         }
         let now = self.clock.now();
@@ -60,6 +69,7 @@ impl Emulator {
             available: count(&pods, |pod| pod.is_available(min_ready, now)),
         };
         self.wake_for_availability(key, &pods, min_ready);
+        self.settle_replica_sets(object, &sets, &pods, &revision);
         let status = if is_deployment {
             self.deployment_status(key, value, &counts)
         } else {
@@ -76,7 +86,9 @@ impl Emulator {
     }
 
     /// Creates and deletes pods. Returns their number.
-    fn scale(&self, object: &Object, pods: &[PodView], revision: &str) -> usize {
+    ///
+    /// `owner` is the owner of new pods: the workload itself or its current ReplicaSet.
+    fn scale(&self, object: &Object, owner: &Object, pods: &[PodView], revision: &str) -> usize {
         let value = object.value();
         let desired = spec_number(value, "replicas", 1);
         let strategy = &value["spec"]["strategy"];
@@ -92,7 +104,7 @@ impl Emulator {
         }
         let missing = desired.saturating_sub(current.len() as u64);
         let room = (desired + surge).saturating_sub(pods.len() as u64);
-        let changed = self.add_pods(object, &current, missing.min(room), revision);
+        let changed = self.add_pods(owner, &current, missing.min(room), revision);
 
         let mut excess: Vec<&PodView> = current.clone();
         excess.sort_by_key(|pod| (pod.is_ready(), std::cmp::Reverse(pod.ordinal)));
@@ -199,6 +211,11 @@ impl Emulator {
         let progressing = Condition { type_: "Progressing", is_true, reason, message: &message };
         set_timed_condition(conditions, &progressing, has_moved, now);
     }
+}
+
+/// Returns true if a ReplicaSet belongs to a Deployment.
+fn is_controlled(set: &Value) -> bool {
+    array(set, "/metadata/ownerReferences").iter().any(|owner| owner["kind"] == "Deployment")
 }
 
 /// Sets a condition with a `lastUpdateTime`, which changes with the reason or if `is_touched` is set.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bulkhead_apiserver::LinkState;
+use bulkhead_apiserver::{Fidelity, LinkState, kinds};
 use bulkhead_emulator::{Behaviour, Capacity, FailureMode, MemberCluster, MemberOptions};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use kube::Client;
@@ -304,4 +304,61 @@ async fn two_runs_with_one_seed_have_the_same_event_log() {
     let second = event_log().await;
     assert!(first.len() > 50, "{}", first.len());
     assert_eq!(first, second);
+}
+
+/// Returns the ReplicaSets of the namespace `default` as `revision image replicas`, by revision.
+async fn replica_sets(member: &MemberCluster) -> Vec<String> {
+    let api: Api<ReplicaSet> = Api::default_namespaced(member.server().client());
+    let shown = |set: ReplicaSet| {
+        let set = json!(set);
+        let revision = set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap().to_owned();
+        let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+        format!("{revision} {image} {}", set["status"]["replicas"])
+    };
+    let mut sets: Vec<String> = api.list(&ListParams::default()).await.unwrap().into_iter().map(shown).collect();
+    sets.sort();
+    sets
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_for_people_keeps_a_replica_set_for_each_revision() {
+    let member = running(MemberOptions { fidelity: Fidelity::People, ..member_options() });
+    deploy(&member, &deployment("web", 2, "1")).await;
+    wait(10).await;
+    assert_eq!(replica_sets(&member).await, ["1 app:1 2"]);
+    assert_eq!(status(&member)["availableReplicas"], 2);
+    let image = |image: &str| {
+        let containers = json!([{"name": "main", "image": image}]);
+        json!({"spec": {"template": {"spec": {"containers": containers}}}})
+    };
+    patch_deployment(&member, image("app:2")).await;
+    wait(60).await;
+    assert_eq!(replica_sets(&member).await, ["1 app:1 0", "2 app:2 2"]);
+    let pods: Api<Pod> = Api::default_namespaced(member.server().client());
+    for pod in pods.list(&ListParams::default()).await.unwrap() {
+        assert_eq!(pod.metadata.owner_references.unwrap()[0].kind, "ReplicaSet");
+    }
+    // As `kubectl rollout undo` does, the old template returns; its revision gets a new number.
+    let sets: Api<ReplicaSet> = Api::default_namespaced(member.server().client());
+    let mut old = sets.list(&ListParams::default()).await.unwrap().into_iter().map(|set| json!(set));
+    let old = old.find(|set| set["status"]["replicas"] == 0).unwrap();
+    let mut template = old["spec"]["template"].clone();
+    template["metadata"]["labels"].as_object_mut().unwrap().remove("pod-template-hash");
+    patch_deployment(&member, json!({"spec": {"template": template}})).await;
+    wait(60).await;
+    assert_eq!(replica_sets(&member).await, ["2 app:2 0", "3 app:1 2"]);
+    let stored = stored(member.server(), "apps/v1", "Deployment", "default", "web");
+    assert_eq!(stored["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_for_people_starts_with_the_objects_of_every_cluster() {
+    let account = kinds::default_account();
+    let options = MemberOptions { fidelity: Fidelity::People, namespace_objects: vec![account], ..member_options() };
+    let member = MemberCluster::new(options);
+    let found = |kind: &str, name: &str| stored(member.server(), "v1", kind, "default", name);
+    assert_eq!(found("Service", "kubernetes")["spec"]["clusterIP"], "10.96.0.1");
+    assert_eq!(found("ServiceAccount", "default")["metadata"]["name"], "default");
+    let definitions = member.server().kind_id("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    assert!(definitions.is_some(), "definitions can be propagated");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use bulkhead_api::Cluster;
-use bulkhead_apiserver::{ApiServer, Clock, Fidelity, ObjectKey};
+use bulkhead_apiserver::{ApiServer, Clock, Fidelity, ObjectKey, kinds};
 use bulkhead_emulator::{ClusterState, MemberCluster, MemberOptions, WorkloadFailure};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -45,9 +45,19 @@ pub(super) fn build(
     name: &str,
     seed: u64,
     clock: &Clock,
+    ca_pem: &str,
     data: Option<&DataDirectory>,
 ) -> anyhow::Result<MemberCluster> {
     let mut options = MemberOptions { fidelity: Fidelity::People, ..MemberOptions::new(name, seed, clock.clone()) };
+    options.namespace_objects = vec![
+        kinds::default_account(),
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kube-root-ca.crt"},
+            "data": {"ca.crt": ca_pem},
+        }),
+    ];
     if let Some(data) = data {
         let (contents, persistence) = data.server(&format!("members/{name}"))?;
         options.contents = contents;

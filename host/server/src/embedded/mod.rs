@@ -103,13 +103,13 @@ impl EmbeddedArguments {
         let clock = Clock::new(now());
         let mut tasks = JoinSet::new();
         let hub = hub(flags, &clock, data.as_deref())?;
+        let identity = Identity::new(&self.bind_address.ip().to_string(), data.as_deref())?;
         let mut members = BTreeMap::new();
         for name in members::names(usize::try_from(self.members)?, data.as_deref())? {
-            let member = members::build(&name, seed(), &clock, data.as_deref())?;
+            let member = members::build(&name, seed(), &clock, &identity.certificate.ca_pem, data.as_deref())?;
             tasks.spawn(member.run());
             members.insert(name, member);
         }
-        let identity = Identity::new(&self.bind_address.ip().to_string(), data.as_deref())?;
         let listener = serve::listen(self.bind_address, identity.port).await?;
         let address = listener.local_addr()?;
         keep_port(address.port(), data.as_deref())?;
@@ -197,10 +197,11 @@ impl Drop for Embedded {
 fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Result<ApiServer> {
     let (contents, persistence) = data.map(|data| data.server("hub")).transpose()?.unzip();
     let hub = ApiServer::new(Options {
-        kinds: kinds::kubernetes().into_iter().chain([kinds::definitions()]).collect(),
+        kinds: kinds::kubernetes().into_iter().chain(kinds::stored()).chain([kinds::definitions()]).collect(),
         admission: Some(Arc::new(InProcess(flags.admission()))),
         kubernetes_version: KUBERNETES_VERSION.to_owned(),
         fidelity: Fidelity::People,
+        namespace_objects: vec![kinds::default_account()],
         persistence,
         ..Options::new("control plane", seed(), clock.clone())
     });
@@ -210,11 +211,13 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
     let put = |api_version: &str, kind: &str, object: Value| -> Result<(), StatusError> {
         let id = hub.kind_id(api_version, kind).ok_or_else(|| StatusError::unknown_path(kind))?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        put(&hub.store(), &ObjectKey::new(id, "", &name), object)
+        let namespace = if kind == "Service" { "default" } else { "" };
+        put(&hub.store(), &ObjectKey::new(id, namespace, &name), object)
     };
     for name in NAMESPACES {
         put("v1", "Namespace", json!({"metadata": {"name": name}})).context("making the first namespaces")?;
     }
+    put("v1", "Service", kinds::api_service()).context("making the Service kubernetes")?;
     for definition in definitions() {
         let object = serde_json::to_value(&definition)?;
         put("apiextensions.k8s.io/v1", "CustomResourceDefinition", object)
@@ -226,7 +229,7 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
 /// Creates an object, or updates the existing one.
 fn put(store: &Store, key: &ObjectKey, mut object: Value) -> Result<(), StatusError> {
     match store.get(key) {
-        None => store.create(key.kind, "", object).map(drop),
+        None => store.create(key.kind, &key.namespace, object).map(drop),
         // Only CRDs have a spec that may have changed.
         Some(_) if object.get("spec").is_none() => Ok(()),
         Some(known) => {

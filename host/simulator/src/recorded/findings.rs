@@ -3,7 +3,7 @@
 use bulkhead_core::decide::application_failover::HealthHistories;
 use bulkhead_core::decide::application_failover::health_history;
 use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
-use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
+use bulkhead_core::decide::eviction::{PauseScope, PreCheck, has_target, paused};
 use bulkhead_core::decide::failback::Home;
 use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, RecordedCall, RecordedReply};
@@ -142,11 +142,7 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
     findings.push(Finding {
         observed: format!("clusters that could take it: {possible}"),
         threshold: format!("eviction-pre-check {}", canonical_word(pre_check)),
-        would_change: if open {
-            "no other cluster that is ready, selected and tolerated".to_owned()
-        } else {
-            "another cluster that is ready, selected by the placement and without an untolerated taint".to_owned()
-        },
+        would_change: target_hint(*pre_check, open).to_owned(),
         ..finding("target available", if open { "yes" } else { "no" })
     });
     let rates =
@@ -158,6 +154,22 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         ..finding("rate", "a slot was free")
     });
     findings
+}
+
+/// Returns the change that would reverse the verdict of the target gate.
+fn target_hint(pre_check: PreCheck, open: bool) -> &'static str {
+    match (pre_check, open) {
+        (PreCheck::Feasible, true) => "no other cluster that is ready, selected and tolerated",
+        (PreCheck::Feasible, false) => {
+            "another cluster that is ready, selected by the placement and without an untolerated taint"
+        }
+        (PreCheck::Proposal, true) => "no other cluster that the placement selects",
+        (PreCheck::Proposal, false) => {
+            "another cluster that the placement selects, or as many as the minimum of its spread constraint; for Divided \
+             without replicas of the workload"
+        }
+        (PreCheck::None, _) => "eviction-pre-check feasible or proposal",
+    }
 }
 
 fn canonical_word<T: serde::Serialize>(value: &T) -> String {
@@ -373,4 +385,19 @@ fn health(decision: &DecisionRecord) -> Vec<Finding> {
         within: answers(decision, None),
         ..finding("health", text(&decision.plan["health"]))
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_of_the_target_gate_names_what_the_rule_reads() {
+        for open in [true, false] {
+            assert!(target_hint(PreCheck::Feasible, open).contains("ready"));
+            let proposal = target_hint(PreCheck::Proposal, open);
+            assert!(proposal.contains("selects") && !proposal.contains("ready"), "{proposal}");
+        }
+        assert!(target_hint(PreCheck::Proposal, false).contains("spread constraint"));
+    }
 }

@@ -8,8 +8,9 @@ use anyhow::bail;
 use bulkhead_api::time::from_meta;
 use bulkhead_controllers::flags::FeatureGate;
 use bulkhead_core::call::CallKind;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::cluster_ready::Probe;
-use bulkhead_core::decide::eviction::taint_based::{Due, Evictable, due};
+use bulkhead_core::decide::eviction::taint_based::{self, Due, Evictable, due};
 use bulkhead_core::decide::eviction::{
     Brake, BrakeState, EvictionQueue, Finished, JudgeSnapshot, Judgement, Limit, Next, Rate, Waiting, judge,
 };
@@ -51,6 +52,8 @@ struct Play<'a> {
     /// Workloads moved so far by cluster; those with equal requirements are merged.
     assumed: BTreeMap<String, Vec<AssumedWorkload>>,
     stays: BTreeMap<Eviction, Stay>,
+    /// Workloads that stay although nothing is queued for them.
+    unqueued: BTreeMap<Eviction, Stay>,
     /// Time of the last change.
     changed: Duration,
     answer: Answer,
@@ -101,6 +104,7 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
         queue: EvictionQueue::new(aging),
         assumed: BTreeMap::new(),
         stays: BTreeMap::new(),
+        unqueued: BTreeMap::new(),
         changed: Duration::ZERO,
         answer: Answer::default(),
     };
@@ -236,6 +240,7 @@ impl Play<'_> {
         else {
             return;
         };
+        self.note_unqueued(&cluster, at);
         if !cluster.spec.taints.iter().any(|taint| options.evicts(taint)) {
             for dropped in self.queue.drop_cluster(name) {
                 self.stays.remove(&dropped);
@@ -251,6 +256,25 @@ impl Play<'_> {
             let priority = binding.spec.schedule_priority().into();
             let waiting = Waiting { cluster: name.to_owned(), priority, not_before: now + delay };
             self.queue.put((index, name.to_owned()), waiting, now);
+        }
+    }
+
+    /// Notes the workloads that stay on a cluster without end, and forgets those that do not.
+    fn note_unqueued(&mut self, cluster: &Cluster, at: Time) {
+        let flags = &self.question.flags;
+        let (options, is_off) = (flags.evict_options(), !flags.gate(FeatureGate::Failover) && !cluster.is_ready());
+        self.unqueued.retain(|(_, name), _| *name != cluster.name);
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let off = || {
+                let message = "no rule taints a lost cluster while the feature gate Failover is off";
+                (is_off && binding.spec.targets(&cluster.name)).then(|| Attribution::rule("EvictionOff", message))
+            };
+            let reason = taint_based::stays(Evictable::from(binding), cluster, options, at).or_else(off);
+            if let Some(Attribution { reason, .. }) = reason {
+                let (binding, cluster) = (binding.key(), cluster.name.clone());
+                let stay = Stay { binding, cluster: cluster.clone(), gate: reason.code, why: reason.message };
+                self.unqueued.insert((index, cluster), stay);
+            }
         }
     }
 
@@ -337,6 +361,7 @@ impl Play<'_> {
             overcommit_protection: true,
             empty_workload_propagation: flags.enable_empty_workload_propagation,
             evicts_standing: flags.gate(FeatureGate::GracefulEviction),
+            spares_lost: true,
         };
         // No summary in the export reflects the simulated moves, so assumed workloads never expire.
         let assumed = &self.assumed;
@@ -406,7 +431,9 @@ impl Play<'_> {
         self.answer.no_cluster_left =
             self.clusters.values().all(|cluster| self.question.down.contains(&cluster.name) || !cluster.is_ready());
         self.answer.waiting = self.queue.len().saturating_sub(self.stays.len());
-        self.answer.stays = std::mem::take(&mut self.stays).into_values().collect();
+        let mut stays = std::mem::take(&mut self.stays);
+        stays.append(&mut self.unqueued);
+        self.answer.stays = stays.into_values().collect();
         self.answer.last_move_ms = self.answer.moves.last().map(|last| last.at_ms);
         self.answer
     }

@@ -13,8 +13,7 @@ use serde_saphyr::Spanned;
 use super::build::{At, line_of};
 use super::format::{InputSpec, OperationSpec};
 use super::model;
-use crate::inputs::NOW;
-use crate::owned_call::{Candidates, Eviction, Request};
+use crate::owned_call::{Candidates, Eviction, NOW, Request};
 
 impl At<'_> {
     pub(super) fn now(&mut self, input: &InputSpec) -> Option<Time> {

@@ -29,9 +29,8 @@ use serde_saphyr::Spanned;
 use super::Case;
 use super::build::line_of;
 use crate::expectation::Expectation;
-use crate::inputs::NOW;
 use crate::outputs::{NAMES, Outputs};
-use crate::owned_call::{OwnedCall, Request};
+use crate::owned_call::{NOW, OwnedCall, Request};
 
 /// All operations, in Karmada's spelling.
 const OPERATIONS: [&str; 8] = [

@@ -23,14 +23,12 @@ use bulkhead_core::time::Time;
 use serde_json::Value;
 
 use crate::cases::Case;
-use crate::owned_call::{Candidates, Eviction, OwnedCall, Request};
+use crate::owned_call::{Candidates, Eviction, NOW, OwnedCall, Request};
 
 pub(crate) use seeded::Seeded;
 use size::DEPTH;
 pub(crate) use size::{HUGE_CLUSTERS, with_clusters};
 
-/// Default time of a call, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
-pub(crate) const NOW: i64 = 1_767_225_600_000;
 /// Maximum number of case inputs per kind that the laws are checked on, which limits the duration.
 const CASES_MAX: usize = 16;
 /// Object kinds used for a policy that accepts every kind: one that Kubernetes has and one that it does not have.

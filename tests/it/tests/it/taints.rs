@@ -14,7 +14,7 @@ spec:
     spec: {containers: [{name: nginx, image: nginx}]}
 ";
 
-/// The policy of the proposal's example, with its misspelt `purgeMode` corrected.
+/// A policy with ordered groups. [`FAILOVER`] is that of the proposal's example, with the right spelling of `purgeMode`.
 const POLICY: &str = "\
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy

@@ -117,6 +117,44 @@ fn what_cannot_go_anywhere_stays_and_the_gate_is_named() {
 }
 
 #[test]
+fn a_workload_that_tolerates_the_loss_stays_and_the_gate_is_named() {
+    let mut list: serde_json::Value = serde_json::from_str(&bindings(2, &["member1", "member2"])).unwrap();
+    let placement = json!({
+        "clusterAffinity": {"clusterNames": ["member1", "member2"]}, "clusterTolerations": [{"operator": "Exists"}],
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    });
+    let tolerant = &mut list["items"][0];
+    tolerant["metadata"]["annotations"]["policy.karmada.io/applied-placement"] = json!(placement.to_string());
+    tolerant["spec"]["placement"] = placement;
+    let files = [("a.yaml", clusters(2)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let stays = |answer: &Answer| -> Vec<(String, String)> {
+        answer.stays.iter().map(|stay| (stay.binding.clone(), stay.gate.clone())).collect()
+    };
+    let answer = ask("tolerant", &files, |_| {}).unwrap();
+    let kept = ("default/app-00000-deployment".to_owned(), "ToleratedWithoutEnd".to_owned());
+    assert_eq!((stays(&answer), answer.moves.len(), answer.waiting), (vec![kept], 1, 0), "{answer:?}");
+    let answer = ask("gate-off", &files, |question| question.flags.feature_gates.clear()).unwrap();
+    assert_eq!((answer.stays.len(), answer.moves.len()), (2, 0), "{answer:?}");
+    assert!(stays(&answer).iter().all(|(_, gate)| gate == "EvictionOff"), "{answer:?}");
+}
+
+#[test]
+fn nothing_moves_from_one_lost_cluster_to_another() {
+    let mut list: serde_json::Value = serde_json::from_str(&bindings(1, &["member1", "member2", "member3"])).unwrap();
+    let spec = &mut list["items"][0]["spec"];
+    spec["replicas"] = json!(6);
+    spec["clusters"] = json!([{"name": "member1", "replicas": 3}, {"name": "member2", "replicas": 3}]);
+    let files = [("a.yaml", clusters(3)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
+    let lose = |question: &mut Question| question.down = vec!["member1".to_owned(), "member2".to_owned()];
+    let answer = ask("two-lost", &files.each_ref().map(|(name, text)| (*name, text.as_str())), lose).unwrap();
+    let to: Vec<_> = answer.moves.iter().map(|moved| moved.to.clone()).collect();
+    let three = BTreeMap::from([("member3".to_owned(), 3)]);
+    assert_eq!(to, [three.clone(), three], "{answer:?}");
+    assert!(answer.moves.iter().all(|moved| moved.shrunk.is_empty()), "{answer:?}");
+}
+
+#[test]
 fn nothing_can_move_when_no_ready_cluster_is_left() {
     let names = ["member1", "member2"];
     let not_ready = clusters(2).replacen("status: 'True'", "status: 'False'", 2).replacen("'False'", "'True'", 1);

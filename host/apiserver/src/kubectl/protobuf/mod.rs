@@ -81,6 +81,7 @@ fn message_name(api_version: &str, kind: &str) -> Option<String> {
     }
     let group = match api_version {
         "v1" => "core",
+        "autoscaling/v2" => "autoscaling",
         _ => api_version.strip_suffix("/v1")?.split('.').next()?,
     };
     Some(format!("{group}.{kind}"))
@@ -296,6 +297,18 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"colour": "blue"},
         });
         assert_eq!(json_of(&body("v1", "ConfigMap", &raw)), expected);
+    }
+
+    #[test]
+    fn a_quota_and_an_access_review_are_read() {
+        let amount = [bytes(1, b"pods"), bytes(2, &bytes(1, b"10"))].concat();
+        let quota = json_of(&body("v1", "ResourceQuota", &bytes(2, &bytes(1, &amount))));
+        assert_eq!(quota["spec"], json!({"hard": {"pods": "10"}}));
+        let attributes = [bytes(1, b"default"), bytes(2, b"delete"), bytes(5, b"pods")].concat();
+        let raw = bytes(2, &bytes(1, &attributes));
+        let review = json_of(&body("authorization.k8s.io/v1", "SelfSubjectAccessReview", &raw));
+        let expected = json!({"resourceAttributes": {"namespace": "default", "verb": "delete", "resource": "pods"}});
+        assert_eq!(review["spec"], expected);
     }
 
     #[test]

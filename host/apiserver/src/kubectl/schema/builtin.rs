@@ -2,7 +2,10 @@
 
 use std::sync::OnceLock;
 
-use k8s_openapi::api::{apps, batch, coordination, core, networking, policy, rbac, scheduling};
+use k8s_openapi::api::{
+    admissionregistration, apps, autoscaling, batch, coordination, core, discovery, networking, policy, rbac,
+    scheduling, storage,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::generate::SchemaSettings;
@@ -76,6 +79,16 @@ fn generate() -> Map<String, Value> {
         add::<networking::v1::Ingress>(&mut generator),
         add::<scheduling::v1::PriorityClass>(&mut generator),
         add::<policy::v1::PodDisruptionBudget>(&mut generator),
+        add::<core::v1::Endpoints>(&mut generator),
+        add::<core::v1::LimitRange>(&mut generator),
+        add::<core::v1::ResourceQuota>(&mut generator),
+        add::<core::v1::PersistentVolume>(&mut generator),
+        add::<autoscaling::v2::HorizontalPodAutoscaler>(&mut generator),
+        add::<discovery::v1::EndpointSlice>(&mut generator),
+        add::<networking::v1::NetworkPolicy>(&mut generator),
+        add::<storage::v1::StorageClass>(&mut generator),
+        add::<admissionregistration::v1::ValidatingWebhookConfiguration>(&mut generator),
+        add::<admissionregistration::v1::MutatingWebhookConfiguration>(&mut generator),
         add::<apiextensions::v1::CustomResourceDefinition>(&mut generator),
     ];
     let mut schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
@@ -98,6 +111,9 @@ fn generate() -> Map<String, Value> {
                 "rbac" => "rbac.authorization.k8s.io",
                 "networking" => "networking.k8s.io",
                 "scheduling" => "scheduling.k8s.io",
+                "admissionregistration" => "admissionregistration.k8s.io",
+                "discovery" => "discovery.k8s.io",
+                "storage" => "storage.k8s.io",
                 "apiextensions" => "apiextensions.k8s.io",
                 same => same,
             };
@@ -120,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_built_in_kind_has_a_schema() {
-        for kind in kinds::kubernetes() {
+        for kind in kinds::kubernetes().into_iter().chain(kinds::stored()) {
             let schema = schema(&kind).unwrap_or_else(|| panic!("{} has none", kind.group_resource()));
             assert!(schema["properties"]["metadata"].is_object(), "{}", kind.group_resource());
         }

@@ -1,18 +1,24 @@
 //! Structural schemas: the fields that an object may have, and their values.
 //!
-//! Kubernetes' own kinds are described in [`builtin`], other kinds by their definitions. Validation covers the
-//! constraints that definitions usually have: types, required fields, enumerations, bounds and lengths. Patterns,
-//! formats and expressions are published but not validated. An object is decoded, defaulted and validated, in this
-//! order. An applied configuration is only decoded, because defaults have no owner.
+//! Kubernetes' own kinds are described in [`builtin`], other kinds by their definitions. Validation covers types,
+//! required fields, enumerations, bounds, lengths, patterns, formats, alternatives and rules. An object is decoded,
+//! defaulted and validated, in this order. An applied configuration is only decoded, because defaults have no owner.
 
 pub(crate) mod builtin;
+mod check;
 mod defaults;
+mod definition;
+mod formats;
+mod pattern;
+mod rules;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::json::text;
+use crate::cause::Cause;
 use crate::kind::ResourceKind;
 use crate::status_error::StatusError;
+
+pub(crate) use definition::check_definition;
 
 /// Treatment of fields that the schema does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,119 +153,6 @@ impl<'a> Schema<'a> {
             _ => {}
         }
     }
-
-    /// Validates a value and records the violations with their field and reason.
-    fn check(self, value: &Value, path: &str, wrong: &mut Vec<Violation>) {
-        if value.is_null() {
-            return;
-        }
-        if let Some(expected) = self.mistyped(value) {
-            let given = type_name(value);
-            let message = format!("Invalid value: \"{given}\": {path} in body must be of type {expected}: \"{given}\"");
-            wrong.push(Violation { field: path.to_owned(), reason: "FieldValueTypeInvalid", message });
-            return;
-        }
-        self.check_bounds(value, path, wrong);
-        match value {
-            Value::Object(fields) => {
-                for name in self.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    if fields.get(name).is_none_or(Value::is_null) {
-                        let field = join(path, name);
-                        wrong.push(Violation {
-                            field,
-                            reason: "FieldValueRequired",
-                            message: "Required value".to_owned(),
-                        });
-                    }
-                }
-                for (name, inner) in fields {
-                    if let Some(schema) = self.field(name) {
-                        schema.check(inner, &join(path, name), wrong);
-                    }
-                }
-            }
-            Value::Array(items) => {
-                if let Some(schema) = self.items() {
-                    for (index, item) in items.iter().enumerate() {
-                        schema.check(item, &format!("{path}[{index}]"), wrong);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns the expected type if the value has another one.
-    fn mistyped(self, value: &Value) -> Option<String> {
-        if self.says("x-kubernetes-int-or-string") || self.node["format"] == "int-or-string" {
-            let fits = value.is_string() || value.is_number();
-            return (!fits).then(|| "integer,string".to_owned());
-        }
-        let types: Vec<&str> = match &self.node["type"] {
-            Value::String(one) => vec![one],
-            Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
-            _ => return None,
-        };
-        let fits = |type_: &&str| match *type_ {
-            "string" => value.is_string(),
-            "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
-            "number" => value.is_number(),
-            "boolean" => value.is_boolean(),
-            "array" => value.is_array(),
-            "object" => value.is_object(),
-            _ => true,
-        };
-        (!types.iter().any(fits)).then(|| types.join(","))
-    }
-
-    fn check_bounds(self, value: &Value, path: &str, wrong: &mut Vec<Violation>) {
-        let mut note = |reason: &'static str, message: String| {
-            wrong.push(Violation { field: path.to_owned(), reason, message });
-        };
-        if let Some(allowed) = self.node["enum"].as_array()
-            && !allowed.contains(value)
-        {
-            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-            note(
-                "FieldValueNotSupported",
-                format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")),
-            );
-        }
-        let limit = |key: &str| self.node[key].as_f64();
-        if let Some(number) = value.as_f64() {
-            if let Some(least) = limit("minimum").filter(|least| number < *least) {
-                note(
-                    "FieldValueInvalid",
-                    format!("Invalid value: {value}: {path} in body should be greater than or equal to {least}"),
-                );
-            }
-            if let Some(most) = limit("maximum").filter(|most| number > *most) {
-                note(
-                    "FieldValueInvalid",
-                    format!("Invalid value: {value}: {path} in body should be less than or equal to {most}"),
-                );
-            }
-        }
-        let (length, least, most, what) = match value {
-            Value::String(text) => (text.chars().count(), "minLength", "maxLength", "characters"),
-            Value::Array(items) => (items.len(), "minItems", "maxItems", "items"),
-            Value::Object(fields) => (fields.len(), "minProperties", "maxProperties", "properties"),
-            _ => return,
-        };
-        if let Some(least) = limit(least).filter(|least| (length as f64) < *least) {
-            note("FieldValueInvalid", format!("Invalid value: must have at least {least} {what}"));
-        }
-        if let Some(most) = limit(most).filter(|most| (length as f64) > *most) {
-            note("FieldValueTooLong", format!("Invalid value: must have at most {most} {what}"));
-        }
-    }
-}
-
-/// Violation of a schema.
-struct Violation {
-    field: String,
-    reason: &'static str,
-    message: String,
 }
 
 /// Drops fields that the schema of a kind does not declare. Returns warnings for the client.
@@ -294,55 +187,57 @@ pub(crate) fn complete(kind: &ResourceKind, object: &mut Value) {
     }
 }
 
-/// Validates an object against the schema of its kind.
+/// Result of a validation.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// Invalid fields.
+    pub(crate) causes: Vec<Cause>,
+    /// Warnings for the client.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Validates an object against the schema of its kind. As in Kubernetes, parts that equal those of the stored object
+/// are not validated again.
 ///
 /// # Errors
 ///
-/// 400 for values of a wrong type in Kubernetes' own kinds, 422 for other violations.
-pub(crate) fn check(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
-    let Some(schema) = Schema::of(kind) else { return Ok(()) };
+/// 400 for values of a wrong type in Kubernetes' own kinds.
+pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) -> Result<Checked, StatusError> {
+    let Some(schema) = Schema::of(kind) else { return Ok(Checked::default()) };
     let mut wrong = Vec::new();
-    Schema::new(builtin::object_meta()).check(&object["metadata"], "metadata", &mut wrong);
+    let before = |field: &str| old.and_then(|old| old.get(field));
+    Schema::new(builtin::object_meta()).check(&object["metadata"], before("metadata"), "metadata", &mut wrong);
     for (field, value) in object.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
         if let Some(inner) = schema.field(field) {
-            inner.check(value, field, &mut wrong);
+            inner.check(value, before(field), field, &mut wrong);
         }
     }
-    if kind.schema.is_none() {
+    let Some(own) = &kind.schema else {
         // The required fields of Kubernetes' own kinds depend on more than the schema, so only those below `spec` are
         // checked. A status is written by controllers.
-        let is_judged = |wrong: &Violation| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
+        let is_judged = |wrong: &Cause| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
         wrong.retain(is_judged);
         if let Some(wrong) = wrong.iter().find(|wrong| wrong.reason == "FieldValueTypeInvalid") {
             return Err(unhandled(kind, &format!("{} {}", wrong.field, wrong.message)));
         }
-    } else {
-        for name in schema.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            if object.get(name).is_none_or(Value::is_null) {
-                let message = "Required value".to_owned();
-                wrong.push(Violation { field: name.to_owned(), reason: "FieldValueRequired", message });
-            }
+        return Ok(Checked { causes: wrong, warnings: Vec::new() });
+    };
+    for name in schema.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if object.get(name).is_none_or(Value::is_null) {
+            wrong.push(Cause::required(name, ""));
         }
     }
-    refuse(kind, text(object, "/metadata/name"), &wrong)
+    schema.check_alternatives(object, "", &mut wrong);
+    let mut checked = Checked { causes: wrong, warnings: Vec::new() };
+    if kind.has_rules {
+        rules::check(own, object, old, &mut checked);
+    }
+    Ok(checked)
 }
 
 fn unhandled(kind: &ResourceKind, why: &str) -> StatusError {
     let (name, version) = (&kind.kind, &kind.version);
     StatusError::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
-}
-
-fn refuse(kind: &ResourceKind, name: &str, wrong: &[Violation]) -> Result<(), StatusError> {
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    let messages: Vec<String> = wrong.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.message)).collect();
-    let causes: Vec<Value> = wrong
-        .iter()
-        .map(|wrong| json!({"reason": wrong.reason, "message": wrong.message, "field": wrong.field}))
-        .collect();
-    let messages = if let [only] = messages.as_slice() { only.clone() } else { format!("[{}]", messages.join(", ")) };
-    Err(StatusError::invalid_for(kind, name, &messages, causes))
 }
 
 fn followed(node: &Value) -> &Value {
@@ -377,6 +272,8 @@ fn type_name(value: &Value) -> &'static str {
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::json;
+
     use super::*;
 
     fn widget() -> ResourceKind {
@@ -405,7 +302,8 @@ mod tests {
             json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
         let outcome = decode(&widget(), &mut object, mode).and_then(|_| {
             complete(&widget(), &mut object);
-            super::check(&widget(), &object).map(|()| object["spec"].clone())
+            let checked = super::check(&widget(), &object, None)?;
+            StatusError::refuse(&widget(), "w", &checked.causes).map(|()| object["spec"].clone())
         });
         match (outcome, expected) {
             (Ok(spec), Ok(expected)) => assert_eq!(spec, expected),
@@ -435,7 +333,7 @@ mod tests {
     fn kinds_of_kubernetes_have_schemas_too() {
         let kind = ResourceKind::namespaced("apps", "v1", "Deployment", "deployments");
         let object = json!({"metadata": {"name": "d"}, "spec": {"replicas": "three"}});
-        let error = super::check(&kind, &object).expect_err("a text is no number");
+        let error = super::check(&kind, &object, None).expect_err("a text is no number");
         assert!(error.code == 400 && error.message.contains("spec.replicas"), "{}", error.message);
         let template = json!({"spec": {"containers": [{"name": "c", "imagee": "x"}]}});
         let mut object = json!({"metadata": {"name": "d"}, "spec": {"selector": {}, "template": template}});

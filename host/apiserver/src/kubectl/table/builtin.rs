@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::workload::{self, match_labels};
-use super::{Cell, Heading, age};
+use super::{Cell, Heading, age, stored};
 use crate::json::{array, text};
 
-type Rule = fn(&Value, Timestamp) -> Value;
+pub(super) type Rule = fn(&Value, Timestamp) -> Value;
 
 /// Returns a heading of a built-in kind.
 pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
@@ -22,7 +22,7 @@ pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
     }
 }
 
-const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
+pub(super) const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
 
 /// Returns the headings of a kind after its name, or `None` if it is not one of these.
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
@@ -68,7 +68,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
             ("Allowed Disruptions", 0, |object, _| json!(object["status"]["disruptionsAllowed"].as_i64().unwrap_or(0))),
             AGE,
         ],
-        _ => return None,
+        _ => stored::columns(group, kind)?,
     };
     Some(columns.into_iter().map(|(name, priority, rule)| heading(name, priority, rule)).collect())
 }
@@ -155,21 +155,24 @@ fn service() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
+/// Returns the access modes at a pointer, abbreviated.
+pub(super) fn access_modes(object: &Value, pointer: &str) -> Value {
+    let short = |mode: &Value| match mode.as_str() {
+        Some("ReadWriteOnce") => "RWO".to_owned(),
+        Some("ReadOnlyMany") => "ROX".to_owned(),
+        Some("ReadWriteMany") => "RWX".to_owned(),
+        Some("ReadWriteOncePod") => "RWOP".to_owned(),
+        other => other.unwrap_or_default().to_owned(),
+    };
+    json!(array(object, pointer).iter().map(short).collect::<Vec<_>>().join(","))
+}
+
 fn claim() -> Vec<(&'static str, i64, Rule)> {
     vec![
         ("Status", 0, |object, _| json!(text(object, "/status/phase"))),
         ("Volume", 0, |object, _| json!(text(object, "/spec/volumeName"))),
         ("Capacity", 0, |object, _| json!(text(object, "/status/capacity/storage"))),
-        ("Access Modes", 0, |object, _| {
-            let short = |mode: &Value| match mode.as_str() {
-                Some("ReadWriteOnce") => "RWO".to_owned(),
-                Some("ReadOnlyMany") => "ROX".to_owned(),
-                Some("ReadWriteMany") => "RWX".to_owned(),
-                Some("ReadWriteOncePod") => "RWOP".to_owned(),
-                other => other.unwrap_or_default().to_owned(),
-            };
-            json!(array(object, "/status/accessModes").iter().map(short).collect::<Vec<_>>().join(","))
-        }),
+        ("Access Modes", 0, |object, _| access_modes(object, "/status/accessModes")),
         ("StorageClass", 0, |object, _| json!(text(object, "/spec/storageClassName"))),
         AGE,
     ]

@@ -4,6 +4,7 @@
 
 mod age;
 mod builtin;
+mod stored;
 mod workload;
 
 use std::sync::Arc;

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 pub use self::health_history::{HEALTH_HISTORY, HealthHistories, HealthHistory};
 pub use self::preserve::PreserveError;
 use super::eviction::taint_based::graceful_evict;
-use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_other_place};
+use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_target, would_return};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Attribution;
 use crate::model::{
-    ApplicationFailover, Binding, BindingSpec, Cluster, GracefulEvictionTask, Health, Placement, PreConditions,
-    PurgeMode, Reports,
+    AggregatedStatusItem, ApplicationFailover, Binding, BindingSpec, Cluster, GracefulEvictionTask, Health, Placement,
+    PreConditions, PurgeMode, Reports,
 };
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
@@ -214,11 +214,19 @@ struct FailedTargets {
     without_target: Vec<(String, Attribution)>,
 }
 
-/// Returns the clusters that the scheduler may use: all but those that the policy blocks after an eviction.
+/// Returns the clusters that may take a failed application: all targets, and the other clusters that the policy does not
+/// block after an eviction and that report no unhealthy copy. Such a copy is one that has not left yet; two clusters
+/// would take the application from each other.
 pub fn usable_clusters<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a [C], now: Time) -> Vec<&'a Cluster> {
-    let blocked = blocked_until(binding, now);
-    let is_blocked = |name: &str| !binding.spec.targets(name) && blocked.iter().any(|(blocked, _)| blocked == name);
-    clusters.iter().map(Borrow::borrow).filter(|cluster| !is_blocked(&cluster.name)).collect()
+    let (blocked, reports) = (blocked_until(binding, now), &binding.status.aggregated_status);
+    let is_barred = |name: &str| blocked.iter().any(|(blocked, _)| blocked == name) || is_ill(reports, name);
+    let is_usable = |cluster: &&Cluster| binding.spec.targets(&cluster.name) || !is_barred(&cluster.name);
+    clusters.iter().map(Borrow::borrow).filter(is_usable).collect()
+}
+
+/// Returns true if the last report of a cluster is unhealthy.
+fn is_ill(reports: &[AggregatedStatusItem], cluster: &str) -> bool {
+    reports.iter().any(|item| item.cluster_name == cluster && item.health == Some(Health::Unhealthy))
 }
 
 /// Returns the check that an eviction has to pass. Without a check, mode `Directly` would delete the only copy again and
@@ -231,6 +239,39 @@ pub fn pre_check(options: FailoverOptions, purge_mode: PurgeMode) -> PreCheck {
         Some(PreCheck::Feasible | PreCheck::Proposal) => false,
     };
     if is_off || mutation::on(Mutation::LastPlaceLeft) { PreCheck::None } else { PreCheck::Feasible }
+}
+
+/// Returns the reason to keep a failed application on a cluster; `None` if it may leave. `spec` has the tasks of the
+/// clusters that it leaves at the same time, `clusters` are the usable ones (see [`usable_clusters`]).
+pub fn stays(
+    spec: &BindingSpec,
+    reports: &[AggregatedStatusItem],
+    application: &ApplicationFailover,
+    options: FailoverOptions,
+    cluster: &str,
+    clusters: &[&Cluster],
+) -> Option<Attribution> {
+    let anywhere = Placement::default();
+    let placement = spec.placement.as_ref().unwrap_or(&anywhere);
+    let no_target = || {
+        let message = "no other cluster can run the workload, so an eviction would only remove it";
+        Attribution::rule("NoTargetCluster", message)
+    };
+    let check = pre_check(options, application.purge_mode);
+    if !has_target(check, spec, placement, cluster, clusters) {
+        return Some(no_target());
+    }
+    // Without a pre-check in the options, the clusters are not known.
+    options.pre_check?;
+    if mutation::on(Mutation::LastPlaceLeft) || !would_return(spec, placement, cluster, clusters) {
+        return None;
+    }
+    if application.block_predecessor_seconds.is_none() {
+        return Some(eviction::judge::returns());
+    }
+    // The block keeps it away, so the copies on the other targets have to do.
+    let mut others = spec.clusters.iter().filter(|target| target.name != cluster);
+    (check != PreCheck::None && others.all(|target| is_ill(reports, &target.name))).then(no_target)
 }
 
 /// Moves the failed clusters in one edit, or none of them if one cannot be moved. A cluster stays a target if no other
@@ -254,14 +295,11 @@ fn leave(
     if graceful && !options.graceful_eviction {
         return Err(Blocked::GateOff);
     }
-    let pre_check = pre_check(options, application.purge_mode);
-    let anywhere = Placement::default();
-    let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
+    let (pre_check, reports) = (pre_check(options, application.purge_mode), &binding.status.aggregated_status);
     for (cluster, attribution) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
-        if !has_other_place(pre_check, &targets.spec, placement, &cluster, clusters) {
-            let message = "no other cluster can run the workload, so an eviction would only remove it";
-            targets.without_target.push((cluster, Attribution::rule("NoTargetCluster", message)));
+        if let Some(reason) = stays(&targets.spec, reports, application, options, &cluster, clusters) {
+            targets.without_target.push((cluster, reason));
             continue;
         }
         // The scheduler may know a reason against the other clusters, so one of several targets stays until it has placed

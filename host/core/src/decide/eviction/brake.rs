@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::bucket::Rate;
-use crate::model::Cluster;
+use crate::model::{Cluster, TaintEffect};
 use crate::mutation::{self, Mutation};
+use crate::names::keys;
 
 /// Grouping of clusters for the evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -44,9 +45,9 @@ impl BrakeBy {
 pub struct BrakeSettings {
     /// Normal rate.
     pub rate: Rate,
-    /// Rate for a large group with too many failed clusters.
+    /// Rate for a large group with too many faulty clusters.
     pub secondary_rate: Rate,
-    /// Share of failed clusters, from 0 to 1, above which a group is unhealthy. 1 disables the brake.
+    /// Share of faulty clusters, from 0 to 1, above which a group is unhealthy. 1 disables the brake.
     pub unhealthy_threshold: f64,
     /// Size above which a group is large. Evictions from a small unhealthy group stop.
     pub large_number: usize,
@@ -59,9 +60,9 @@ pub struct BrakeSettings {
 pub enum BrakeState {
     /// The normal rate applies.
     Open,
-    /// Too many clusters of a large group failed; the secondary rate applies.
+    /// Too many clusters of a large group are faulty; the secondary rate applies.
     Slowed,
-    /// Too many clusters of a small group failed; evictions stop.
+    /// Too many clusters of a small group are faulty; evictions stop.
     Stopped,
     /// Every cluster appears to have failed at once. A local fault is more likely, so evictions stop.
     Held,
@@ -89,10 +90,13 @@ impl BrakeState {
     }
 }
 
-/// Number of failed clusters in a group.
+/// Number of failed and faulty clusters in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
+    /// Clusters that are not ready.
     failed: usize,
+    /// Clusters that are not ready or have an evicting taint.
+    faulty: usize,
     total: usize,
 }
 
@@ -102,7 +106,7 @@ impl Count {
     }
 
     fn share(self) -> f64 {
-        if self.total == 0 { 0.0 } else { self.failed as f64 / self.total as f64 }
+        if self.total == 0 { 0.0 } else { self.faulty as f64 / self.total as f64 }
     }
 }
 
@@ -115,15 +119,19 @@ pub struct Brake {
 }
 
 impl Brake {
-    /// Evaluates the clusters. A cluster counts as failed unless its Ready condition is True. A cluster that is being
-    /// removed does not count.
+    /// Evaluates the clusters. A cluster counts as failed unless its Ready condition is True, and as faulty if it is
+    /// failed or has a `NoExecute` or `PreferNoExecute` taint other than that of a drain. The threshold applies to
+    /// faulty clusters, so that it also slows down a wrong taint policy. A cluster that is being removed does not
+    /// count.
     pub fn assess<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, settings: BrakeSettings) -> Self {
         let (mut all, mut groups) = (Count::default(), BTreeMap::<String, Count>::new());
         for cluster in clusters.into_iter().filter(|cluster| !cluster.is_terminating()) {
             let failed = usize::from(!cluster.is_ready());
+            let faulty = usize::from(!cluster.is_ready() || is_tainted(cluster));
             let group = groups.entry(settings.by.group_of(cluster)).or_default();
             for count in [&mut all, group] {
                 count.failed += failed;
+                count.faulty += faulty;
                 count.total += 1;
             }
         }
@@ -157,13 +165,13 @@ impl Brake {
         self.settings.by.group_of(cluster)
     }
 
-    /// Returns the number of failed clusters.
-    pub fn failed(&self) -> usize {
-        self.all.failed
+    /// Returns the number of faulty clusters.
+    pub fn faulty(&self) -> usize {
+        self.all.faulty
     }
 
-    /// Returns the share of failed clusters, from 0 to 1.
-    pub fn failed_share(&self) -> f64 {
+    /// Returns the share of faulty clusters, from 0 to 1.
+    pub fn faulty_share(&self) -> f64 {
         self.all.share()
     }
 
@@ -171,8 +179,18 @@ impl Brake {
     pub fn describe(&self, group: &str) -> String {
         let count = self.groups.get(group).copied().unwrap_or_default();
         let of = if group.is_empty() { String::new() } else { format!(" in {group}") };
+        if count.faulty > count.failed {
+            return format!("{} of {} clusters{of} are not ready or have an evicting taint", count.faulty, count.total);
+        }
         format!("{} of {} clusters{of} are not ready", count.failed, count.total)
     }
+}
+
+/// Returns true if the cluster has a taint that evicts. A drain is a request of an operator and no fault.
+fn is_tainted(cluster: &Cluster) -> bool {
+    cluster.spec.taints.iter().any(|taint| {
+        matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute) && taint.key != keys::DRAIN_TAINT
+    })
 }
 
 #[cfg(test)]
@@ -180,7 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Condition, ConditionStatus};
+    use crate::model::{Condition, ConditionStatus, Taint};
     use crate::time::Time;
 
     fn cluster(index: usize, region: &str, ready: bool) -> Cluster {
@@ -226,7 +244,38 @@ mod tests {
         let mut clusters = some(2, 4);
         clusters[0].deletion_timestamp = Some(Time::from_millis(0));
         let brake = Brake::assess(&clusters, settings(BrakeBy::Federation));
-        assert_eq!((brake.failed(), brake.describe("")), (1, "1 of 3 clusters are not ready".to_owned()));
+        assert_eq!((brake.faulty(), brake.describe("")), (1, "1 of 3 clusters are not ready".to_owned()));
+    }
+
+    /// Evaluates ten ready clusters, of which the first ones have this taint.
+    fn tainted(count: usize, key: &str, effect: &TaintEffect, by: BrakeBy) -> Brake {
+        let mut clusters: Vec<_> = (0..10).map(|index| cluster(index, "", true)).collect();
+        for cluster in clusters.iter_mut().take(count) {
+            let (key, value, effect) = (key.to_owned(), String::new(), effect.clone());
+            cluster.spec.taints.push(Taint { key, value, effect, time_added: None });
+        }
+        Brake::assess(&clusters, settings(by))
+    }
+
+    #[test]
+    fn a_ready_cluster_with_an_evicting_taint_counts_as_faulty() {
+        let check = |count, key: &str, effect: &TaintEffect, expected| {
+            let brake = tainted(count, key, effect, BrakeBy::Federation);
+            assert_eq!(brake.state(""), expected, "{count} with {key}:{effect:?}");
+        };
+        check(5, "k", &TaintEffect::NoExecute, BrakeState::Open);
+        check(6, "k", &TaintEffect::NoExecute, BrakeState::Stopped);
+        check(6, "k", &TaintEffect::PreferNoExecute, BrakeState::Stopped);
+        check(6, "k", &TaintEffect::NoSchedule, BrakeState::Open);
+        check(6, keys::DRAIN_TAINT, &TaintEffect::NoExecute, BrakeState::Open);
+        // Clusters that answer are not a sign of a local fault.
+        check(10, "k", &TaintEffect::NoExecute, BrakeState::Stopped);
+        let brake = tainted(6, "k", &TaintEffect::NoExecute, BrakeBy::Federation);
+        let described = "6 of 10 clusters are not ready or have an evicting taint";
+        assert_eq!((brake.faulty(), brake.describe("")), (6, described.to_owned()));
+        // A region whose clusters are ready is not lost as a whole.
+        let region = tainted(10, "k", &TaintEffect::NoExecute, BrakeBy::Region);
+        assert_eq!(region.state("/"), BrakeState::Stopped);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use super::pause::{EvictionPause, PauseScope, paused};
-use super::target::{PreCheck, has_target};
+use super::target::{PreCheck, has_target, would_return};
 use crate::combine::Attribution;
 use crate::decide::eviction::taint_based::{
     self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED,
@@ -63,7 +63,7 @@ pub enum Judgement {
 }
 
 /// Decides on the eviction of a binding from a cluster now. It is evicted if a taint requires it, no pause applies,
-/// and a target cluster exists.
+/// a target cluster exists, and it would not return to the cluster at once.
 ///
 /// # Errors
 ///
@@ -100,7 +100,17 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
             again_after_ms: None,
         });
     }
+    if would_return(binding.spec, &placement, source, clusters) {
+        return Ok(Judgement::Wait { attribution: returns(), again_after_ms: None });
+    }
     Ok(Judgement::Evict { spec, task, attribution })
+}
+
+/// Returns the reason to hold an eviction that would be undone (see [`would_return`]).
+pub(crate) fn returns() -> Attribution {
+    let message = "the scheduler would select this cluster again when the eviction ends, because nothing keeps the \
+                   workload away and no other cluster is new to it";
+    Attribution::rule("WouldReturn", message)
 }
 
 /// Milliseconds until the taints of a cluster that became ready a moment ago count.

@@ -25,4 +25,4 @@ pub use bucket::{Bucket, Rate};
 pub use judge::{JudgeSnapshot, Judgement, judge};
 pub use pause::{EvictionPause, PauseScope, Paused, paused};
 pub use queue::{EvictionQueue, Finished, Limit, Next, Priority, Slot, Waiting};
-pub use target::{PreCheck, has_other_place, has_target};
+pub use target::{PreCheck, has_target, would_return};

@@ -177,6 +177,36 @@ pub fn due(
     Ok(due_by(tolerance_of(&drains, &all, now), REASON_DRAINED).or(by_taint).or(preferred))
 }
 
+/// Returns the reason for which a binding stays on a tainted cluster without end: a toleration without a limit, a policy
+/// without `failover.cluster`, or a switch that is off. `None` if no taint concerns the binding, or if time alone leads
+/// to its eviction.
+pub fn stays(binding: Evictable<'_>, cluster: &Cluster, options: EvictOptions, now: Time) -> Option<Attribution> {
+    let is_due = || !matches!(due(binding, cluster, options, now), Ok(Due::Never));
+    if binding.is_terminating || !binding.spec.targets(&cluster.name) || is_due() {
+        return None;
+    }
+    let taints = || cluster.spec.taints.iter();
+    if let Some(taint) = taints().find(|taint| taint.effect == TaintEffect::NoExecute && options.evicts(taint)) {
+        let message = format!("the taint {taint} is tolerated without a time limit");
+        return Some(Attribution::rule("ToleratedWithoutEnd", message));
+    }
+    let preferred = taints().find(|taint| taint.effect == TaintEffect::PreferNoExecute);
+    let asks = binding.spec.failover.as_ref().is_some_and(|failover| failover.cluster.is_some());
+    if let Some(taint) = preferred.filter(|_| options.prefer_no_execute && !asks) {
+        let message = format!("the taint {taint} evicts only workloads whose policy has failover.cluster");
+        return Some(Attribution::rule("NoClusterFailover", message));
+    }
+    let hard = taints().find(|taint| taint.effect == TaintEffect::NoExecute);
+    let (taint, switches) = match (hard, preferred.filter(|_| !options.prefer_no_execute)) {
+        (Some(taint), _) => {
+            (taint, "the feature gate Failover, enable-taint-manager and enable-no-execute-taint-eviction")
+        }
+        (None, Some(taint)) => (taint, "the feature gates Failover and PreferNoExecute, and enable-taint-manager"),
+        (None, None) => return None,
+    };
+    Some(Attribution::rule("EvictionOff", format!("the taint {taint} evicts only with {switches}")))
+}
+
 fn due_by(tolerance: Tolerance, reason: &str) -> Due {
     match tolerance {
         Tolerance::Untainted | Tolerance::Forever => Due::Never,

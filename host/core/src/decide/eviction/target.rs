@@ -18,8 +18,9 @@ pub enum PreCheck {
     /// Enough other clusters are ready, selected and tolerated: one, or the minimum of a spread constraint.
     #[default]
     Feasible,
-    /// Rule of the proposal "Optimize Cluster Failover". Duplicated requires a spread constraint whose minimum the
-    /// other selected clusters satisfy. Divided requires a selected cluster outside of the previous result.
+    /// Rule of the proposal "Optimize Cluster Failover". Duplicated requires as many other selected clusters as the
+    /// minimum of a spread constraint, or one without such a constraint. Divided requires a selected cluster outside
+    /// of the previous result.
     Proposal,
     /// No check, as in Karmada. (The name `off` would be a boolean in YAML.)
     None,
@@ -44,7 +45,7 @@ pub fn has_target<C: Borrow<Cluster>>(
         PreCheck::Proposal => {
             let selected = others().filter(|cluster| is_selected(cluster, placement));
             if placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated {
-                fewest_clusters(placement).is_some_and(|fewest| fewest <= selected.count())
+                fewest_clusters(placement).unwrap_or(1).max(1) <= selected.count()
             } else {
                 selected.into_iter().any(|cluster| !spec.targets(&cluster.name))
             }
@@ -52,19 +53,38 @@ pub fn has_target<C: Borrow<Cluster>>(
     }
 }
 
-/// Returns true if a workload that leaves a cluster which stays usable has another place. A duplicated workload runs on
-/// every cluster that the scheduler selects, so it would return to the source unless some cluster is no target yet.
-pub fn has_other_place<C: Borrow<Cluster>>(
-    check: PreCheck,
+/// Returns true if a workload that leaves `source` can only return to it, so that its eviction would be repeated without
+/// end. A duplicated workload, and one without replicas, runs on every cluster that the scheduler selects. It returns
+/// when its eviction task ends, unless a taint keeps it away or a cluster that it does not run on yet can take it.
+///
+/// A workload that runs on no other cluster never returns this way: its old copy is not released.
+pub fn would_return<C: Borrow<Cluster>>(
     spec: &BindingSpec,
     placement: &Placement,
     source: &str,
     clusters: &[C],
 ) -> bool {
-    let is_new = |cluster: &Cluster| !spec.targets(&cluster.name) && could_run(cluster, spec, placement);
-    let returns = check != PreCheck::None && placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
-    has_target(check, spec, placement, source, clusters)
-        && (!returns || clusters.iter().map(Borrow::borrow).any(is_new))
+    let everywhere = placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated || !spec.is_workload();
+    let known = || clusters.iter().map(<C as Borrow<Cluster>>::borrow);
+    let others: Vec<&Cluster> = known().filter(|one| one.name != source && spec.targets(&one.name)).collect();
+    let is_new = |one: &Cluster| {
+        one.name != source
+            && !spec.targets(&one.name)
+            && could_run(one, spec, placement)
+            && shares_group(one, &others, placement)
+    };
+    let is_open = |one: &Cluster| {
+        one.name == source && !one.is_terminating() && is_selected(one, placement) && admits(one, placement, false)
+    };
+    everywhere && !others.is_empty() && known().any(is_open) && !known().any(is_new)
+}
+
+/// Returns true if the scheduler could select the cluster together with one of the other targets: with affinity groups
+/// it uses one group, and stays in it while a cluster of it fits.
+fn shares_group(cluster: &Cluster, others: &[&Cluster], placement: &Placement) -> bool {
+    let groups = placement.cluster_affinities.as_deref().unwrap_or_default();
+    let has_other = |group| others.iter().any(|other| affinity::group_matches(group, other));
+    groups.is_empty() || groups.iter().any(|group| affinity::group_matches(group, cluster) && has_other(group))
 }
 
 /// Returns the minimum number of clusters of the spread constraint; `None` without such a constraint.
@@ -89,18 +109,22 @@ fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
 /// Returns true if the scheduler's filters could accept the cluster. A current target may keep its replicas despite
 /// taints that block new workloads.
 fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bool {
-    let stays = spec.targets(&cluster.name);
+    cluster.is_ready()
+        && !cluster.is_terminating()
+        && !is_excluded(spec, &cluster.name)
+        && is_selected(cluster, placement)
+        && admits(cluster, placement, spec.targets(&cluster.name))
+}
+
+/// Returns true if the placement tolerates all taints that block a workload. `stays` is true for a current target.
+fn admits(cluster: &Cluster, placement: &Placement, stays: bool) -> bool {
     let blocks = |effect: &TaintEffect| match effect {
         TaintEffect::NoExecute => true,
         TaintEffect::NoSchedule | TaintEffect::PreferNoExecute => !stays,
         TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => false,
     };
     let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
-    cluster.is_ready()
-        && !cluster.is_terminating()
-        && !is_excluded(spec, &cluster.name)
-        && is_selected(cluster, placement)
-        && blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+    blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
 }
 
 /// Returns true if the workload is leaving the cluster and cannot return to it. A failback does not count: if the
@@ -116,27 +140,35 @@ mod tests {
 
     use super::*;
 
-    /// Checks all rules with three clusters, of which the workload leaves member1.
-    fn check(change: Value, spec: Value, placement: Value, feasible: bool, proposal: bool) {
-        let clusters: Vec<Cluster> = ["member1", "member2", "member3"]
-            .iter()
-            .map(|name| {
-                let mut cluster = json!({
-                    "name": name, "spec": {"syncMode": "Push"},
-                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-                });
-                if let (Some(changes), Some(object)) = (change[*name].as_object(), cluster.as_object_mut()) {
-                    object.extend(changes.clone());
-                }
-                serde_json::from_value(cluster).unwrap()
-            })
-            .collect();
-        let mut object = json!({"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}});
+    /// Returns three ready clusters with changes by name.
+    fn three(change: &Value) -> Vec<Cluster> {
+        let cluster = |name: &&str| {
+            let mut cluster = json!({
+                "name": name, "spec": {"syncMode": "Push"},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            });
+            if let (Some(changes), Some(object)) = (change[*name].as_object(), cluster.as_object_mut()) {
+                object.extend(changes.clone());
+            }
+            serde_json::from_value(cluster).unwrap()
+        };
+        ["member1", "member2", "member3"].iter().map(cluster).collect()
+    }
+
+    /// Returns the spec of a Deployment with additional fields.
+    fn deployment(spec: &Value) -> BindingSpec {
+        let mut object =
+            json!({"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, "replicas": 1});
         if let (Some(object), Some(more)) = (object.as_object_mut(), spec.as_object()) {
             object.extend(more.clone());
         }
-        let (spec, read): (BindingSpec, Placement) =
-            (serde_json::from_value(object).unwrap(), serde_json::from_value(placement.clone()).unwrap());
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// Checks all rules with three clusters, of which the workload leaves member1.
+    fn check(change: Value, spec: Value, placement: Value, feasible: bool, proposal: bool) {
+        let (clusters, spec) = (three(&change), deployment(&spec));
+        let read: Placement = serde_json::from_value(placement.clone()).unwrap();
         let found = |check| has_target(check, &spec, &read, "member1", &clusters);
         assert_eq!(
             (found(PreCheck::Feasible), found(PreCheck::Proposal)),
@@ -178,7 +210,7 @@ mod tests {
         // No new workloads are scheduled there, but current replicas stay and can grow.
         check(json!({"member2": tainted}), on(&["member1", "member2"]), divided(&["member1", "member2"]), true, false);
         check(json!({"member2": lost, "member3": tainted}), on(&["member1"]), divided(&all), false, true);
-        check(json!({}), on(&["member1"]), json!({}), true, false);
+        check(json!({}), on(&["member1"]), json!({}), true, true);
     }
 
     #[test]
@@ -186,7 +218,8 @@ mod tests {
         let all = ["member1", "member2", "member3"];
         check(json!({}), on(&["member1", "member2"]), duplicated(&all, Some(2)), true, true);
         check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], Some(2)), false, false);
-        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], None), true, false);
+        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], None), true, true);
+        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], Some(0)), true, true);
     }
 
     #[test]
@@ -196,5 +229,39 @@ mod tests {
         check(json!({}), spec.clone(), divided(&["member1", "member2"]), false, true);
         spec["gracefulEvictionTasks"][0]["reason"] = json!("Failback");
         check(json!({}), spec, divided(&["member1", "member2"]), true, true);
+    }
+    #[test]
+    fn a_duplicated_workload_returns_unless_another_cluster_or_a_taint_is_in_the_way() {
+        let check = |change: Value, spec: Value, placement: Value, expected: bool| {
+            let read: Placement = serde_json::from_value(placement.clone()).unwrap();
+            let found = would_return(&deployment(&spec), &read, "member1", &three(&change));
+            assert_eq!(found, expected, "{change} {spec} {placement}");
+        };
+        let (two, pair) = (["member1", "member2"], || on(&["member1", "member2"]));
+        check(json!({}), pair(), duplicated(&two, None), true);
+        check(json!({}), pair(), divided(&two), false);
+        // A third cluster can take it.
+        check(json!({}), pair(), json!({}), false);
+        let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+        check(json!({"member3": lost}), pair(), json!({}), true);
+        // Nothing else runs it, so the old copy is kept.
+        check(json!({}), on(&["member1"]), duplicated(&["member1"], None), false);
+        let tainted = |effect: &str| json!({"spec": {"syncMode": "Push", "taints": [{"key": "k", "effect": effect}]}});
+        for effect in ["NoExecute", "NoSchedule", "PreferNoExecute"] {
+            check(json!({"member1": tainted(effect)}), pair(), duplicated(&two, None), false);
+            let mut tolerant = duplicated(&two, None);
+            tolerant["clusterTolerations"] = json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 60}]);
+            check(json!({"member1": tainted(effect)}), pair(), tolerant, true);
+        }
+        // The scheduler stays in the first group while one of its clusters fits.
+        let group = |name: &str, names: &[&str]| json!({"affinityName": name, "clusterNames": names});
+        let apart = json!({"clusterAffinities": [group("a", &two), group("b", &["member3"])]});
+        check(json!({}), pair(), apart, true);
+        let joint = json!({"clusterAffinities": [group("a", &two), group("b", &["member2", "member3"])]});
+        check(json!({}), pair(), joint, false);
+        // A ConfigMap runs on every selected cluster too.
+        let mut config = pair();
+        config["replicas"] = json!(0);
+        check(json!({}), config, divided(&two), true);
     }
 }

@@ -1,5 +1,7 @@
 //! Number of replicas for each selected cluster (Karmada: `core/common.go:AssignReplicas`, `core/assignment.go`).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::ScheduleError;
@@ -36,6 +38,8 @@ pub(super) struct Assignment<'a> {
     pub(super) options: &'a SchedulerOptions,
     /// Selected clusters in selection order.
     pub(super) selected: &'a [Candidate],
+    /// Rows of lost clusters, which keep their replicas and get no more.
+    pub(super) lost: &'a BTreeSet<u32>,
 }
 
 /// Returns the strategy of a placement (Karmada: `core/assignment.go:newAssignState`).
@@ -101,7 +105,7 @@ pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, 
     let shares: Vec<_> = shares(assignment, strategy)?.into_iter().filter(|share| share.replicas != 0).collect();
     let mut targets: Vec<_> = shares.iter().map(|share| TargetCluster::new(name(share.row), share.replicas)).collect();
     if assignment.options.empty_workload_propagation {
-        let rows: std::collections::BTreeSet<u32> = shares.iter().map(|share| share.row).collect();
+        let rows: BTreeSet<u32> = shares.iter().map(|share| share.row).collect();
         let missing = assignment.selected.iter().filter(|candidate| !rows.contains(&candidate.row));
         targets.extend(missing.map(|candidate| TargetCluster::new(name(candidate.row), 0)));
     }
@@ -110,7 +114,7 @@ pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, 
 
 /// Assigns the whole workload to every selected cluster.
 fn assign_whole(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
-    let Assignment { binding, placement, snapshot, options, selected } = *assignment;
+    let Assignment { binding, placement, snapshot, options, selected, .. } = *assignment;
     let listed = if binding.spec.components.len() > 1 && components::placed_as_sets(&binding.spec, placement, options) {
         components::as_assigned(&components::parse(&binding.spec)?)
     } else {
@@ -144,7 +148,14 @@ fn divide(
         }
         Strategy::StaticWeight => {
             let weights = static_weights(assignment, selected);
-            Ok(divide::dispense_by_row(replicas, weights, ties))
+            let kept: Vec<_> = scheduled(assignment, selected)
+                .into_iter()
+                .filter(|share| assignment.lost.contains(&share.row))
+                .collect();
+            match replicas.checked_sub(divide::sum(&kept)) {
+                Some(missing) if !kept.is_empty() && missing >= 0 => beside_lost(assignment, kept, missing, weights),
+                _ => Ok(divide::dispense_by_row(replicas, weights, ties)),
+            }
         }
         Strategy::Dynamic(packing) => {
             let scheduled = scheduled(assignment, selected);
@@ -154,13 +165,31 @@ fn divide(
     }
 }
 
+/// Divides the missing replicas over the clusters that are not lost, by weight. Lost clusters keep theirs.
+fn beside_lost(
+    assignment: &Assignment<'_>,
+    mut kept: Vec<Share>,
+    missing: i32,
+    mut weights: Vec<(u32, i64)>,
+) -> Result<Vec<Share>, ScheduleError> {
+    weights.retain(|(row, _)| !assignment.lost.contains(row));
+    if weights.is_empty() && missing > 0 {
+        let message = "Clusters available replicas are not enough to schedule.";
+        return Err(ScheduleError::Unschedulable(message.to_owned()));
+    }
+    let ties = TieBreak::of_uid(&assignment.binding.spec.resource.uid);
+    kept.extend(divide::dispense_by_row(missing, weights, ties));
+    kept.sort_by_key(|share| share.row);
+    Ok(kept)
+}
+
 /// Returns the previous result on the selected clusters.
 fn scheduled(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<Share> {
     let spec = &assignment.binding.spec;
     if spec.clusters.is_empty() {
         return Vec::new();
     }
-    let rows: std::collections::BTreeSet<u32> = selected.iter().map(|candidate| candidate.row).collect();
+    let rows: BTreeSet<u32> = selected.iter().map(|candidate| candidate.row).collect();
     let share = |target: &TargetCluster| {
         let row = assignment.snapshot.row(&target.name).filter(|row| rows.contains(row))?;
         Some(Share { row, replicas: target.replicas })

@@ -1,6 +1,7 @@
 //! One scheduling attempt: filter → score → estimate → select → assign (Karmada:
 //! `core/generic_scheduler.go:Schedule`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::assign::{self, Assignment};
@@ -9,7 +10,7 @@ use super::components;
 use super::explanation::{AttemptExplanation, ScheduleExplanation};
 use super::rejections::Rejections;
 use super::select::{self, Selection};
-use super::{ScheduleError, SchedulingSnapshot, candidate};
+use super::{ScheduleError, SchedulingSnapshot, candidate, lost};
 use crate::call::{FilterCall, ScoreCall};
 use crate::combine::{self, Diagnostics};
 use crate::model::{Placement, ReplicaSchedulingType, TargetCluster};
@@ -64,7 +65,8 @@ fn place(
     if spec.replicas < 0 {
         return Err(ScheduleError::BadInput(format!("spec.replicas is {}, it must be 0 or more", spec.replicas)));
     }
-    let feasible = filter(snapshot, policies, output);
+    let lost = lost::rows(snapshot);
+    let feasible = filter(snapshot, policies, &lost, output);
     if feasible.is_empty() {
         return Err(ScheduleError::NoClusterFit(output.rejections.no_cluster_fits()));
     }
@@ -72,7 +74,12 @@ fn place(
     let scored = combine::score(policies, ScoreCall { binding, clusters: feasible, now });
     output.diagnostics.extend(scored.diagnostics);
     let (assumed, accurate) = (snapshot.assumed, snapshot.accurate);
-    let estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
+    let mut estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
+    for (row, available) in feasible.rows().iter().zip(&mut estimates.available) {
+        if lost.contains(row) {
+            *available = 0;
+        }
+    }
     let candidates = candidate::rank(binding, placement, feasible, &scored.totals, &estimates.available);
     if let Some(attempt) = output.attempt() {
         attempt.note_candidates(feasible, &candidates, &scored.by_policy, &estimates);
@@ -86,7 +93,7 @@ fn place(
     };
     let selection = Selection { placement, replicas: spec.replicas, needed, snapshot: clusters };
     let (selected, regions) = select::select(&selection, candidates)?;
-    let assignment = Assignment { binding, placement, snapshot: clusters, options, selected: &selected };
+    let assignment = Assignment { binding, placement, snapshot: clusters, options, selected: &selected, lost: &lost };
     if let Some(attempt) = output.attempt() {
         attempt.regions = regions;
         attempt.division = assign::explain(&assignment);
@@ -96,11 +103,21 @@ fn place(
 }
 
 /// Returns the rows of the clusters that pass all filters. Terminating clusters are excluded without a reason.
-/// Readiness is not checked here; taints cover it.
-fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, output: &mut AttemptOutput) -> Vec<u32> {
+/// Readiness is checked only for lost clusters that an evicted workload does not run on; taints cover the rest.
+fn filter(
+    snapshot: SchedulingSnapshot<'_>,
+    policies: &PolicySet,
+    lost: &BTreeSet<u32>,
+    output: &mut AttemptOutput,
+) -> Vec<u32> {
     let SchedulingSnapshot { binding, clusters, peers, now, .. } = snapshot;
     let present = clusters.present();
-    let filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
+    let mut filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
+    for (row, rejection) in present.rows().iter().zip(&mut filtered.rejections) {
+        if rejection.is_none() && lost.contains(row) && !binding.spec.targets(clusters.name(*row)) {
+            *rejection = Some(lost::rejection());
+        }
+    }
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());
     let feasible = passed.map(|(row, _)| *row).collect();
     output.diagnostics.extend(filtered.diagnostics);

@@ -22,6 +22,7 @@ mod explanation;
 mod gosort;
 pub mod groups;
 mod history;
+mod lost;
 mod options;
 mod plan;
 mod plugins;

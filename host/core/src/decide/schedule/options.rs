@@ -16,6 +16,10 @@ pub struct SchedulerOptions {
     /// them.
     #[serde(default)]
     pub evicts_standing: bool,
+    /// True if a workload that is being evicted gets no replicas on clusters that are not ready. Karmada relies on
+    /// taints, which a toleration or a current target overrides.
+    #[serde(default)]
+    pub spares_lost: bool,
 }
 
 impl Default for SchedulerOptions {
@@ -26,6 +30,7 @@ impl Default for SchedulerOptions {
             overcommit_protection: false,
             empty_workload_propagation: false,
             evicts_standing: false,
+            spares_lost: false,
         }
     }
 }

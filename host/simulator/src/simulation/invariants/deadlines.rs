@@ -8,7 +8,7 @@ use std::time::Duration;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::application_failover::{self, FailoverOptions};
 use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, applied_placement, due};
-use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_other_place, has_target};
+use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target, would_return};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, TargetCluster};
 use bulkhead_core::time::Time;
 
@@ -124,8 +124,10 @@ impl EvictionDeadlines {
     fn has_to_leave(&self, binding: &Binding, cluster: &Cluster, clusters: &[Arc<Cluster>], now: Time) -> bool {
         let leaves = matches!(due(Evictable::from(binding), cluster, self.options, now), Ok(Due::Now(_)));
         let placement = applied_placement(binding).filter(|_| leaves);
-        placement
-            .is_some_and(|placement| has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters))
+        placement.is_some_and(|placement| {
+            has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters)
+                && !would_return(&binding.spec, &placement, &cluster.name, clusters)
+        })
     }
 
     /// L1: a replacement does not wait for the purge of a lost cluster for longer than the task's grace period.
@@ -149,12 +151,12 @@ impl EvictionDeadlines {
     /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.
     fn may_leave(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
         let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
-        let purge_mode = application.map(|application| application.purge_mode).unwrap_or_default();
-        let pre_check = application_failover::pre_check(self.failover, purge_mode);
         let clusters: Vec<_> = hub.clusters.values().cloned().collect();
         let clusters = application_failover::usable_clusters(binding, &clusters, now);
-        let placement = binding.spec.placement.clone().unwrap_or_default();
-        has_other_place(pre_check, &binding.spec, &placement, cluster, &clusters)
+        let (spec, reports) = (&binding.spec, &binding.status.aggregated_status);
+        application.is_some_and(|application| {
+            application_failover::stays(spec, reports, application, self.failover, cluster, &clusters).is_none()
+        })
     }
 
     /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves the cluster.

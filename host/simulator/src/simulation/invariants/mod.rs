@@ -2,7 +2,7 @@
 //!
 //! | | invariant | checked on |
 //! | --- | --- | --- |
-//! | S1 | a copy is removed only when a healthy one replaces it, or a policy or a person requires it; a target is left only by an eviction, and only if another placement exists | records, bindings, Works, pods of the members |
+//! | S1 | a copy is removed only when a healthy one replaces it, or a policy or a person requires it; a target is left only by an eviction, and only if another placement exists; no application leaves a cluster twice without leaving it | records, bindings, Works, pods of the members |
 //! | S2 | evictions stay within the configured rate in every window | tasks of the bindings |
 //! | S3 | nothing is evicted while every cluster appears dead | records |
 //! | S4 | a failing plugin causes no action; a healthy application is not evicted as failed | records, members |
@@ -16,6 +16,7 @@
 //! S8 is checked by running a seed twice. The checks do not rely on the decision code: S1 reads the recorded binding
 //! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters.
 
+mod churn;
 mod deadlines;
 mod end;
 mod hub;

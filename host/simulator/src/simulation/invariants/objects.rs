@@ -15,6 +15,7 @@ use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode, Re
 use bulkhead_core::names::keys;
 
 use super::Inspector;
+use super::churn::Departures;
 use super::deadlines::EvictionDeadlines;
 use super::hub::{Hub, Step, work_name};
 use crate::simulation::federation::{Federation, PRODUCER_PERSON};
@@ -35,6 +36,7 @@ pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
     pub(super) hub: Hub,
     deadlines: EvictionDeadlines,
+    departures: Departures,
     /// Configured evictions per second.
     rate: f64,
     /// Duration of a failure after which a cluster is considered not ready.
@@ -87,6 +89,7 @@ impl Observed {
             inspector,
             hub,
             deadlines: EvictionDeadlines::new(flags),
+            departures: Departures::default(),
             rate: flags.resource_eviction_rate,
             failure_threshold: flags.cluster_failure_threshold.0.min(flags.cluster_monitor_grace_period.0),
             unheld: BTreeMap::new(),
@@ -131,7 +134,11 @@ impl Observed {
     /// Checks everything that changed since the previous call.
     pub(in crate::simulation) fn look(&mut self, federation: &Federation, observer: &Observer, at: GoDuration) {
         self.sample(federation);
-        for step in self.hub.drain().unwrap_or_default() {
+        let steps = self.hub.drain();
+        if steps.is_none() {
+            self.departures.forget();
+        }
+        for step in steps.unwrap_or_default() {
             match step {
                 Step::Binding { before: Some(before), after: None } => {
                     self.deleted.insert(before.key(), before);
@@ -147,7 +154,10 @@ impl Observed {
                 }
                 Step::Binding { before: None, after: None } => {}
                 Step::Cluster { before, after } => self.cluster(before.as_deref(), after.as_deref(), at),
-                Step::WorkGoes { name, cluster } => self.check_removed_work(&name, &cluster, at),
+                Step::WorkGoes { name, cluster } => {
+                    self.departures.withdrawn(&name, &cluster);
+                    self.check_removed_work(&name, &cluster, at);
+                }
             }
         }
         self.taints_replaced.clear();
@@ -184,6 +194,9 @@ impl Observed {
             if !self.inspector.with(|ledger| ledger.recorded.has_end(&key, cluster)) {
                 self.found("S1", at, format!("the task of {key} for {cluster} is lost"));
             }
+        }
+        if let Some(cluster) = self.departures.changed(before, after, &self.hub.clusters) {
+            self.found("S1", at, format!("{key} leaves {cluster} again, and its copy there was never withdrawn"));
         }
         self.targets(before, after, at);
         let clusters = self.hub.clusters.keys().cloned().collect::<Vec<_>>();

@@ -67,9 +67,8 @@ const ALL: EvictOptions = EvictOptions {
     preserve_state: true,
 };
 
-/// Decides for a binding on member1 with these tolerations and this `failover.cluster`. member1 has these taints; the
-/// time is 100 s.
-fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: EvictOptions) -> EvictPlan {
+/// Returns a binding on member1 with these tolerations and this `failover.cluster`, and member1 with these taints.
+fn on_tainted(taints: &Value, tolerations: &Value, failover: &Value) -> (Binding, Cluster) {
     let cluster = json!({"name": "member1", "spec": {"syncMode": "Push", "taints": taints}});
     let cluster: Cluster = serde_json::from_value(cluster).unwrap();
     let placement = json!({"clusterTolerations": tolerations}).to_string();
@@ -83,6 +82,12 @@ fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: Evict
         },
     }))
     .unwrap();
+    (binding, cluster)
+}
+
+/// Decides at 100 s.
+fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: EvictOptions) -> EvictPlan {
+    let (binding, cluster) = on_tainted(taints, tolerations, failover);
     decide((&binding).into(), Some(&cluster), options, Time::from_millis(100_000)).unwrap()
 }
 
@@ -118,6 +123,34 @@ fn prefer_no_execute_evicts_only_what_has_a_cluster_failover_and_after_its_time(
     check(None, json!({"tolerationSeconds": 0}), "keep");
     // The clock was set back: the taint is in the future and waits for its time.
     check(Some(400), json!({"tolerationSeconds": 10}), "in 310000");
+}
+
+#[test]
+fn a_binding_that_stays_without_end_has_a_reason() {
+    let check = |effect: &str, tolerations: Value, failover: Value, options: EvictOptions, expected: Option<&str>| {
+        let taints = json!([{"key": "k", "effect": effect, "timeAdded": at(0)}]);
+        let (mut binding, cluster) = on_tainted(&taints, &tolerations, &failover);
+        let code = |binding: &Binding| {
+            let reason = stays(binding.into(), &cluster, options, Time::from_millis(100_000));
+            reason.map(|attribution| attribution.reason.code)
+        };
+        assert_eq!(code(&binding).as_deref(), expected, "{effect} {tolerations} {failover}");
+        binding.spec.clusters = Vec::new();
+        assert_eq!(code(&binding), None, "it is elsewhere");
+    };
+    let (none, forever) = (|| json!([]), || json!([{"operator": "Exists"}]));
+    let limited = || json!([{"operator": "Exists", "tolerationSeconds": 300}]);
+    let (hard, soft) = ("NoExecute", "PreferNoExecute");
+    check(hard, none(), json!(null), ALL, None);
+    check(hard, limited(), json!(null), ALL, None);
+    check(hard, forever(), json!(null), ALL, Some("ToleratedWithoutEnd"));
+    check(soft, none(), json!(null), ALL, Some("NoClusterFailover"));
+    check(soft, none(), json!({}), ALL, None);
+    check("NoSchedule", none(), json!(null), ALL, None);
+    let off = EvictOptions { no_execute: false, prefer_no_execute: false, ..ALL };
+    check(hard, none(), json!(null), off, Some("EvictionOff"));
+    check(soft, none(), json!({}), off, Some("EvictionOff"));
+    check(hard, none(), json!(null), EvictOptions { no_execute: false, ..ALL }, Some("EvictionOff"));
 }
 
 #[test]

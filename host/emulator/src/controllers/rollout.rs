@@ -1,0 +1,142 @@
+//! ReplicaSets of Deployments: one for each revision of the template, as `kubectl rollout history` and `undo` need them.
+//!
+//! Members for people have them. Simulations have none: they read no revisions, and each would cost writes.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use bulkhead_apiserver::json::text;
+use bulkhead_apiserver::{Object, ObjectKey};
+use serde_json::{Map, Value, json};
+
+use crate::controllers::Emulator;
+use crate::controllers::replicas::REVISION_LABEL;
+use crate::controllers::workload::{PodView, min_ready, spec_number, without_zeros};
+
+/// Annotation with the number of a revision.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+/// Annotation of `kubectl apply`, which is not copied to ReplicaSets.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+impl Emulator {
+    /// Returns the ReplicaSets of a Deployment, after creating the one of the current template.
+    pub(super) fn replica_sets(&self, deployment: &Object, hash: &str) -> Vec<Arc<Object>> {
+        if !self.has_replica_sets {
+            return Vec::new();
+        }
+        let mut sets = self.store.dependents(deployment.uid(), self.kinds.replica_set);
+        let name = format!("{}-{hash}", deployment.name());
+        let newest = sets.iter().map(|set| revision_of(set.value())).max().unwrap_or(0);
+        match sets.iter().position(|set| set.name() == name) {
+            None => {
+                let set = replica_set(deployment, &name, hash, newest + 1);
+                let created = self.store.create(self.kinds.replica_set, deployment.namespace(), set);
+                sets.extend(created.ok());
+            }
+            Some(current) => {
+                // A revision that returns gets a new number.
+                let is_old = revision_of(sets[current].value()) < newest;
+                if let Some(renewed) = is_old.then(|| self.annotate(&sets[current], newest + 1)).flatten() {
+                    sets[current] = renewed;
+                }
+            }
+        }
+        sets
+    }
+
+    /// Writes the replicas and the status of ReplicaSets and the revision of their Deployment, and deletes the oldest
+    /// ReplicaSets without pods.
+    pub(super) fn settle_replica_sets(&self, deployment: &Object, sets: &[Arc<Object>], pods: &[PodView], hash: &str) {
+        let mut idle = Vec::new();
+        for set in sets {
+            let of_set = text(set.value(), &format!("/metadata/labels/{REVISION_LABEL}"));
+            let own: Vec<&PodView> = pods.iter().filter(|pod| pod.revision == of_set).collect();
+            self.settle(set, &own);
+            if of_set == hash {
+                let revision = revision_of(set.value());
+                if revision_of(deployment.value()) != revision {
+                    let key = ObjectKey::new(self.kinds.deployment, deployment.namespace(), deployment.name());
+                    self.set_revision(&key, deployment, revision);
+                }
+            } else if own.is_empty() {
+                idle.push(set);
+            }
+        }
+        let limit = spec_number(deployment.value(), "revisionHistoryLimit", 10) as usize;
+        idle.sort_by_key(|set| Reverse(revision_of(set.value())));
+        for set in idle.into_iter().skip(limit) {
+            self.delete(&ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name()));
+        }
+    }
+
+    fn settle(&self, set: &Arc<Object>, pods: &[&PodView]) {
+        let key = ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name());
+        let mut set = Arc::clone(set);
+        if set.value()["spec"]["replicas"] != pods.len() {
+            let mut changed = Value::clone(set.value());
+            changed["spec"]["replicas"] = json!(pods.len());
+            // Another writer was faster; its change causes the next sync.
+            let Ok(stored) = self.store.update(&key, changed) else { return };
+            set = stored;
+        }
+        let (now, min_ready) = (self.clock.now(), min_ready(set.value()));
+        let status = json!({
+            "observedGeneration": set.value()["metadata"]["generation"],
+            "replicas": pods.len(),
+            "fullyLabeledReplicas": pods.len(),
+            "readyReplicas": pods.iter().filter(|pod| pod.is_ready()).count(),
+            "availableReplicas": pods.iter().filter(|pod| pod.is_available(min_ready, now)).count(),
+        });
+        let zeros = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+        self.write_status(&key, &set, without_zeros(status, &zeros));
+    }
+
+    fn annotate(&self, set: &Object, revision: u64) -> Option<Arc<Object>> {
+        self.set_revision(&ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name()), set, revision)
+    }
+
+    fn set_revision(&self, key: &ObjectKey, object: &Object, revision: u64) -> Option<Arc<Object>> {
+        let mut changed = Value::clone(object.value());
+        changed["metadata"]["annotations"][REVISION] = json!(revision.to_string());
+        self.store.update(key, changed).ok()
+    }
+}
+
+fn revision_of(object: &Value) -> u64 {
+    object["metadata"]["annotations"][REVISION].as_str().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Returns a new ReplicaSet without replicas.
+fn replica_set(deployment: &Object, name: &str, hash: &str, revision: u64) -> Value {
+    let value = deployment.value();
+    let mut template = value["spec"]["template"].clone();
+    template["metadata"]["labels"][REVISION_LABEL] = json!(hash);
+    let mut selector = value["spec"]["selector"].clone();
+    selector["matchLabels"][REVISION_LABEL] = json!(hash);
+    let known = value["metadata"]["annotations"].as_object().into_iter().flatten();
+    let copied = known.filter(|(key, _)| *key != LAST_APPLIED && *key != REVISION);
+    let mut annotations: Map<String, Value> = copied.map(|(key, value)| (key.clone(), value.clone())).collect();
+    annotations.insert(REVISION.to_owned(), json!(revision.to_string()));
+    let mut set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "labels": template["metadata"]["labels"],
+            "annotations": annotations,
+            "ownerReferences": [{
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": deployment.name(),
+                "uid": deployment.uid(),
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {"replicas": 0, "selector": selector, "template": template},
+    });
+    if let Some(seconds) = value["spec"].get("minReadySeconds") {
+        set["spec"]["minReadySeconds"] = seconds.clone();
+    }
+    set
+}
