@@ -115,7 +115,7 @@ fn filter(
     let mut filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
     for (row, rejection) in present.rows().iter().zip(&mut filtered.rejections) {
         if rejection.is_none() && lost.contains(row) && !binding.spec.targets(clusters.name(*row)) {
-            *rejection = Some(lost::rejection());
+            *rejection = Some(Box::new(lost::rejection()));
         }
     }
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());

@@ -27,6 +27,6 @@ fn is_lost(cluster: &Cluster) -> bool {
 }
 
 /// Returns the rejection of a lost cluster that is no target yet.
-pub(super) fn rejection() -> Box<Attribution> {
-    Box::new(Attribution::rule("ClusterLost", "cluster(s) is not ready while the workload is being evicted"))
+pub(super) fn rejection() -> Attribution {
+    Attribution::rule("ClusterLost", "cluster(s) is not ready while the workload is being evicted")
 }
