@@ -311,7 +311,7 @@ async fn kubectl_may_ask_for_its_rights_and_for_openapi_v2() {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let (code, review) = post(&server, path, &json!({"spec": {}})).await;
     assert_eq!((code, &review["status"]["allowed"]), (201, &json!(true)));
-    // A kind that is not served is missing, whatever the form of the body.
+    // A kind that is not served is missing, in any form of the body.
     let protobuf = "application/vnd.kubernetes.protobuf";
     let (code, _) = send(&server, "POST", "/apis/example.io/v1/things", protobuf, b"k8s\0".to_vec()).await;
     assert_eq!(code, 404);
