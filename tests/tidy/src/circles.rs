@@ -13,8 +13,6 @@ use cargo_metadata::MetadataCommand;
 /// it, and a new one must not be added.
 const ALLOWED: &[(&str, &[&[&str]])] = &[
     ("host/engine-lua", &[&["engine", "fault", "kube", "lazy", "library", "machine", "meter", "policy", "pool"]]),
-    ("host/engine-wasm", &[&["bindings", "host", "wasi"], &["fault", "session"]]),
-    ("plugins/builtin", &[&["aggregate", "aggregate_job", "aggregate_load_balancer", "aggregate_pod"]]),
     ("tests/e2e", &[&["faults", "modes", "plugins", "scenarios", "soundness"]]),
 ];
 
