@@ -15,7 +15,6 @@ use bulkhead_core::decide::application_failover::{
 };
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::{Cluster, Health};
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error};
 use bulkhead_runtime::events::EventType;
@@ -118,12 +117,6 @@ impl Reconcile for ApplicationFailover {
         let options = deps.flags.failover_options();
         let pauses: Vec<_> = deps.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
         let (mut model, producer, now) = (binding.to_model(), producer::<B>(), deps.clock.now());
-        if mutation::on(Mutation::Karmada2989) {
-            let lost = |name: &str| deps.stores.cluster(name).is_some_and(|known| !known.to_model().is_ready());
-            for item in model.status.aggregated_status.iter_mut().filter(|item| lost(&item.cluster_name)) {
-                item.health = Some(Health::Unhealthy);
-            }
-        }
         let contradicted = deps.reported.refresh_unhealthy(&mut model);
         let recorder = deps.log.without_policies();
         let decide = |clusters: &[Arc<Cluster>], options| {

@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::ObjectReference;
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::split_api_version;
 use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::key::Key;
@@ -37,7 +36,7 @@ impl Owner {
             let wanted = (&object.namespace, group_kind_name(&object.api_version, &object.kind, &object.name));
             return if existing == wanted { Self::Same } else { Self::Other(described(resource)) };
         };
-        if owner.uid == object.uid || mutation::on(Mutation::NamesakeTakenOver) {
+        if owner.uid == object.uid {
             return Self::Same;
         }
         let existing = group_kind_name(&owner.api_version, &owner.kind, &owner.name);
@@ -73,7 +72,7 @@ pub(crate) fn described(object: &ObjectReference) -> String {
 /// If the Work belongs to another binding. The error names the Work and both bindings.
 pub(crate) fn check_work<B: AnyBinding>(work: &Work, binding: &B) -> Result<(), Error> {
     let (owner, wanted) = (binding_of(work), Key::of(binding));
-    if owner.name.is_empty() || owner == wanted || mutation::on(Mutation::NamesakeTakenOver) {
+    if owner.name.is_empty() || owner == wanted {
         return Ok(());
     }
     let work = Key::of(work);

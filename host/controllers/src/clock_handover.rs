@@ -10,7 +10,6 @@
 
 use std::time::Duration;
 
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_runtime::clock::ClockReading;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -49,7 +48,7 @@ pub fn stamp(lease: &mut Lease, holder: ClockReading) {
 /// The annotation is malformed, or the Lease has no renew time.
 pub fn start(lease: &Lease, renewal: ObservedRenewal, own: ClockReading) -> Result<Option<Timestamp>, String> {
     let annotation = lease.metadata.annotations.as_ref().and_then(|annotations| annotations.get(CLOCK_OFFSET));
-    let Some(text) = annotation.filter(|_| !mutation::on(Mutation::SuccessorTrustsWallClock)) else { return Ok(None) };
+    let Some(text) = annotation else { return Ok(None) };
     let malformed = || format!("the annotation {CLOCK_OFFSET} of the lease is no number of milliseconds: {text:?}");
     let offset = SignedDuration::from_millis(text.parse().map_err(|_| malformed())?);
     let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());

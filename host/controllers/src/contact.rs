@@ -13,7 +13,6 @@ use std::time::Duration;
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::graceful_eviction::{Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Health, Reports, SyncMode};
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::{Kinds, ObjectKind};
@@ -136,9 +135,6 @@ pub(crate) struct Reported {
 impl Reported {
     /// Returns the targets of a binding whose reports do not count, as far as that is known without a query.
     pub(crate) fn unconfirmed(&self, binding: &Binding) -> UnconfirmedTargets {
-        if mutation::on(Mutation::StaleReportCounts) {
-            return UnconfirmedTargets::new();
-        }
         let mut reports = Reports::new(&binding.status.aggregated_status);
         let targets = binding.spec.clusters.iter();
         let found = targets.filter_map(|target| {
@@ -176,9 +172,6 @@ impl Reported {
     /// while its writes fail, and an application that recovered meanwhile must not be evicted for it. Returns true if it
     /// replaced a report.
     pub(crate) fn refresh_unhealthy(&self, binding: &mut Binding) -> bool {
-        if mutation::on(Mutation::StaleReportCounts) {
-            return false;
-        }
         let is_unhealthy = |item: &AggregatedStatusItem| item.health == Some(Health::Unhealthy);
         let unhealthy = binding.status.aggregated_status.iter().filter(|item| is_unhealthy(item));
         let current: Vec<_> = unhealthy.map(|item| self.health_in_work(binding, &item.cluster_name)).collect();
@@ -194,9 +187,6 @@ impl Reported {
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A
     /// target that this process cannot query counts as confirmed.
     pub(crate) async fn confirm(&self, binding: &Binding, unconfirmed: &UnconfirmedTargets) -> UnconfirmedTargets {
-        if mutation::on(Mutation::StaleReportCounts) {
-            return UnconfirmedTargets::new();
-        }
         let names = binding.spec.clusters.iter().map(|target| &target.name);
         // Another program may have listed a target twice.
         let names: BTreeSet<_> = names.filter(|name| !unconfirmed.contains_key(*name)).cloned().collect();

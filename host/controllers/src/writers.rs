@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use bulkhead_api::{Cluster, Work};
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_runtime::store::Store;
 use bulkhead_runtime::write::Writer;
 use kube::{Api, Client, Resource};
@@ -37,9 +36,7 @@ pub(crate) fn writer<K>(store: &Store<K>, api: Api<K>) -> Writer<'_, K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + 'static,
 {
-    let writer = Writer::new(store, api);
-    let overwrites = if K::kind(&()) == "Cluster" { Mutation::Karmada7348 } else { Mutation::Karmada7302 };
-    if mutation::on(overwrites) { writer.unconditional() } else { writer }
+    Writer::new(store, api)
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ use crate::call::{
 };
 use crate::composition::{EvictionRule, HealthRule};
 use crate::model::{Binding, Cluster, Health};
-use crate::mutation::{self, Mutation};
 use crate::policy::{Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 use crate::time::Time;
@@ -332,10 +331,6 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
             Ok(Some(reply)) => wrong_kind(policy, &reply),
             Err(fault) => fault,
         };
-        if mutation::on(Mutation::FaultReleases) {
-            let (attribution, diagnostics) = (Attribution::from(&fault), Diagnostics::default());
-            return EvictionOutcome { released: true, attribution, recheck_after_s, diagnostics };
-        }
         holds.push(Attribution::from(&fault));
         faults.push(fault);
     }

@@ -18,7 +18,6 @@ pub mod jsonpath;
 pub mod label;
 pub mod manifest;
 pub mod model;
-pub mod mutation;
 pub mod names;
 pub mod pod;
 pub mod policy;

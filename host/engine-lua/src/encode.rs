@@ -35,6 +35,11 @@ pub enum Conversions {
     Karmada,
 }
 
+/// Returns the name of a value's type in Lua, where all numbers have one type.
+pub(crate) fn lua_type_name(value: &mlua::Value) -> &'static str {
+    if value.is_integer() { "number" } else { value.type_name() }
+}
+
 /// Treatment of an empty table, which may stand for an object or a list.
 #[derive(Clone, Debug)]
 pub(crate) enum EmptyTables {

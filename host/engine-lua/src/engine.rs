@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use bulkhead_core::manifest::{Dialect, EntryPoint};
-use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{
     Description, Engine, Entry, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
@@ -10,49 +9,15 @@ use mlua::chunk::Compiler;
 
 use crate::dialect::bridged;
 use crate::edit::Difference;
-use crate::encode::Conversions;
 use crate::foreign::foreign;
 use crate::library::Library;
 use crate::machine::{CallSettings, Global, Session};
 use crate::mentioned::Mentioned;
 use crate::names::no_function;
+use crate::options::Options;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
-
-/// Limits of the engine itself. The limits of a call are in the plugin's budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Maximum length of a script in bytes. Compilation is not metered; its cost grows with the length.
-    pub script_bytes_max: usize,
-    /// Fields that `kube.accuratePodRequirements` returns in addition to resources and the node claim.
-    pub pod_detail: Detail,
-    /// Conversion rules for results.
-    pub conversions: Conversions,
-    /// Argument of `AggregateStatus` if no cluster reports a status.
-    pub no_items: EmptyItems,
-}
-
-/// Representation of an empty list of status items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EmptyItems {
-    /// Nil, as in Karmada, where an empty list read back from the API is nil.
-    #[default]
-    Nil,
-    /// An empty table.
-    EmptyTable,
-}
-
-impl Default for Options {
-    /// Returns options with a script limit of 1 MiB, which is more than an object in the API can hold.
-    fn default() -> Self {
-        Self {
-            script_bytes_max: 1 << 20,
-            pod_detail: Detail::Plain,
-            conversions: Conversions::default(),
-            no_items: EmptyItems::default(),
-        }
-    }
-}
+use crate::script::Script;
 
 /// Loader of plugins written in Lua.
 pub struct LuaEngine {
@@ -74,18 +39,6 @@ impl Default for LuaEngine {
     fn default() -> Self {
         Self::new(Options::default())
     }
-}
-
-/// A compiled script.
-pub(crate) struct Script {
-    /// Origin of the script, for messages.
-    pub(crate) origin: String,
-    /// Bytecode for Luau.
-    pub(crate) bytecode: Vec<u8>,
-    /// Names that occur in its text.
-    pub(crate) mentioned: Mentioned,
-    /// The text, which explains faults.
-    pub(crate) text: String,
 }
 
 impl Engine for LuaEngine {

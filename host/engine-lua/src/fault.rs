@@ -1,34 +1,13 @@
-//! Faults of scripts and their position.
+//! Faults of scripts.
 
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::one_line;
-use mlua::Lua;
 
-use crate::library::LIBRARY_NAME;
 use crate::meter::Meter;
-
-/// Number of stack frames searched for a position.
-const FRAMES_MAX: usize = 16;
+use crate::position::{Denied, LIBRARY_NAME};
 
 /// Maximum length of a message in bytes; scripts control the length of theirs.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
-
-/// Error raised when a script uses a forbidden function.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Denied(pub(crate) String);
-
-/// Returns `origin:line: ` of the innermost running script function; empty if there is none.
-pub(crate) fn position(lua: &Lua) -> String {
-    let frame = |level| {
-        lua.inspect_stack(level, |frame| {
-            let source = frame.source().short_src.map(|source| source.into_owned());
-            source.filter(|source| source != LIBRARY_NAME).zip(frame.current_line())
-        })
-    };
-    let found = (0..FRAMES_MAX).map_while(frame).flatten().next();
-    found.map_or_else(String::new, |(source, line)| format!("{source}:{line}: "))
-}
 
 /// Converts an error to a fault. A stopped meter takes precedence, because stopping a script raises errors. Otherwise
 /// the type of the error decides, never its text, which scripts control.

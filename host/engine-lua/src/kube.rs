@@ -14,8 +14,7 @@ use mlua::{Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table};
 use serde_json::Value;
 
 use crate::decode::decode;
-use crate::encode::{Conversions, EmptyTables, encode};
-use crate::machine::lua_type_name;
+use crate::encode::{Conversions, EmptyTables, encode, lua_type_name};
 use crate::meter::Meter;
 
 /// Error level that adds the position of the caller.

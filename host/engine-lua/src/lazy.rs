@@ -22,8 +22,8 @@ use mlua::{IntoLua, Lua, Table};
 use serde_json::{Map, Value};
 
 use crate::decode::number;
-use crate::machine::UNLIMITED;
 use crate::mentioned::Mentioned;
+use crate::meter::UNLIMITED;
 
 /// Maximum length of a list that is built eagerly, in elements.
 const ELEMENTS_AT_ONCE_MAX: usize = 16;

@@ -52,10 +52,13 @@ mod machine;
 mod mentioned;
 mod meter;
 mod names;
+mod options;
 mod policy;
 mod pool;
+mod position;
 mod probe;
 mod reply;
+mod script;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -63,8 +66,9 @@ mod tokens;
 
 pub use edit::Difference;
 pub use encode::Conversions;
-pub use engine::{EmptyItems, LuaEngine, Options};
+pub use engine::LuaEngine;
 pub use foreign::{check_portable, foreign};
 pub use names::always_nil;
+pub use options::{EmptyItems, Options};
 pub use probe::Probe;
 pub use syntax::{SyntaxError, check_syntax};

@@ -11,12 +11,9 @@ use bulkhead_plugin::one_line;
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, Table};
 
-use crate::fault::{Denied, position};
 use crate::kube;
 use crate::meter::Meter;
-
-/// Name of our own chunk in positions.
-pub(crate) const LIBRARY_NAME: &str = "bulkhead";
+use crate::position::{Denied, LIBRARY_NAME, position};
 
 /// Functions that exist, so that `type(load)` has the same result as in Karmada, but always fail.
 pub(crate) const UNSUPPORTED: [&str; 14] = [

@@ -13,22 +13,19 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table};
 use serde_json::Value;
 
-use crate::encode::{EmptyTables, NotJson, encode};
-use crate::engine::Script;
+use crate::encode::{EmptyTables, NotJson, encode, lua_type_name};
 use crate::fault::fault;
 use crate::lazy::Lazy;
 use crate::library::{Clock, Library, Opened};
 use crate::mentioned::Mentioned;
-use crate::meter::{Meter, garbage_bytes_max};
+use crate::meter::{Meter, UNLIMITED, garbage_bytes_max};
+use crate::script::Script;
 
 /// Growth in bytes above which a state is dropped: freeing it as a whole is cheaper than collecting its garbage.
 const SEARCHED_BYTES_MAX: usize = 4 << 20;
 /// Maximum growth of a state after garbage collection, in bytes: internal stacks and tables, which grow with the
 /// largest call.
 const GROWTH_BYTES_MAX: usize = 256 << 10;
-/// Memory limit value that means no limit.
-pub(crate) const UNLIMITED: usize = 0;
-
 /// Settings of one call.
 pub(crate) struct CallSettings<'a> {
     /// Index of the called script.
@@ -47,11 +44,6 @@ pub(crate) enum Global {
     Function(Function),
     /// Any other value, with the name of its type.
     Other(&'static str),
-}
-
-/// Returns the name of a value's type in Lua, where all numbers have one type.
-pub(crate) fn lua_type_name(value: &mlua::Value) -> &'static str {
-    if value.is_integer() { "number" } else { value.type_name() }
 }
 
 /// Lua state with the scripts of one plugin.

@@ -8,7 +8,7 @@ use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::{Fault, FaultKind};
 use mlua::{Lua, VmState};
 
-use crate::fault::position;
+use crate::position::position;
 
 /// Steps between two checks of the clock and the memory. The number is low, because one step may be a long library
 /// call.
@@ -17,6 +17,9 @@ const STEPS_PER_LOOK: u64 = 16;
 /// Maximum number of refusals per call. Each leaves an error behind, which the script may keep and the memory limit
 /// hardly counts.
 const REFUSALS_MAX: u64 = 1_000;
+
+/// Memory limit value that means no limit.
+pub(crate) const UNLIMITED: usize = 0;
 
 /// Returns the garbage in bytes that is tolerated within a call and between calls. A collection costs as much for one
 /// call as for a hundred, so it is deferred until it is worthwhile.

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use crate::culprit::explained;
 use crate::encode::{Conversions, EmptyTables};
-use crate::engine::{EmptyItems, Options, Script};
-use crate::library::LIBRARY_NAME;
 use crate::machine::{CallSettings, Global};
 use crate::names::no_function;
+use crate::options::{EmptyItems, Options};
 use crate::pool::Pool;
+use crate::position::LIBRARY_NAME;
+use crate::script::Script;
 use crate::{interpretation, reply};
 
 /// Maximum length of a message about a reply, in characters.

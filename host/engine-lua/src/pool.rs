@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bulkhead_core::manifest::Budget;
 use bulkhead_core::policy::Fault;
 
-use crate::engine::Script;
 use crate::library::Library;
 use crate::machine::{CallSettings, Machine, Session};
+use crate::script::Script;
 
 /// Maximum number of idle states. Additional ones are created for concurrent calls and dropped afterwards.
 const IDLE_MAX: usize = 8;

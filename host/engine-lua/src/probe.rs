@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::LuaEngine;
 use crate::encode::EmptyTables;
-use crate::engine::Script;
 use crate::machine::{CallSettings, Global};
 use crate::mentioned::Mentioned;
 use crate::pool::Pool;
+use crate::script::Script;
 
 /// Call of a script function.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Names of the imports and exports that a component may or must have.
 
+use crate::host::wasi;
 use crate::outline::Outline;
-use crate::wasi;
 
 /// Package of the plugin contract.
 const PACKAGE: &str = "bulkhead:policy";

@@ -8,11 +8,11 @@ use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, check_
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
-use crate::bindings::EveryKind;
-use crate::bindings::bulkhead::policy::types::Metadata;
-use crate::bindings::exports::bulkhead::policy as exports;
 use crate::bound;
 use crate::cache::{Cache, CacheOptions, CacheReport};
+use crate::host::bindings::EveryKind;
+use crate::host::bindings::bulkhead::policy::types::Metadata;
+use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};

@@ -6,11 +6,10 @@ use bulkhead_plugin::plain;
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap};
 
-use crate::bindings::bulkhead::policy::types::PolicyError;
 use crate::host::allowance::Exceeded;
-use crate::limits::Limits;
-use crate::session::HANDLES_MAX;
-use crate::wasi::Refusal;
+use crate::host::bindings::bulkhead::policy::types::PolicyError;
+use crate::host::wasi::Refusal;
+use crate::limits::{HANDLES_MAX, Limits};
 
 /// Maximum length of a guest's own error text, in characters.
 const GUEST_ERROR_CHARS_MAX: usize = 1024;

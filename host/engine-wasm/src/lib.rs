@@ -12,7 +12,6 @@
 //!
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 
-mod bindings;
 mod bound;
 mod cache;
 mod contract;
@@ -32,7 +31,6 @@ mod slots;
 #[cfg(test)]
 mod tests;
 mod ticker;
-mod wasi;
 
 pub use cache::{CacheOptions, CacheReport};
 pub use engine::{Options, StartError, WasmEngine};

@@ -15,6 +15,8 @@ pub(crate) const INSTANCES_MAX: usize = 16;
 pub(crate) const MEMORIES_MAX: usize = 2;
 /// Maximum number of tables of one plugin.
 pub(crate) const TABLES_MAX: usize = 16;
+/// Maximum number of handles of a guest. The objects behind them use memory of the host, which no other limit counts.
+pub(crate) const HANDLES_MAX: usize = 1_024;
 
 /// Limits of memory and tables, each over all of them. Records that a limit was hit: the guest itself sees only a
 /// failed allocation.

@@ -4,8 +4,8 @@ use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, EngineKind, PolicyId};
 use bulkhead_plugin::{Description, PluginSource, plain};
 
-use crate::bindings::bulkhead::policy::types::{Metadata, ObjectKind};
 use crate::contract;
+use crate::host::bindings::bulkhead::policy::types::{Metadata, ObjectKind};
 use crate::outline::Outline;
 use crate::session::Exports;
 

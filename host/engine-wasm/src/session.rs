@@ -7,11 +7,12 @@ use bulkhead_core::policy::{Fault, FaultKind};
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Engine, Result as Outcome, Store};
 
-use crate::bindings::bulkhead::policy::types::PolicyError;
-use crate::bindings::exports::bulkhead::policy as exports;
 use crate::fault;
 use crate::host::allowance::Deadline;
+use crate::host::bindings::bulkhead::policy::types::PolicyError;
+use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::{About, Host};
+use crate::limits::HANDLES_MAX;
 use crate::slots::{Idle, NoFreeSlot, PluginKey, Slot, Slots};
 use crate::ticker::{Ticker, ticks_in_ms};
 
@@ -19,8 +20,6 @@ use crate::ticker::{Ticker, ticks_in_ms};
 const REUSED_CALLS_MAX: u32 = 1_000;
 /// Maximum growth of an instance's memory in bytes if it is to be reused.
 const REUSED_GROWTH_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of handles of a guest. The objects behind them use memory of the host, which no other limit counts.
-pub(crate) const HANDLES_MAX: usize = 1_024;
 
 /// Indexes of a component's functions.
 pub(crate) struct Exports {

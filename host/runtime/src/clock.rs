@@ -54,7 +54,6 @@ impl WallClock {
 #[derive(Clone)]
 pub struct Clock {
     wall: WallClock,
-    is_steady: bool,
     state: Arc<Mutex<State>>,
 }
 
@@ -95,19 +94,11 @@ impl Clock {
     pub fn following(wall: WallClock) -> Self {
         let time = wall.now();
         let state = State { time, at: Instant::now(), offset: SignedDuration::ZERO, steps: 0 };
-        Self { wall, is_steady: true, state: Arc::new(Mutex::new(state)) }
-    }
-
-    /// Creates a clock that repeats a wall clock with all its steps, to show their effect in a simulation.
-    pub fn unsteady(wall: WallClock) -> Self {
-        Self { is_steady: false, ..Self::following(wall) }
+        Self { wall, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Returns the time, confirmed by the monotonic clock, in the type that the caller counts time with.
     pub fn now<T: From<Timestamp>>(&self) -> T {
-        if !self.is_steady {
-            return self.wall.now().into();
-        }
         let mut state = self.state();
         if state.at.elapsed() >= SAMPLE {
             state.sample(self.wall.now());
@@ -184,15 +175,6 @@ mod tests {
 
     fn now(clock: &Clock) -> Timestamp {
         clock.now()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_not_steady_repeats_every_step() {
-        let (wall, _) = clocks();
-        let clock = Clock::unsteady(wall.clone());
-        wall.step(3_600_000);
-        assert_eq!(now(&clock), wall.now());
-        assert_eq!(now(&clock).as_millisecond(), 3_600_000);
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,7 +22,6 @@ const ATTEMPTS_MAX: usize = 5;
 pub struct Writer<'a, K> {
     store: &'a Store<K>,
     api: Api<K>,
-    has_preconditions: bool,
 }
 
 impl<'a, K> Writer<'a, K>
@@ -31,13 +30,7 @@ where
 {
     /// Creates a writer of the objects in a store. `api` must cover the objects that it writes.
     pub fn new(store: &'a Store<K>, api: Api<K>) -> Self {
-        Self { store, api, has_preconditions: true }
-    }
-
-    /// Omits the preconditions of patches, to show in a simulation what they prevent.
-    #[must_use]
-    pub fn unconditional(self) -> Self {
-        Self { has_preconditions: false, ..self }
+        Self { store, api }
     }
 
     /// Creates an object. The store gets it from the watch.
@@ -101,10 +94,8 @@ where
     }
 
     async fn patch_now(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
-        let version = self.version(read, if self.has_preconditions { holds } else { |_, _| true })?;
-        if self.has_preconditions {
-            patch["metadata"]["resourceVersion"] = json!(version);
-        }
+        let version = self.version(read, holds)?;
+        patch["metadata"]["resourceVersion"] = json!(version);
         let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
         self.learn(read, written).await
     }
@@ -256,14 +247,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_patch_of_an_outdated_version_is_a_conflict_unless_it_has_no_precondition() {
+    async fn a_patch_of_an_outdated_version_is_a_conflict() {
         let hub = hub();
         let api: Api<Deployment> = Api::namespaced(hub.client(), "ns");
         let read = read_before(&api, relabel).await;
         let (store, patch) = (Store::new(), json!({"spec": {"replicas": 2}}));
-        let refused = Writer::new(&store, api.clone()).patch_if_unchanged(&read, patch.clone()).await.unwrap_err();
+        let refused = Writer::new(&store, api.clone()).patch_if_unchanged(&read, patch).await.unwrap_err();
         assert!(is_conflict(&refused), "{refused}");
-        let forced = Writer::new(&store, api.clone()).unconditional().patch_if_unchanged(&read, patch).await.unwrap();
-        assert_eq!(forced.spec.unwrap().replicas, Some(2));
     }
 }

@@ -131,11 +131,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
     let Checked { flags, modes, wanted, election, elects } = checked;
-    let permit = match (modes.only_reports(), elects) {
-        (true, _) => WritePermit::report_only(),
-        (false, true) => WritePermit::none(),
-        (false, false) => WritePermit::unlimited(),
-    };
+    let permit = permit(&modes, elects);
     let embedded = arguments.embedded.start(&flags).await?;
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
@@ -195,41 +191,22 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
         let certificates = health_checks::certificates(hub_arguments.clone(), endpoint, state.clone());
-        let unrecorded = async {
-            match &journal {
-                Some(journal) => journal.keep_up().await,
-                None => std::future::pending().await,
-            }
-        };
+        let unrecorded = or_never(journal.as_ref().map(|journal| journal.keep_up()));
         let worked = async {
             // Plugins load before the election: another process may have loaded them already.
             running.wait_for_plugins().await;
             if elects {
-                state.update(|status| status.leads = Some(false));
-                let elected = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
-                let before = elected.modes_before.map(|before| format!("; the previous process ran in mode {before}"));
-                say(&format!("elected{}", before.unwrap_or_default()));
-                elected.clock.iter().for_each(|line| say(line));
-                state.update(|status| status.leads = Some(true));
+                lead(&candidate, &state).await;
             }
             say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
             if wanted.is_empty() {
                 say("no controller runs; start the list of --controllers with * to run all except those it removes");
             }
             running.run(&wanted);
-            let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
-            let registered = async {
-                match &webhook {
-                    Some((endpoint, url)) => endpoint.keep_registered(&hub.unguarded, url).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let attended = async {
-                match &embedded {
-                    Some(embedded) => embedded.attend(hub.unguarded.clone()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let lost = or_never(elects.then(|| candidate.hold()));
+            let registered = webhook.as_ref().map(|(endpoint, url)| endpoint.keep_registered(&hub.unguarded, url));
+            let registered = or_never(registered);
+            let attended = or_never(embedded.as_ref().map(|embedded| embedded.attend(hub.unguarded.clone())));
             tokio::select! {
                 why = attended => why,
                 why = lost => why,
@@ -258,6 +235,33 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     }
     candidate.release().await;
     stopped.map_err(anyhow::Error::msg)
+}
+
+/// Returns the permission to write at the start of the process.
+fn permit(modes: &Modes, elects: bool) -> WritePermit {
+    match (modes.only_reports(), elects) {
+        (true, _) => WritePermit::report_only(),
+        (false, true) => WritePermit::none(),
+        (false, false) => WritePermit::unlimited(),
+    }
+}
+
+/// Waits until this process is the leader.
+async fn lead(candidate: &Elector, state: &State) {
+    state.update(|status| status.leads = Some(false));
+    let elected = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
+    let before = elected.modes_before.map(|before| format!("; the previous process ran in mode {before}"));
+    say(&format!("elected{}", before.unwrap_or_default()));
+    elected.clock.iter().for_each(|line| say(line));
+    state.update(|status| status.leads = Some(true));
+}
+
+/// Waits for a future, or without end if there is none.
+async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Formats the log line for the start of the shutdown.

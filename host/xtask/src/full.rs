@@ -48,7 +48,7 @@ impl Step {
         match self {
             Self::Trials => trials(root),
             Self::Examples => examples(root),
-            Self::Mutations => sh::run(root, &mutations(root)?, &["--seeds", MUTATION_SEEDS]),
+            Self::Mutations => sh::run(root, &mutations::build(root)?, &["--seeds", MUTATION_SEEDS]),
             Self::Docs => docs::build(root).map(|_| ()),
             Self::Browser => {
                 guests::build(root)?;

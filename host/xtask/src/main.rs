@@ -6,6 +6,7 @@ mod browser;
 mod docs;
 mod full;
 mod guests;
+mod mutations;
 mod sh;
 
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             println!("{}", page.strip_prefix(&root).unwrap_or(&page).display());
             Ok(ExitCode::SUCCESS)
         }
-        Task::Mutations { arguments } => sh::exit_code(&root, &mutations(&root)?, &arguments),
+        Task::Mutations { arguments } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
         Task::Full { list: true, .. } => {
             print!("{}", full::list());
             Ok(ExitCode::SUCCESS)
@@ -129,13 +130,6 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::exit_code(&here, &root.join("target/debug/bulkhead-vectors"), &all)
         }
     }
-}
-
-/// Builds the search for deliberate mistakes. Returns the program.
-fn mutations(root: &Path) -> anyhow::Result<PathBuf> {
-    let features = ["--features", "bulkhead-simulator/mutations", "--example", "mutations"];
-    sh::cargo(root, &[&["build", "--workspace"], &features[..]].concat())?;
-    Ok(root.join("target/debug/examples/mutations"))
 }
 
 /// Returns the folder of the workspace, regardless of the current directory.

@@ -8,11 +8,12 @@
 use std::cmp::max;
 
 use bulkhead_core::model::AggregatedStatusItem;
-use bulkhead_core::shape::{Malformed, count, field, list, members, text};
+use bulkhead_core::shape::{Malformed, count, list, members, text};
 use bulkhead_core::time::Time;
 use bulkhead_core::typed::Shape;
 use serde_json::{Map, Value, json};
 
+use crate::aggregated_items::{collected, leading_phase, sums, time};
 use crate::{aggregate_job, aggregate_load_balancer, aggregate_pod, reflect, statuses};
 
 /// Result of a rule for the template's status.
@@ -73,34 +74,6 @@ pub(crate) fn status(
     Ok(if shape.is_same(old, &new) { Aggregated::Unchanged } else { Aggregated::Status(shape.printed(&new)) })
 }
 
-/// Returns the collected statuses, each with its cluster.
-pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
-    items.iter().filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
-}
-
-/// Returns the sum of a counter over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
-fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i32, Malformed> {
-    let mut total = 0_i32;
-    for (_, status) in collected(items) {
-        let counter = count(status, &[name])?;
-        let counter = i32::try_from(counter).map_err(|_| Malformed::new(format!("{name} is outside of 32 bits")))?;
-        total = total.wrapping_add(counter);
-    }
-    Ok(total)
-}
-
-/// Returns the sums of several counters.
-pub(crate) fn sums(items: &[AggregatedStatusItem], names: &[&str]) -> Result<Map<String, Value>, Malformed> {
-    names.iter().map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?)))).collect()
-}
-
-/// Returns the time in a field.
-pub(crate) fn time(object: &Value, name: &str) -> Result<Option<Time>, Malformed> {
-    let Some(value) = field(object, &[name])? else { return Ok(None) };
-    let malformed = |_| Malformed::new(format!("{name} is not a time"));
-    serde_json::from_value(value.clone()).map(Some).map_err(malformed)
-}
-
 /// Aggregates workloads. The generation is observed when every cluster has observed it; without any cluster it is.
 fn workload(
     kind: &str,
@@ -155,19 +128,6 @@ fn cron_job(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     Ok(json!({"active": active, "lastScheduleTime": scheduled, "lastSuccessfulTime": succeeded}))
 }
 
-/// Returns the first phase of `priorities` that any cluster is in, or an empty one; a missing status counts as
-/// Pending.
-pub(crate) fn leading_phase(
-    items: &[AggregatedStatusItem],
-    priorities: &[&'static str],
-) -> Result<&'static str, Malformed> {
-    let mut phases = Vec::new();
-    for item in items {
-        phases.push(item.status.as_ref().map_or(Ok("Pending"), |status| text(status, &["phase"]))?);
-    }
-    Ok(priorities.iter().find(|phase| phases.contains(*phase)).copied().unwrap_or_default())
-}
-
 fn volume(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     Ok(json!({"phase": leading_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"])?}))
 }
@@ -201,21 +161,10 @@ fn autoscaler(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
     sums(items, &["currentReplicas", "desiredReplicas"]).map(Value::Object)
 }
 
-/// Returns items for tests from a cluster's name and its status; null for none.
-#[cfg(test)]
-pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
-    let item = |(cluster, status): &(&str, Value)| AggregatedStatusItem {
-        cluster_name: (*cluster).to_owned(),
-        status: Some(status.clone()).filter(|status| !status.is_null()),
-        ..AggregatedStatusItem::default()
-    };
-    statuses.iter().map(item).collect()
-}
-
 /// Checks a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
 #[cfg(test)]
 pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>) {
-    let items = items(statuses);
+    let items = crate::aggregated_items::items(statuses);
     let items = Some(items.as_slice()).filter(|items| !items.is_empty());
     let actual = status(kind, &object, items, Time::from_millis(0)).map(|aggregated| match aggregated {
         Aggregated::NoRule => Value::Null,

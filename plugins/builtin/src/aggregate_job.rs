@@ -6,7 +6,7 @@ use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::time::Time;
 use serde_json::{Value, json};
 
-use crate::aggregate::{collected, sums, time};
+use crate::aggregated_items::{collected, sums, time};
 use bulkhead_core::shape::{Malformed, list, text};
 
 /// Combined outcome of all clusters.
@@ -184,7 +184,7 @@ mod tests {
             let aggregated = crate::aggregate::status(
                 ("batch/v1", "Job"),
                 &object,
-                Some(&crate::aggregate::items(&reported)),
+                Some(&crate::aggregated_items::items(&reported)),
                 Time::from_millis(0),
             );
             let Ok(Aggregated::Status(status)) = aggregated else { panic!("{aggregated:?}") };

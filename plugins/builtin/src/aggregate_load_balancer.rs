@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bulkhead_core::model::AggregatedStatusItem;
 use serde_json::{Value, json};
 
-use crate::aggregate::collected;
+use crate::aggregated_items::collected;
 use bulkhead_core::shape::{Malformed, count, field, list, text};
 
 /// Text that may be missing, and sorts last then.

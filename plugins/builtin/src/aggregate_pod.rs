@@ -3,7 +3,7 @@
 use bulkhead_core::model::AggregatedStatusItem;
 use serde_json::{Value, json};
 
-use crate::aggregate::{collected, leading_phase};
+use crate::aggregated_items::{collected, leading_phase};
 use bulkhead_core::shape::{Malformed, list};
 
 /// Returns the worst phase, and readiness and state of every container of every cluster. Names and restarts are

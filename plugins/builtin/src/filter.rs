@@ -4,7 +4,6 @@
 use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
 use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, ClusterAffinity, TaintEffect};
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::snapshot::Topology;
 
 fn unfit(code: &str, message: impl Into<String>) -> FilterVerdict {
@@ -50,7 +49,7 @@ pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     for row in call.clusters.snapshot().tainted_rows() {
         let Some(position) = call.clusters.position(*row) else { continue };
         let exempt = current.get_or_insert_with(|| current_targets(call))[position];
-        if exempt && !mutation::on(Mutation::Karmada1640) {
+        if exempt {
             continue;
         }
         if let Some(cluster) = call.clusters.snapshot().cluster(*row) {

@@ -11,6 +11,7 @@ mod aggregate;
 mod aggregate_job;
 mod aggregate_load_balancer;
 mod aggregate_pod;
+mod aggregated_items;
 mod cluster_drains;
 mod dependencies;
 mod failover_eviction;

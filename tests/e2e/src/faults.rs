@@ -14,7 +14,7 @@ use crate::federation::{Federation, Plan, QUICK, Site};
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::soundness::wait_for_line;
-use crate::{scenarios, storm, wait};
+use crate::{losses, storm, wait};
 
 /// Lease settings short enough for a test.
 const LEASE: &[&str] =
@@ -88,13 +88,13 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     let plan = Plan { settings: &settings, ..Plan::default() };
     let mut federation = Box::pin(Federation::start(site, "paused", plan)).await?;
     // From here on the audit log distinguishes the processes by user.
-    let mut holder = scenarios::holder(&federation)?;
+    let mut holder = losses::holder(&federation)?;
     federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
     for user in CANDIDATES {
         let kubeconfig = federation.hub.write_kubeconfig(user, user)?;
         federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
         if user == CANDIDATES[0] {
-            holder = scenarios::next_holder(&federation, &holder).await?;
+            holder = losses::next_holder(&federation, &holder).await?;
         }
     }
     federation.apply_example_when_admitted("nginx-divided", &["taint-policy.yaml"]).await?;
@@ -107,7 +107,7 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     };
     leader(&mut federation, Signal::STOP)?;
     let before = storm::left(&federation.client, "member1").await?;
-    scenarios::next_holder(&federation, &holder).await?;
+    losses::next_holder(&federation, &holder).await?;
     some_left(&federation, before + 3).await?;
     leader(&mut federation, Signal::CONT)?;
     wait::until("the paused leader ends", Duration::from_secs(30), async || {

@@ -8,6 +8,7 @@ mod faults;
 mod federation;
 mod idle;
 mod kubectl;
+mod losses;
 mod modes;
 mod plugins;
 mod process;

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::scenarios::{BINDING, DIVIDED};
+use crate::losses::{BINDING, DIVIDED};
 use crate::wait;
 
 /// Controllers of the Karmada stand-in next to mode `finish`.

@@ -6,8 +6,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::federation::{Federation, Plan, Site};
+use crate::losses::{BINDING, DIVIDED};
 use crate::modes::{self, FINISH, STAND_IN};
-use crate::scenarios::{BINDING, DIVIDED};
 use crate::wait;
 
 /// Time limit for the effect of an applied object.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::scenarios::DIVIDED;
+use crate::losses::DIVIDED;
 use crate::wait;
 
 /// Account that `host/deploy` creates.

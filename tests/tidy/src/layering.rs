@@ -170,21 +170,3 @@ fn the_table_names_no_crate_that_is_gone() {
         assert!(members.contains(*name), "{name}");
     }
 }
-
-/// Deliberate defects must not be part of a released program.
-#[test]
-fn no_default_feature_and_no_dependency_asks_for_mistakes() {
-    const FEATURE: &str = "mutations";
-    let manifest = super::root().join("Cargo.toml");
-    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
-    let mut having = 0;
-    for package in &metadata.packages {
-        let defaults = package.features.get("default").into_iter().flatten();
-        assert!(defaults.clone().all(|feature| !feature.contains(FEATURE)), "{}", package.name);
-        let asks =
-            package.dependencies.iter().find(|dependency| dependency.features.iter().any(|name| name == FEATURE));
-        assert!(asks.is_none(), "{} asks for it of {:?}", package.name, asks.map(|dependency| &dependency.name));
-        having += usize::from(package.features.contains_key(FEATURE));
-    }
-    assert_eq!(having, 2, "bulkhead-core has it, and bulkhead-simulator passes it on");
-}

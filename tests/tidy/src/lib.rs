@@ -1,5 +1,5 @@
-//! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, changes of the plugin contract, and the
-//! agreement of manifests and documents with the program.
+//! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, changes of the plugin contract, patches
+//! with deliberate mistakes, and the agreement of manifests and documents with the program.
 //!
 //! ARCHITECTURE.md contains the rules as tables; a commit that adds an edge changes both.
 
@@ -15,6 +15,8 @@ mod deploy;
 mod layering;
 #[cfg(test)]
 mod links;
+#[cfg(test)]
+mod mutations;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

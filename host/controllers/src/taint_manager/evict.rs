@@ -10,7 +10,6 @@ use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::BindingSpec;
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_runtime::controller::{self, AFTER_CONFLICT, Error};
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::object_lock::ObjectLock;
@@ -147,8 +146,7 @@ impl TaintManager {
             effect,
             inputs: vec![input(binding)],
         };
-        let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
-        let record = if unrecorded { 0 } else { deps.log.record_decided(record, decision_record.as_ref(), None) };
+        let record = deps.log.record_decided(record, decision_record.as_ref(), None);
         let home = home.map(|home| (HOME, json!(json!(home).to_string())));
         let eviction = scheduler::Eviction {
             spec: Some(&spec),

@@ -25,7 +25,6 @@ use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable,
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Waiting};
 use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_core::model::Cluster;
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::keys;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error};
@@ -200,9 +199,6 @@ impl TaintManager {
     /// Charges all rates as if an eviction had happened just now, so that they hold across a restart and a change of
     /// leader too. The task that would show the last eviction may have ended meanwhile.
     fn assume_recent_evictions(&self) {
-        if mutation::on(Mutation::LastEvictionForgotten) {
-            return;
-        }
         let now = self.now();
         for cluster in self.clusters.all() {
             let limit = self.clusters.limit(&cluster.name);
@@ -244,7 +240,6 @@ impl TaintManager {
         for binding in B::store(&self.deps.stores).by_index(&cluster.name) {
             let (wall, now) = (self.deps.clock.now(), self.now());
             let delay = match due(evictable(&*binding), cluster, self.options, wall) {
-                Ok(Due::Never) if mutation::on(Mutation::Karmada7612) => Duration::ZERO,
                 Ok(Due::Never) => continue,
                 Ok(Due::In { remaining_ms }) => millis(remaining_ms),
                 // An invalid binding is reported, and retried, when it is taken out of the queue.
@@ -337,9 +332,6 @@ impl TaintManager {
 
     /// Decides about an eviction whose slot is open, and starts its write if it is still needed.
     fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
-        if mutation::on(Mutation::Karmada7612) {
-            self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-        }
         let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
             (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
             (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),

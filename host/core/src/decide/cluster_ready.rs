@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Condition, ConditionStatus};
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Result of probing the health endpoint of a member cluster.
@@ -83,7 +82,6 @@ impl ReadyDebounce {
         let contradicts = current.is_some_and(|current| {
             current.status != ConditionStatus::Unknown && is_true(current) != is_true(&observed)
         });
-        let contradicts = contradicts && !mutation::on(Mutation::FirstProbeCounts);
         let first = || Observed { status: observed.status, since: contradicts.then_some(now) };
         let memory = self.clusters.entry(cluster.to_owned()).or_insert_with(first);
         let Some(current) = current else { return observed };

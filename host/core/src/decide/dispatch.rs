@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, TargetCluster};
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Clusters of a binding, by the purpose of their Works.
@@ -33,9 +32,6 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     let mut kept: BTreeSet<_> = rendered.iter().map(|target| target.name.clone()).collect();
     let mut purged_first = BTreeSet::new();
     for task in &spec.graceful_eviction_tasks {
-        if mutation::on(Mutation::TaskKeepsNothing) {
-            continue;
-        }
         let clusters = if task.purge_mode == Some(PurgeMode::Directly) { &mut purged_first } else { &mut kept };
         clusters.insert(task.from_cluster.clone());
     }
@@ -78,7 +74,6 @@ pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, 
     let created = task.creation_timestamp.map_or(now, |created| created.min(now));
     match created.plus_seconds(limit_s).millis_since(now) {
         left_ms if left_ms >= 0 => Purge::Blocked { limit_s, left_ms },
-        _ if mutation::on(Mutation::PurgeWaits) => Purge::Blocked { limit_s, left_ms: 60_000 },
         _ => Purge::GivenUp { limit_s },
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use crate::call::{CallKind, ClusterTaintCall, Reason, TaintChange};
 use crate::combine::{self, Attribution, Diagnostics};
 use crate::model::{Cluster, ConditionHistory, Taint, TaintEffect};
-use crate::mutation::{self, Mutation};
 use crate::names::keys;
 use crate::policy::{EngineKind, PolicyId, PolicySet};
 use crate::time::Time;
@@ -141,12 +140,9 @@ impl Draft {
         let Some(position) = self.taints.iter().position(|taint| taint.key == key && taint.effect == effect) else {
             return;
         };
-        if mutation::on(Mutation::TaintStays) {
-            return;
-        }
         let Some(known) = self.taints.get(position) else { return };
         let owner = self.owners.get(&known.identity());
-        let cleans_up = options.cleans_up && !mutation::on(Mutation::ForeignTaintRemoved);
+        let cleans_up = options.cleans_up;
         let is_adopted = owner.is_none()
             && !self.owners_unknown
             && known.time_added.is_some()

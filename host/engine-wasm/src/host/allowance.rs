@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::bindings::bulkhead::policy::types::HealthState;
+use crate::host::bindings::bulkhead::policy::types::HealthState;
 use crate::ticker::Ticker;
 
 /// Bytes charged for a value in addition to its text: the size of the largest value passed to a guest.

@@ -12,8 +12,8 @@ use super::cluster::seconds;
 use super::document::json as document;
 use super::trees::text_bytes;
 use super::{Document, Host, Reports};
-use crate::bindings::bulkhead::policy::binding;
-use crate::bindings::bulkhead::policy::types::ObjectKind;
+use crate::host::bindings::bulkhead::policy::binding;
+use crate::host::bindings::bulkhead::policy::types::ObjectKind;
 
 /// Binding behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]

@@ -11,7 +11,7 @@ use super::allowance::{Copied, VALUE_BYTES};
 use super::document::json;
 use super::trees::text_bytes;
 use super::{Document, Host};
-use crate::bindings::bulkhead::policy::{cluster, types};
+use crate::host::bindings::bulkhead::policy::{cluster, types};
 
 /// Member cluster behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]

@@ -14,7 +14,7 @@ use super::allowance::{Allowance, Copied, Exceeded, VALUE_BYTES};
 use super::document::json;
 use super::trees::text_bytes;
 use super::{Host, LentCluster};
-use crate::bindings::bulkhead::policy::clusters;
+use crate::host::bindings::bulkhead::policy::clusters;
 
 /// Candidate clusters behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]

@@ -11,7 +11,7 @@ use wasmtime::component::{Resource, ResourceTable};
 use super::allowance::{Copied, VALUE_BYTES};
 use super::trees::{Tree, text_bytes};
 use super::{Host, Reports, pointer};
-use crate::bindings::bulkhead::policy::object;
+use crate::host::bindings::bulkhead::policy::object;
 
 pub(crate) use bulkhead_core::quantity::QUANTITY_BYTES_MAX;
 

@@ -6,12 +6,14 @@
 
 pub(crate) mod allowance;
 mod binding;
+pub(crate) mod bindings;
 mod cluster;
 mod clusters;
 mod document;
 mod observations;
 pub(crate) mod pointer;
 mod trees;
+pub(crate) mod wasi;
 
 use bulkhead_core::policy::PolicyId;
 use wasmtime::Result;
@@ -27,12 +29,12 @@ pub use self::{
 };
 
 use self::allowance::{Allowance, Exceeded};
+use self::bindings::bulkhead::policy::{context, log, types};
 pub(crate) use self::document::QUANTITY_BYTES_MAX;
 use self::trees::Trees;
-use crate::bindings::bulkhead::policy::{context, log, types};
+use self::wasi::{Console, RandomNumbers};
 use crate::limits::Limits;
 use crate::log::{Level, Lines, LogSink};
-use crate::wasi::{Console, RandomNumbers};
 
 /// Context of a call that a guest can read.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use wasmtime::component::Resource;
 
 use super::allowance::VALUE_BYTES;
 use super::{Document, Host, pointer};
-use crate::bindings::bulkhead::policy::{observations, types};
+use crate::host::bindings::bulkhead::policy::{observations, types};
 
 /// Reports behind a guest's handle.
 #[derive(Clone)]

@@ -8,9 +8,9 @@ use bulkhead_core::policy::Fault;
 use wasmtime::component::Instance;
 
 use super::reason;
-use crate::bindings::bulkhead::policy::types;
-use crate::bindings::exports::bulkhead::policy::taints::Change;
 use crate::host::LentCluster;
+use crate::host::bindings::bulkhead::policy::types;
+use crate::host::bindings::exports::bulkhead::policy::taints::Change;
 use crate::session::{Session, exported};
 
 pub(crate) fn ask(

@@ -7,7 +7,7 @@ use bulkhead_core::policy::Fault;
 use wasmtime::component::Instance;
 
 use super::reason;
-use crate::bindings::exports::bulkhead::policy::eviction::Verdict;
+use crate::host::bindings::exports::bulkhead::policy::eviction::Verdict;
 use crate::host::{LentBinding, LentTask};
 use crate::session::{Session, exported};
 

@@ -8,8 +8,8 @@ use bulkhead_core::policy::Fault;
 use wasmtime::component::Instance;
 
 use super::reason;
-use crate::bindings::bulkhead::policy::types::HealthState;
 use crate::host::Document;
+use crate::host::bindings::bulkhead::policy::types::HealthState;
 use crate::session::{Session, exported};
 
 pub(crate) fn ask(session: &mut Session<'_>, of: &Instance, call: &HealthCall<'_>) -> Result<HealthVerdict, Fault> {

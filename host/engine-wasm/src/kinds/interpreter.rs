@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use wasmtime::component::Instance;
 
 use super::{EDITS_MAX, MESSAGE_CHARS_MAX};
-use crate::bindings::exports::bulkhead::policy::interpreter as contract;
 use crate::edit;
+use crate::host::bindings::exports::bulkhead::policy::interpreter as contract;
 use crate::host::{Document, QUANTITY_BYTES_MAX, Reports};
 use crate::session::{Session, exported};
 

@@ -14,7 +14,7 @@ const EDITS_MAX: usize = 1_024;
 /// Maximum length of a message about a reply, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_024;
 
-use crate::bindings::bulkhead::policy::types;
+use crate::host::bindings::bulkhead::policy::types;
 
 fn reason(reason: types::Reason) -> Reason {
     Reason { code: reason.code, message: reason.message }

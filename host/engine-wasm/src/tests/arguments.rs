@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use wasmtime::component::Resource;
 use wasmtime::{Engine, Result};
 
-use crate::bindings::bulkhead::policy::binding::{HostBinding, HostEvictionTask};
-use crate::bindings::bulkhead::policy::cluster::HostCluster;
-use crate::bindings::bulkhead::policy::clusters::HostClusters;
-use crate::bindings::bulkhead::policy::object::HostObject;
-use crate::bindings::bulkhead::policy::observations::HostObservations;
 use crate::host::allowance::{Deadline, Exceeded};
+use crate::host::bindings::bulkhead::policy::binding::{HostBinding, HostEvictionTask};
+use crate::host::bindings::bulkhead::policy::cluster::HostCluster;
+use crate::host::bindings::bulkhead::policy::clusters::HostClusters;
+use crate::host::bindings::bulkhead::policy::object::HostObject;
+use crate::host::bindings::bulkhead::policy::observations::HostObservations;
 use crate::host::{About, Candidates, Document, Host, LentBinding, LentCluster, LentTask, Reports};
 use crate::ticker::Ticker;
 

@@ -20,7 +20,6 @@ use bulkhead_controllers::{
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
 use bulkhead_defaults::admission::InProcess;
@@ -162,8 +161,7 @@ impl Federation {
         let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
         let ticking = clock.clone();
         let wall = WallClock::new(move || ticking.now());
-        let is_trusted = mutation::on(Mutation::WallClockTrusted);
-        let time = if is_trusted { Clock::unsteady(wall.clone()) } else { Clock::following(wall.clone()) };
+        let time = Clock::following(wall.clone());
         let (emitter, writer) = events::events(hub.client(), time.clone());
         tasks.spawn(writer.run());
         let context = Components {

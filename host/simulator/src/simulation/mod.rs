@@ -91,19 +91,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     federation.load_plugins(&scenario.plugins)?;
     federation.check_plugins(&scenario.events)?;
     let start = federation.now();
-    let mut run = Run {
-        clock_start: tokio::time::Instant::now(),
-        watched: scenario.expectations.iter().map(|(line, e)| Watched::new(*line, e.clone())).collect(),
-        injected: Vec::new(),
-        observer: Observer::new(&federation),
-        later: Vec::new(),
-        injector: Injector::new(&federation, has_plugin_faults(&scenario.events)),
-        disturbed_until: None,
-        blind_for: None,
-        target_losses: Vec::new(),
-        taints_replaced: Vec::new(),
-        acts: VecDeque::new(),
-    };
+    let mut run = Run::new(scenario, &federation);
     let mut observed = inspector
         .as_ref()
         .and_then(|inspector| Observed::new(&federation, inspector.clone(), has_plugin_faults(&scenario.events)));
@@ -236,6 +224,22 @@ fn has_plugin_faults(events: &[LoadedEvent]) -> bool {
 }
 
 impl Run {
+    fn new(scenario: &Loaded, federation: &Federation) -> Self {
+        Self {
+            clock_start: tokio::time::Instant::now(),
+            watched: scenario.expectations.iter().map(|(line, e)| Watched::new(*line, e.clone())).collect(),
+            injected: Vec::new(),
+            observer: Observer::new(&federation),
+            later: Vec::new(),
+            injector: Injector::new(&federation, has_plugin_faults(&scenario.events)),
+            disturbed_until: None,
+            blind_for: None,
+            target_losses: Vec::new(),
+            taints_replaced: Vec::new(),
+            acts: VecDeque::new(),
+        }
+    }
+
     async fn wait_until(&self, at: GoDuration) {
         tokio::time::sleep_until(self.clock_start + at.0).await;
     }

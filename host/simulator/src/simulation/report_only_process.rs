@@ -9,7 +9,6 @@ use bulkhead_apiserver::ApiServer;
 use bulkhead_controllers::permissions::Mode;
 use bulkhead_controllers::{Components, Manager, MemberError, Members, Stores, controller_names};
 use bulkhead_core::journal::Journal;
-use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_runtime::connection::{WritePermit, permitted};
 use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events;
@@ -51,9 +50,7 @@ fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
         let mut service = service.clone();
         async move { service.ready().await?.call(request).await }
     });
-    let writes = mutation::on(Mutation::ReportWrites);
-    let permit = if writes { WritePermit::unlimited() } else { WritePermit::report_only() };
-    Client::new(permitted(counting, &permit), "default")
+    Client::new(permitted(counting, &WritePermit::report_only()), "default")
 }
 
 impl ReportOnlyProcess {

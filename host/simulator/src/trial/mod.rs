@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::mutation::Mutation;
 use bulkhead_plugin::Engine;
 use serde::Serialize;
 use serde_json::Value;
@@ -136,15 +135,13 @@ pub struct TrialOptions {
     pub shrinks: bool,
     /// True to run every seed twice and compare the results, instead of one seed in fifty.
     pub always_twice: bool,
-    /// Mutation of the decision code to activate; requires the feature `mutations`.
-    pub mutation: Option<Mutation>,
 }
 
 impl TrialOptions {
     /// Creates options for these seeds with every kind of disruption and one trial at a time.
     pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
         let (kinds, threads, shrinks) = (DisruptionKind::all(), 1, true);
-        Self { base, first_seed, seeds, kinds, engines, threads, shrinks, always_twice: false, mutation: None }
+        Self { base, first_seed, seeds, kinds, engines, threads, shrinks, always_twice: false }
     }
 }
 
@@ -213,7 +210,6 @@ pub fn run(options: &TrialOptions, progress: impl Fn(u64) + Sync) -> anyhow::Res
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let results = std::thread::scope(|scope| {
         let worker = || {
-            make(options.mutation);
             let (mut trials, mut failed) = (Trials::default(), None);
             while !stop.load(Ordering::Relaxed) {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -247,21 +243,10 @@ pub fn run(options: &TrialOptions, progress: impl Fn(u64) + Sync) -> anyhow::Res
     }
     failures.sort_by_key(|(seed, ..)| *seed);
     if let Some(failed) = failures.into_iter().next() {
-        make(options.mutation);
         all.failure = Some(shrink::failure(options, failed)?);
-        make(None);
     }
     Ok(all)
 }
-
-#[cfg(feature = "mutations")]
-fn make(mutation: Option<Mutation>) {
-    bulkhead_core::mutation::make(mutation);
-}
-
-/// Does nothing in a build without the feature `mutations`.
-#[cfg(not(feature = "mutations"))]
-fn make(_: Option<Mutation>) {}
 
 impl Trials {
     fn count(&mut self, draft: &Draft, outcome: &Outcome) {

@@ -17,7 +17,7 @@ const ARGUMENTS: &[&str] = &[
     "host/server/src/arguments.rs",
     "host/server/src/lib.rs",
     "host/server/src/agent.rs",
-    "host/server/src/hub.rs",
+    "host/server/src/hub_config.rs",
     "host/server/src/journal.rs",
     "host/server/src/leader.rs",
     "host/server/src/plugin_state.rs",

@@ -142,12 +142,17 @@ fn malformed_policies_are_refused() {
     );
 }
 
-#[test]
-fn malformed_placements_are_refused() {
-    let check = |placement: Value, expected: &str| match admit_policy(json!({"placement": placement})) {
+/// Checks that a placement is refused with an error that starts like this one; an empty text stands for no error.
+fn check_placement(placement: Value, expected: &str) {
+    match admit_policy(json!({"placement": placement})) {
         Ok(_) => assert_eq!(expected, "", "{placement}"),
         Err(text) => assert!(!expected.is_empty() && text.starts_with(expected), "{text}\nis not\n{expected}"),
-    };
+    }
+}
+
+#[test]
+fn malformed_affinities_of_placements_are_refused() {
+    let check = check_placement;
     check(
         json!({"clusterAffinity": {}, "clusterAffinities": []}),
         "spec.placement: Invalid value: {\"clusterAffinity\":{},\"clusterAffinities\":[]}: clusterAffinities cannot \
@@ -202,7 +207,11 @@ fn malformed_placements_are_refused() {
         overflow("a", &["m1"], "Aggregated"),
         &format!("{path}[0].overflowAffinities[0].affinityName: Invalid value: \"a\": overflow affinity name must be"),
     );
+}
 
+#[test]
+fn malformed_constraints_of_placements_are_refused() {
+    let check = check_placement;
     let tolerations = |operator: &str| json!({"clusterTolerations": [{"key": "k", "operator": operator}]});
     for operator in ["", "Exists", "Equal"] {
         check(tolerations(operator), "");

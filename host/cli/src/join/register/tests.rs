@@ -184,7 +184,8 @@ async fn granted(hub: &Client, id: &str) {
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
     let name = secret_name(&agent::account_name("m1"), id);
     let data = json!({"token": ByteString(id.as_bytes().to_vec())});
-    let secret = serde_json::from_value(json!({"metadata": {"name": name}, "data": data})).unwrap();
+    let kind = "kubernetes.io/service-account-token";
+    let secret = serde_json::from_value(json!({"metadata": {"name": name}, "type": kind, "data": data})).unwrap();
     secrets.create(&PostParams::default(), &secret).await.unwrap();
 }
 

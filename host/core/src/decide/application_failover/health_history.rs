@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Binding;
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Annotation of a binding: health history of its application as JSON, by cluster.
@@ -60,8 +59,7 @@ impl HealthHistory {
     /// counts, and only a healthy report resets it (Karmada issue 7431).
     #[must_use]
     pub fn paused(&self, now: Time) -> Self {
-        let kept = !mutation::on(Mutation::Karmada7431);
-        let unhealthy_seconds = if kept { self.unhealthy_ms(now) / 1000 } else { 0 };
+        let unhealthy_seconds = self.unhealthy_ms(now) / 1000;
         Self { unhealthy_since: None, unhealthy_seconds, ..self.clone() }
     }
 

@@ -25,7 +25,6 @@ use crate::model::{
     AggregatedStatusItem, ApplicationFailover, Binding, BindingSpec, Cluster, GracefulEvictionTask, Health, Placement,
     PreConditions, PurgeMode, Reports,
 };
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Reason of tasks that application failover creates.
@@ -238,7 +237,7 @@ pub fn pre_check(options: FailoverOptions, purge_mode: PurgeMode) -> PreCheck {
         // The proposal is about lost clusters.
         Some(PreCheck::Feasible | PreCheck::Proposal) => false,
     };
-    if is_off || mutation::on(Mutation::LastPlaceLeft) { PreCheck::None } else { PreCheck::Feasible }
+    if is_off { PreCheck::None } else { PreCheck::Feasible }
 }
 
 /// Returns the reason to keep a failed application on a cluster; `None` if it may leave. `spec` has the tasks of the
@@ -263,7 +262,7 @@ pub fn stays(
     }
     // Without a pre-check in the options, the clusters are not known.
     options.pre_check?;
-    if mutation::on(Mutation::LastPlaceLeft) || !would_return(spec, placement, cluster, clusters) {
+    if !would_return(spec, placement, cluster, clusters) {
         return None;
     }
     if application.block_predecessor_seconds.is_none() {

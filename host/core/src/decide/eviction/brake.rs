@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::bucket::Rate;
 use crate::model::{Cluster, TaintEffect};
-use crate::mutation::{self, Mutation};
 use crate::names::keys;
 
 /// Grouping of clusters for the evaluation.
@@ -140,7 +139,7 @@ impl Brake {
 
     /// Returns the effect on evictions from a group (see [`BrakeBy::group_of`]).
     pub fn state(&self, group: &str) -> BrakeState {
-        if self.all.all_failed() && !mutation::on(Mutation::AllDeadIgnored) {
+        if self.all.all_failed() {
             return BrakeState::Held;
         }
         let count = self.groups.get(group).copied().unwrap_or_default();

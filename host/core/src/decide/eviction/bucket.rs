@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::mutation::{self, Mutation};
-
 /// Maximum interval between two slots at a non-zero rate.
 const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
 
@@ -49,9 +47,6 @@ impl Bucket {
     /// Returns the time at which the next slot opens; `None` at a rate of 0.
     pub fn opens_at(&self, rate: Rate) -> Option<Duration> {
         let interval = rate.interval()?;
-        if mutation::on(Mutation::RateIgnored) {
-            return Some(Duration::ZERO);
-        }
         Some(self.last.map_or(Duration::ZERO, |last| last.saturating_add(interval)))
     }
 

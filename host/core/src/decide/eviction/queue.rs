@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bucket::{Bucket, Rate};
-use crate::mutation::{self, Mutation};
 
 /// One of this many slots goes to the item that has waited longest, if it exceeds the aging limit. The others follow
 /// the priority. Neither a stream of high-priority items nor a long queue of old ones can starve the other.
@@ -238,7 +237,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// `RETRY_MAX`, so items that fail for other reasons are not retried much more often than their backoff allows.
     pub fn resume(&mut self, now: Duration) {
         let is_early = self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX);
-        if is_early || mutation::on(Mutation::RetriesRare) {
+        if is_early {
             return;
         }
         let waits = |item: &Item| item.failures > 0 && matches!(item.place, Place::Delayed(_));
@@ -357,8 +356,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             Finished::Failed => self.change(key, |item| {
                 let doubled = RETRY_BASE.saturating_mul(1_u32.checked_shl(item.failures).unwrap_or(u32::MAX));
                 item.failures = item.failures.saturating_add(1);
-                let longest = if mutation::on(Mutation::RetriesRare) { Duration::from_mins(15) } else { RETRY_MAX };
-                item.place = Place::Delayed(now.saturating_add(doubled.min(longest)));
+                item.place = Place::Delayed(now.saturating_add(doubled.min(RETRY_MAX)));
             }),
         }
     }

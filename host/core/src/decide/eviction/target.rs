@@ -8,7 +8,6 @@ use std::borrow::Borrow;
 use crate::affinity;
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
-use crate::mutation::{self, Mutation};
 
 /// Check that must succeed before a binding is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -36,7 +35,6 @@ pub fn has_target<C: Borrow<Cluster>>(
 ) -> bool {
     let others = || clusters.iter().map(Borrow::borrow).filter(|cluster| cluster.name != source);
     match check {
-        _ if mutation::on(Mutation::Karmada5150) => true,
         PreCheck::None => true,
         PreCheck::Feasible => {
             let needed = fewest_clusters(placement).unwrap_or(1).max(1);

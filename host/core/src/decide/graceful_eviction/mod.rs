@@ -25,7 +25,6 @@ use crate::call::EvictionCheckCall;
 use crate::combine::{self, Attribution, Diagnostics};
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
-use crate::mutation::{self, Mutation};
 use crate::policy::PolicySet;
 use crate::time::Time;
 
@@ -118,9 +117,6 @@ pub struct GracefulEvictionPlan {
 /// Decides on the tasks of one binding.
 pub fn decide(snapshot: GracefulEvictionSnapshot<'_>, policies: &PolicySet) -> GracefulEvictionPlan {
     let spec = &snapshot.binding.spec;
-    if mutation::on(Mutation::Karmada4951) && snapshot.binding.namespace.is_none() {
-        return GracefulEvictionPlan::default();
-    }
     let reported = confirm::masked(snapshot.binding, snapshot.unconfirmed);
     let (clusters, plan) = (Cow::Borrowed(spec.clusters.as_slice()), GracefulEvictionPlan::default());
     let mut round = Round { snapshot, reported: &reported, policies, clusters, plan };
@@ -172,8 +168,6 @@ impl Round<'_> {
             return End::CalledOff(Attribution::rule("TargetAgain", "the cluster is in the scheduling result again"));
         }
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
-        let leaked_s = || binding.spec.graceful_eviction_tasks.iter().find_map(|task| task.grace_period_seconds);
-        let own_s = if mutation::on(Mutation::Karmada7201) { own_s.or_else(leaked_s) } else { own_s };
         let timeout_s = own_s.map_or(options.timeout_s, i64::from);
         let created = task.creation_timestamp.filter(|created| *created <= now.plus_seconds(CLOCK_SKEW_S));
         let Some(created) = created else {
@@ -183,9 +177,6 @@ impl Round<'_> {
         };
         if let Some(end) = manual_override(task) {
             return end;
-        }
-        if mutation::on(Mutation::HeldForEver) {
-            return End::Held(Attribution::rule("NoReplacement", "the old copy is never released"));
         }
         if let Some((target, attribution)) = restore::target(&self.snapshot, &self.clusters, task) {
             self.clusters.to_mut().push(target);
@@ -207,7 +198,6 @@ impl Round<'_> {
         let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
         let over = format!("the grace period of {timeout_s} s ({who}) is over");
         match (options.purge_without_replacement, doubt) {
-            _ if mutation::on(Mutation::Karmada7455) => End::Released(Attribution::rule("GracePeriodExceeded", over)),
             (PurgeWithoutReplacement::AfterGracePeriod, _) => {
                 let message = format!("{over}; the old copy is removed with or without a healthy replacement");
                 End::Released(Attribution::rule("GracePeriodExceeded", message))
@@ -234,14 +224,10 @@ impl Round<'_> {
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
         let GracefulEvictionSnapshot { now, options, unconfirmed, .. } = self.snapshot;
-        if mutation::on(Mutation::Karmada3736) {
-            return End::Released(Attribution::rule("ReplacementHealthy", "released without a check"));
-        }
         let binding = self.reported;
         let observed = &binding.status.aggregated_status;
         let call = |observed| EvictionCheckCall { binding, task, observed, now };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
-        outcome.released &= !mutation::on(Mutation::Karmada2769);
         // Only a release can rest on an outdated report, so only a release requires a second check.
         let short =
             if outcome.released { coverage::shortfalls(binding, options.replacement_health) } else { Vec::new() };
@@ -280,10 +266,7 @@ impl Round<'_> {
     /// Schedules the next decision. Adds one millisecond, because the grace period ends strictly after its last
     /// moment.
     fn again(&mut self, after_ms: i64) {
-        let mut after_ms = after_ms.max(0).saturating_add(1);
-        if mutation::on(Mutation::LeftToChance) {
-            after_ms += mutation::random_below(4_000);
-        }
+        let after_ms = after_ms.max(0).saturating_add(1);
         let again = &mut self.plan.again_after_ms;
         *again = Some(again.map_or(after_ms, |earlier| earlier.min(after_ms)));
     }

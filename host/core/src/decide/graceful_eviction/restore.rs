@@ -19,7 +19,6 @@ use crate::model::{
     Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
     TargetCluster,
 };
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Rule for canceling an eviction if its cluster recovers before the old copy is replaced.
@@ -43,7 +42,7 @@ pub(super) fn target(
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Attribution)> {
     let GracefulEvictionSnapshot { binding, sources, options, now, .. } = *snapshot;
-    if options.restore_source == RestoreSource::Never || mutation::on(Mutation::Karmada3747) {
+    if options.restore_source == RestoreSource::Never {
         return None;
     }
     let unplaced = match schedule_result(binding) {

@@ -12,7 +12,6 @@ use super::trigger::{Trigger, trigger};
 use super::{Outcome, SchedulingSnapshot};
 use crate::decide::eviction::taint_based::graceful_evict;
 use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
-use crate::mutation::{self, Mutation};
 
 /// Reason of tasks created because the scheduler chose other clusters.
 pub const REASON_RESCHEDULED: &str = "Rescheduled";
@@ -29,8 +28,7 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
     };
     let standing = binding.spec.clusters.iter().filter(|target| stands(snapshot, target));
     let given_up: Vec<_> = standing.filter(is_given_up).collect();
-    let is_off = !options.evicts_standing || mutation::on(Mutation::CopyDropped);
-    if is_off || given_up.is_empty() || is_requested(snapshot) {
+    if !options.evicts_standing || given_up.is_empty() || is_requested(snapshot) {
         return (outcome, Vec::new());
     }
     if let Outcome::Clear(error) = outcome {

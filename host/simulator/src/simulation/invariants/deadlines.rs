@@ -39,11 +39,20 @@ pub(super) struct EvictionDeadlines {
     disturbed_until: GoDuration,
     /// Time since which a binding has to leave a cluster.
     due: BTreeMap<(String, String), GoDuration>,
-    /// Time for which an application has been known to be unhealthy on a cluster.
-    unhealthy: BTreeMap<(String, String), Duration>,
+    /// Applications that are known to be unhealthy on a cluster.
+    unhealthy: BTreeMap<(String, String), Unhealthy>,
     last_look: GoDuration,
     /// Maximum number of simultaneously pending evictions since the last time there were none.
     crowd: usize,
+}
+
+/// Application that is unhealthy on a cluster.
+#[derive(Clone, Copy)]
+struct Unhealthy {
+    /// Time for which it has been known to be unhealthy.
+    lasts: Duration,
+    /// Time for which it could have left; the maximum if it could leave from the start.
+    may_leave: Duration,
 }
 
 impl EvictionDeadlines {
@@ -177,20 +186,20 @@ impl EvictionDeadlines {
                 }
                 let key = (binding.key(), cluster.clone());
                 let before = self.unhealthy.get(&key).copied();
-                let so_far = match item.health {
+                let lasts = match item.health {
                     Some(Health::Healthy) => continue,
-                    Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before + passed),
-                    _ => before.unwrap_or_default(),
+                    Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before.lasts + passed),
+                    _ => before.map_or(Duration::ZERO, |before| before.lasts),
                 };
-                let so_far = if self.may_leave(binding, cluster, hub, now) {
-                    so_far
+                let may_leave = if self.may_leave(binding, cluster, hub, now) {
+                    before.map_or(Duration::MAX, |before| before.may_leave.saturating_add(passed))
                 } else {
-                    so_far.min(tolerated.saturating_sub(PLACE_RECHECK))
+                    Duration::ZERO
                 };
-                if so_far > tolerated {
-                    late = Some(("L1", format!("{} is unhealthy on {cluster} for {so_far:?} and stays", key.0)));
+                if lasts > tolerated && may_leave > PLACE_RECHECK {
+                    late = Some(("L1", format!("{} is unhealthy on {cluster} for {lasts:?} and stays", key.0)));
                 }
-                unhealthy.insert(key, so_far);
+                unhealthy.insert(key, Unhealthy { lasts, may_leave });
             }
         }
         self.unhealthy = unhealthy;

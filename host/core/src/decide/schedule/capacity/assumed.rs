@@ -10,7 +10,6 @@ use crate::decide::schedule::ScheduleError;
 use crate::decide::schedule::components;
 use crate::model::Component;
 use crate::model::{AggregatedStatusItem, Binding, Health, TargetCluster};
-use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Lifetime of an assumption unless it is renewed, in seconds.
@@ -143,8 +142,7 @@ impl Assumptions {
     /// Returns the assumptions in force at `now`, by cluster.
     pub fn by_cluster(&self, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
         let mut clusters: BTreeMap<String, Vec<AssumedWorkload>> = BTreeMap::new();
-        let forgets = mutation::on(Mutation::Karmada6518);
-        for assumed in self.by_binding.values().filter(|assumed| assumed.until > now && !forgets) {
+        for assumed in self.by_binding.values().filter(|assumed| assumed.until > now) {
             for (cluster, workload) in &assumed.by_cluster {
                 clusters.entry(cluster.clone()).or_default().push(workload.clone());
             }

@@ -1,8 +1,10 @@
 //! Deliberate faults in the code (mutations) that test the simulation's ability to detect them.
 //!
-//! Only builds with the feature `mutations`, which is off in every release, can activate them. Without the feature,
-//! [`on`] is a constant and the mutated branches are not compiled in. A mutation is active per thread, so parallel
-//! runs do not affect each other.
+//! `cargo xtask mutations` adds this file and the patches beside it to a copy of the workspace. A mutation is active per
+//! thread, so parallel runs do not affect each other.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher as _, RandomState};
 
 /// Deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +35,7 @@ pub enum Mutation {
     Karmada7431,
     /// The last copy is deleted when the grace period ends.
     Karmada7455,
-    /// A binding that tolerates a taint forever is queued and takes up slots.
+    /// A binding that tolerates a taint without end is queued and takes up slots.
     Karmada7612,
     /// S1: an eviction task does not preserve the old copy.
     TaskKeepsNothing,
@@ -51,8 +53,8 @@ pub enum Mutation {
     EvictionUnrecorded,
     /// S8: the requeue time is random.
     LeftToChance,
-    /// L1: a task is held forever.
-    HeldForEver,
+    /// L1: a task is held without end.
+    HeldWithoutEnd,
     /// L2: taints stay after their cause is gone.
     TaintStays,
     /// L3: a restart loses the time of the last eviction.
@@ -102,7 +104,7 @@ impl Mutation {
         Self::ForeignTaintRemoved,
         Self::EvictionUnrecorded,
         Self::LeftToChance,
-        Self::HeldForEver,
+        Self::HeldWithoutEnd,
         Self::TaintStays,
         Self::LastEvictionForgotten,
         Self::StaleReportCounts,
@@ -117,47 +119,21 @@ impl Mutation {
     ];
 }
 
-/// Returns true if the mutation is active in this thread.
-#[cfg(not(feature = "mutations"))]
-#[inline]
-pub const fn on(_: Mutation) -> bool {
-    false
+thread_local! {
+    static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
+}
+
+/// Activates a mutation for this thread, or deactivates it.
+pub fn activate(mutation: Option<Mutation>) {
+    ACTIVE.set(mutation);
 }
 
 /// Returns true if the mutation is active in this thread.
-#[cfg(feature = "mutations")]
 pub fn on(mutation: Mutation) -> bool {
-    made::MADE.get() == Some(mutation)
+    ACTIVE.get() == Some(mutation)
 }
 
-/// Returns an unpredictable number below `below`.
-#[cfg(feature = "mutations")]
+/// Returns an unpredictable number from 0 to below `below`.
 pub fn random_below(below: i64) -> i64 {
-    use std::hash::{BuildHasher, RandomState};
     i64::try_from(RandomState::new().hash_one(0) >> 1).unwrap_or(0) % below.max(1)
 }
-
-/// Returns 0; unpredictable numbers require the feature `mutations`.
-#[cfg(not(feature = "mutations"))]
-pub const fn random_below(_: i64) -> i64 {
-    0
-}
-
-#[cfg(feature = "mutations")]
-mod made {
-    use std::cell::Cell;
-
-    use super::Mutation;
-
-    thread_local! {
-        pub(super) static MADE: Cell<Option<Mutation>> = const { Cell::new(None) };
-    }
-
-    /// Activates a mutation for this thread, or deactivates it.
-    pub fn make(mutation: Option<Mutation>) {
-        MADE.set(mutation);
-    }
-}
-
-#[cfg(feature = "mutations")]
-pub use made::make;

@@ -1,8 +1,7 @@
-//! Makes one mistake on purpose after the other, and says in which seed the simulation found it.
+//! Activates one deliberate mistake after the other, and reports the seed in which the simulation finds it.
 //!
-//! `cargo xtask mutations [--seeds NUMBER] [--only NAME] [--at-least NUMBER]` builds this with the feature that has the mistakes. Every mistake
-//! gets the same seeds, from the first on, until a promise breaks; nothing about a mistake is known to what looks for it.
-//! Ends with exit code 1 if fewer are found than have to be.
+//! `cargo xtask mutations [--seeds NUMBER] [--only NAME] [--at-least NUMBER]` builds and runs it. Every mistake gets the
+//! same seeds, from the first on, until a promise breaks. Exits with code 1 if fewer mistakes are found than required.
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::path::PathBuf;
@@ -16,25 +15,25 @@ use bulkhead_plugin::Engine;
 use bulkhead_simulator::trial::{self, Base, TrialOptions, Trials};
 use clap::Parser;
 
-/// Find mistakes that are made on purpose.
+/// Find deliberate mistakes.
 #[derive(Parser)]
 struct Arguments {
-    /// How many seeds each mistake gets, at most.
+    /// Maximum number of seeds for each mistake.
     #[arg(long, default_value_t = 400)]
     seeds: u64,
     /// Only mistakes with this in their name.
     #[arg(long, default_value = "")]
     only: String,
-    /// How many runs at a time.
+    /// Number of concurrent runs.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// How many of them have to be found; without it all.
+    /// Number of mistakes that must be found; all by default.
     #[arg(long, value_name = "NUMBER")]
     at_least: Option<usize>,
     /// Scenario file to run instead of random federations.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Print what broke.
+    /// Print the violations.
     #[arg(short, long)]
     verbose: bool,
 }

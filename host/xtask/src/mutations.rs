@@ -1,0 +1,122 @@
+//! Copy of the workspace with deliberate mistakes, which the simulation must find.
+//!
+//! The mistakes are not part of the workspace. `tests/mutations` has one patch for each file that they change, and the
+//! files that they add. The copy in `target/mutations/tree` is built with the target folder of the workspace, so that both
+//! share the crates from the registry.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::sh;
+
+/// Folder with the patches, and with the added files in `files`.
+const SOURCE: &str = "tests/mutations";
+/// Copy that is built. Files whose content did not change keep their times, so that a build is incremental.
+const TREE: &str = "target/mutations/tree";
+/// Copy that is being made.
+const NEXT: &str = "target/mutations/next";
+
+/// Builds the search for deliberate mistakes. Returns the program.
+pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let next = root.join(NEXT);
+    if next.exists() {
+        fs::remove_dir_all(&next).with_context(|| format!("removing {}", next.display()))?;
+    }
+    let mut files = copy_sources(root, &next)?;
+    let added = root.join(SOURCE).join("files");
+    for file in listed(&added, &[".", "--others", "--cached"])? {
+        copy(&added.join(&file), &next.join(&file))?;
+        files.insert(file);
+    }
+    apply(root)?;
+    move_changed(&next, &root.join(TREE), &files)?;
+    let manifest = root.join(TREE).join("Cargo.toml").display().to_string();
+    let target = root.join("target").display().to_string();
+    let arguments = ["build", "--workspace", "--example", "mutations", "--manifest-path", &manifest];
+    sh::cargo_with(root, &arguments, &[("CARGO_TARGET_DIR", &target)])?;
+    Ok(root.join("target/debug/examples/mutations"))
+}
+
+/// Copies the files of the workspace that are not ignored. Returns their paths.
+fn copy_sources(root: &Path, next: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let mut files = listed(root, &["--others", "--cached", "--exclude-standard"])?;
+    // A deleted file is listed until it is committed.
+    files.retain(|file| root.join(file).is_file() && !file.starts_with(SOURCE));
+    for file in &files {
+        copy(&root.join(file), &next.join(file))?;
+    }
+    Ok(files)
+}
+
+/// Returns the files below a folder that Git lists.
+fn listed(folder: &Path, arguments: &[&str]) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let output = Command::new("git").args(["ls-files", "-z"]).args(arguments).current_dir(folder).output();
+    let output = output.context("starting git, which lists the files of the workspace")?;
+    if !output.status.success() {
+        bail!("git ls-files failed in {}: {}", folder.display(), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect())
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    }
+    fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Applies the patches to the new copy. All are tried, so that the error names each one that does not fit.
+fn apply(root: &Path) -> anyhow::Result<()> {
+    let mut problems = Vec::new();
+    for patch in patches(root)? {
+        let directory = format!("--directory={NEXT}");
+        let output = Command::new("git").args(["apply", &directory]).arg(&patch).current_dir(root).output();
+        let output = output.context("starting git, which applies the patches")?;
+        if !output.status.success() {
+            problems.push(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+    }
+    if !problems.is_empty() {
+        let all = problems.join("\n");
+        bail!("patches of {SOURCE} do not fit the code; change their context by hand and try again\n{all}");
+    }
+    Ok(())
+}
+
+/// Returns the patches, in order of name.
+fn patches(root: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let folder = root.join(SOURCE);
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "patch") {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Moves files whose content is new into the tree, and removes files that are gone.
+fn move_changed(next: &Path, tree: &Path, files: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    for file in files {
+        let (from, to) = (next.join(file), tree.join(file));
+        let content = fs::read(&from).with_context(|| format!("reading {}", from.display()))?;
+        if fs::read(&to).ok().as_ref() != Some(&content) {
+            copy(&from, &to)?;
+        }
+    }
+    let list = tree.join(".files");
+    let before = fs::read_to_string(&list).unwrap_or_default();
+    for gone in before.lines().map(Path::new).filter(|file| !files.contains(*file)) {
+        // It may have been removed by hand.
+        let _ = fs::remove_file(tree.join(gone));
+    }
+    let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    fs::write(&list, names.join("\n")).with_context(|| format!("writing {}", list.display()))
+}

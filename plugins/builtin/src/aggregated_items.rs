@@ -1,0 +1,58 @@
+//! Statuses that member clusters report, read for an aggregate.
+
+use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::shape::{Malformed, count, field, text};
+use bulkhead_core::time::Time;
+use serde_json::{Map, Value};
+
+/// Returns the collected statuses, each with its cluster.
+pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
+    items.iter().filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
+}
+
+/// Returns the sum of a counter over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
+fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i32, Malformed> {
+    let mut total = 0_i32;
+    for (_, status) in collected(items) {
+        let counter = count(status, &[name])?;
+        let counter = i32::try_from(counter).map_err(|_| Malformed::new(format!("{name} is outside of 32 bits")))?;
+        total = total.wrapping_add(counter);
+    }
+    Ok(total)
+}
+
+/// Returns the sums of several counters.
+pub(crate) fn sums(items: &[AggregatedStatusItem], names: &[&str]) -> Result<Map<String, Value>, Malformed> {
+    names.iter().map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?)))).collect()
+}
+
+/// Returns the time in a field.
+pub(crate) fn time(object: &Value, name: &str) -> Result<Option<Time>, Malformed> {
+    let Some(value) = field(object, &[name])? else { return Ok(None) };
+    let malformed = |_| Malformed::new(format!("{name} is not a time"));
+    serde_json::from_value(value.clone()).map(Some).map_err(malformed)
+}
+
+/// Returns the first phase of `priorities` that any cluster is in, or an empty one; a missing status counts as
+/// Pending.
+pub(crate) fn leading_phase(
+    items: &[AggregatedStatusItem],
+    priorities: &[&'static str],
+) -> Result<&'static str, Malformed> {
+    let mut phases = Vec::new();
+    for item in items {
+        phases.push(item.status.as_ref().map_or(Ok("Pending"), |status| text(status, &["phase"]))?);
+    }
+    Ok(priorities.iter().find(|phase| phases.contains(*phase)).copied().unwrap_or_default())
+}
+
+/// Returns items for tests from a cluster's name and its status; null for none.
+#[cfg(test)]
+pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
+    let item = |(cluster, status): &(&str, Value)| AggregatedStatusItem {
+        cluster_name: (*cluster).to_owned(),
+        status: Some(status.clone()).filter(|status| !status.is_null()),
+        ..AggregatedStatusItem::default()
+    };
+    statuses.iter().map(item).collect()
+}
