@@ -14,7 +14,7 @@ use bulkhead_core::decide::application_failover::{
     self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_HISTORY,
 };
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
-use bulkhead_core::model::{Cluster, Health};
+use bulkhead_core::model::Cluster;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error};
 use bulkhead_runtime::events::EventType;

@@ -13,6 +13,7 @@ use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::bindings::EveryKind;
 use crate::host::bindings::bulkhead::policy::types::Metadata;
 use crate::host::bindings::exports::bulkhead::policy as exports;
+use crate::host::wasi;
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
@@ -21,7 +22,7 @@ use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
 use crate::slots::Slots;
 use crate::ticker::Ticker;
-use crate::{contract, metadata, wasi};
+use crate::{contract, metadata};
 
 /// Options of the engine.
 #[derive(Clone)]

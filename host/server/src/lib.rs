@@ -198,10 +198,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
             if elects {
                 lead(&candidate, &state).await;
             }
-            say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
-            if wanted.is_empty() {
-                say("no controller runs; start the list of --controllers with * to run all except those it removes");
-            }
+            announce(&modes, &wanted);
             running.run(&wanted);
             let lost = or_never(elects.then(|| candidate.hold()));
             let registered = webhook.as_ref().map(|(endpoint, url)| endpoint.keep_registered(&hub.unguarded, url));
@@ -254,6 +251,14 @@ async fn lead(candidate: &Elector, state: &State) {
     say(&format!("elected{}", before.unwrap_or_default()));
     elected.clock.iter().for_each(|line| say(line));
     state.update(|status| status.leads = Some(true));
+}
+
+/// Logs the controllers that this process runs.
+fn announce(modes: &Modes, wanted: &[&str]) {
+    say(&format!("mode {}; controllers {}", modes.names(), named(wanted)));
+    if wanted.is_empty() {
+        say("no controller runs; start the list of --controllers with * to run all except those it removes");
+    }
 }
 
 /// Waits for a future, or without end if there is none.
