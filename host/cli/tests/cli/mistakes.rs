@@ -135,3 +135,19 @@ fn a_call_of_nil_in_a_script_names_the_function() {
     check("object.isHealthy()", "there is no function object.isHealthy");
     check("string.trim(object.kind)", "there is no function string.trim");
 }
+
+#[test]
+fn a_file_in_place_of_the_directory_of_generated_scenarios_is_named() {
+    let folder = folder("random", &[("base.yaml", "name: a\n")]);
+    let (code, _, error) = bulkhead(&folder, &["simulate", "--random", "base.yaml", "--seeds", "1"]);
+    assert_ne!(code, Some(0), "{error}");
+    assert!(error.contains("--random base.yaml: cannot create this directory"), "{error}");
+}
+
+#[test]
+fn a_negative_number_of_replicas_is_refused() {
+    let folder = folder("replicas", &[]);
+    let (code, _, error) = bulkhead(&folder, &["interpret", "--operation", "ReviseReplica", "--desired-replica=-3"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("-3 is not in 0.."), "{error}");
+}
