@@ -151,3 +151,16 @@ fn a_negative_number_of_replicas_is_refused() {
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("-3 is not in 0.."), "{error}");
 }
+
+#[test]
+fn a_plugin_name_that_control_planes_refuse_is_refused() {
+    let script = "function EvictionCheck(binding, task, observed, now) return { verdict = \"abstain\" } end";
+    let folder = folder("plugin-name", &[("hold.lua", script)]);
+    for name in ["Bad_Name ü", "", "a..b"] {
+        let (code, output, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", name]);
+        assert!(code != Some(0) && output.is_empty(), "{name:?}: {output}");
+        assert!(error.contains("cannot be the name of an object: use --name"), "{name:?}: {error}");
+    }
+    let (code, _, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", "hold-1.example"]);
+    assert_eq!(code, Some(0), "{error}");
+}
