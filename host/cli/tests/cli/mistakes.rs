@@ -164,3 +164,13 @@ fn a_plugin_name_that_control_planes_refuse_is_refused() {
     let (code, _, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", "hold-1.example"]);
     assert_eq!(code, Some(0), "{error}");
 }
+
+#[test]
+fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
+    let folder = folder("empty-journal", &[("segment-0000000001.journal", "")]);
+    for words in [["history", "--journal", "."].as_slice(), &["replay", "--all", "--journal", "."]] {
+        let (code, output, error) = bulkhead(&folder, words);
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{words:?}: {error}");
+        assert!(error.contains("segment-0000000001.journal: ends at byte 0"), "{words:?}: {error}");
+    }
+}
