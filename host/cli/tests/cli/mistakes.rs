@@ -174,3 +174,13 @@ fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
         assert!(error.contains("segment-0000000001.journal: ends at byte 0"), "{words:?}: {error}");
     }
 }
+
+#[test]
+fn a_link_to_its_own_directory_is_searched_once() {
+    let folder = folder("loop", &[("web.lua", "function GetReplicas(obj) return 1 end")]);
+    let check = || bulkhead(&folder, &["interpret", "-R", "-f", ".", "--check"]);
+    let before = check();
+    std::os::unix::fs::symlink(".", folder.join("itself")).unwrap();
+    assert_eq!(check(), before);
+    assert!(before.1.contains("web.lua") || before.2.contains("web.lua"), "{before:?}");
+}
