@@ -126,7 +126,9 @@ fn lacks((name, informer): (String, InformerState)) -> Option<String> {
 
 /// Starts the endpoint, which serves until the process ends. Returns the address that it listens on.
 pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for probes"))?;
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("--health-probe-bind-address: listening on {address}; choose a free address, or port 0")
+    })?;
     let bound = listener.local_addr()?;
     tokio::spawn(server::serve(listener, Transport::Plain, Probes(state), LIMITS, "the health endpoint"));
     Ok(bound)

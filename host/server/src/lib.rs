@@ -132,10 +132,11 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     let needs = access::needs(&arguments.uses(&checked));
     let Checked { flags, modes, wanted, election, elects } = checked;
     let permit = permit(&modes, elects);
-    let embedded = arguments.embedded.start(&flags).await?;
+    // Before the embedded control plane, which replaces a kubeconfig that another process may serve.
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     say(&format!("health and metrics at http://{address}"));
+    let embedded = arguments.embedded.start(&flags).await?;
     let mut stop = std::pin::pin!(interrupted());
     let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
     let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);

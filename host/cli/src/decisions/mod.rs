@@ -6,11 +6,12 @@ mod history;
 mod replay;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use bulkhead_core::journal::DecisionId;
-use bulkhead_journal::{Contents, Problem, Stored};
+use bulkhead_journal::{Contents, Problem, Stored, segment};
 use bulkhead_server::help;
 use bulkhead_simulator::recorded::select;
 use clap::{Args, Subcommand};
@@ -34,6 +35,7 @@ struct Common {
 impl Common {
     /// Reads the journal; reports damaged parts on standard error.
     fn load(&self) -> anyhow::Result<Contents> {
+        check_sizes(&self.journal)?;
         let contents = bulkhead_simulator::recorded::load(&self.journal)?;
         warn(&contents.problems)?;
         Ok(contents)
@@ -45,6 +47,7 @@ impl Common {
         word: Option<&str>,
         keep: impl FnMut(Stored) -> Option<T>,
     ) -> anyhow::Result<(Vec<T>, Vec<Problem>)> {
+        check_sizes(&self.journal)?;
         let (found, problems) = select::find(&self.journal, word, keep)?;
         warn(&problems)?;
         Ok((found, problems))
@@ -67,6 +70,24 @@ impl Common {
     fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
         self.output.print(text, data)
     }
+}
+
+/// Refuses a journal with a file of 0 bytes, which is not a journal without decisions. A writer that starts a segment
+/// leaves its last file empty for a moment.
+fn check_sizes(journal: &Path) -> anyhow::Result<()> {
+    // The reader reports a directory that cannot be read.
+    let Ok(segments) = segment::list(journal) else { return Ok(()) };
+    let last = if segments.len() > 1 { segments.last().map(|(number, _)| *number) } else { None };
+    for (number, path) in &segments {
+        let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
+        if is_empty && Some(*number) != last {
+            bail!(
+                "{}: ends at byte 0, before the header of a segment; the file was cut, so restore it from a copy",
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns the name of a binding or object with its namespace. Ids, and names that contain a namespace, are returned

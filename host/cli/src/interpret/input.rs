@@ -37,7 +37,8 @@ pub(super) struct Files {
     status_file: Option<PathBuf>,
 
     /// New number of replicas, for ReviseReplica.
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 0,
+          value_parser = clap::value_parser!(i32).range(0..))]
     desired_replica: i32,
 
     /// Current time as seen by scripts.

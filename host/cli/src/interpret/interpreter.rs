@@ -97,7 +97,10 @@ impl<'a> Loader<'a> {
     fn walk(&self, folder: &Path, listed: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         for file in files_of(folder)? {
             if file.is_dir() && self.recursive {
-                self.walk(&file, listed)?;
+                // A symbolic link to a parent would repeat its files at each level.
+                if !is_parent(&file, folder) {
+                    self.walk(&file, listed)?;
+                }
             } else if kind_of(&file).is_some() && !is_test(&file) {
                 listed.push(file);
             }
@@ -169,6 +172,14 @@ impl<'a> Loader<'a> {
         };
         let loaded = engine.load(&PluginSource::new(origin, EngineKind::Wasm, vec![module]))?;
         Ok(Interpreter::built_in(loaded.policy))
+    }
+}
+
+/// Returns true if a directory is `folder` or one above it, after symbolic links.
+fn is_parent(directory: &Path, folder: &Path) -> bool {
+    match (directory.canonicalize(), folder.canonicalize()) {
+        (Ok(directory), Ok(folder)) => folder.starts_with(directory),
+        _ => false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use bulkhead_api::{Plugin, PluginSpec};
+use bulkhead_core::label;
 use bulkhead_plugin::{LoadError, LoadStage};
 use clap::Args;
 
@@ -10,6 +11,11 @@ use crate::output::Format;
 
 /// Maximum size of the object in bytes: the default limit of etcd, which covers the whole object.
 const BYTES_MAX: usize = 1_500_000;
+
+/// Maximum length of the name of an object, in bytes.
+const NAME_BYTES_MAX: usize = 253;
+/// Maximum length of a part of the name between dots, in bytes.
+const LABEL_BYTES_MAX: usize = 63;
 
 /// Print a plugin as an object of kind Plugin that contains its code, for `kubectl apply --server-side -f -`.
 ///
@@ -35,8 +41,9 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let spec = arguments.which.spec()?;
     let target = arguments.which.target()?;
-    let loaded = target.load()?;
     let name = arguments.name.as_deref().unwrap_or(&target.source.name);
+    check_name(name)?;
+    let loaded = target.load()?;
     bulkhead_conformance::smoke(&*bounded(&loaded))
         .map_err(|message| LoadError::new(&target.source, LoadStage::SmokeTested, message))?;
     let mut object = serde_json::to_value(Plugin::new(name, PluginSpec(spec)))?;
@@ -52,4 +59,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let digest = &loaded.description.digest;
     arguments.output.print(|| format!("plugin {name}: {} bytes, sha256 {digest}\n", text.len()), &object)
+}
+
+/// Checks that control planes accept the name of the object.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let is_valid = name.len() <= NAME_BYTES_MAX
+        && name.split('.').all(|part| label::check_dns_label(part, LABEL_BYTES_MAX).is_ok());
+    if !is_valid {
+        bail!(
+            "{name:?} cannot be the name of an object: use --name with lower-case letters, digits, '-' and '.', at most \
+             {NAME_BYTES_MAX} bytes, such as hold-evictions"
+        );
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use bulkhead_plugin::Engine;
 use bulkhead_simulator::render;
 use bulkhead_simulator::report::Violation;
@@ -95,12 +96,18 @@ impl TrialArguments {
     }
 }
 
+/// Creates the directory of `--random`.
+fn make(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("--random {}: cannot create this directory for generated scenarios", folder.display()))
+}
+
 /// Runs the trial and prints its result. Returns true if every invariant held.
 pub(crate) fn run(trial: &Trial, format: Format) -> anyhow::Result<bool> {
     match trial {
         Trial::Seeds(options) => {
             if let Base::Random(folder) = &options.base {
-                std::fs::create_dir_all(folder)?;
+                make(folder)?;
             }
             let trials = trial::run(options, progress(options.seeds, format))?;
             clear_progress(format)?;
@@ -108,7 +115,7 @@ pub(crate) fn run(trial: &Trial, format: Format) -> anyhow::Result<bool> {
             Ok(trials.failure.is_none())
         }
         Trial::Files(options, folder) => {
-            std::fs::create_dir_all(folder)?;
+            make(folder)?;
             let mut files = Vec::new();
             for seed in options.first_seed..options.first_seed.saturating_add(options.seeds) {
                 let file = folder.join(format!("random-{seed}.yaml"));

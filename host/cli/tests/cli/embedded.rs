@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -334,6 +334,22 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     ] {
         assert!(complaint.contains(part), "{part}: {complaint}");
     }
+}
+
+#[test]
+fn a_second_process_whose_probe_port_is_taken_leaves_the_kubeconfig_alone() {
+    let folder = folder("taken-port");
+    std::fs::create_dir_all(&folder).unwrap();
+    let kubeconfig = folder.join("kubeconfig");
+    std::fs::write(&kubeconfig, "of the first process").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = ["run", "--embedded", "--members=0", "--health-probe-bind-address", &address, "--write-kubeconfig"];
+    let output = bulkhead().args(run).arg(&kubeconfig).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{complaint}");
+    assert!(complaint.contains(&format!("--health-probe-bind-address: listening on {address}")), "{complaint}");
+    assert_eq!(std::fs::read_to_string(&kubeconfig).unwrap(), "of the first process");
 }
 
 #[test]

@@ -135,3 +135,52 @@ fn a_call_of_nil_in_a_script_names_the_function() {
     check("object.isHealthy()", "there is no function object.isHealthy");
     check("string.trim(object.kind)", "there is no function string.trim");
 }
+
+#[test]
+fn a_file_in_place_of_the_directory_of_generated_scenarios_is_named() {
+    let folder = folder("random", &[("base.yaml", "name: a\n")]);
+    let (code, _, error) = bulkhead(&folder, &["simulate", "--random", "base.yaml", "--seeds", "1"]);
+    assert_ne!(code, Some(0), "{error}");
+    assert!(error.contains("--random base.yaml: cannot create this directory"), "{error}");
+}
+
+#[test]
+fn a_negative_number_of_replicas_is_refused() {
+    let folder = folder("replicas", &[]);
+    let (code, _, error) = bulkhead(&folder, &["interpret", "--operation", "ReviseReplica", "--desired-replica=-3"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("-3 is not in 0.."), "{error}");
+}
+
+#[test]
+fn a_plugin_name_that_control_planes_refuse_is_refused() {
+    let script = "function EvictionCheck(binding, task, observed, now) return { verdict = \"abstain\" } end";
+    let folder = folder("plugin-name", &[("hold.lua", script)]);
+    for name in ["Bad_Name ü", "", "a..b"] {
+        let (code, output, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", name]);
+        assert!(code != Some(0) && output.is_empty(), "{name:?}: {output}");
+        assert!(error.contains("cannot be the name of an object: use --name"), "{name:?}: {error}");
+    }
+    let (code, _, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", "hold-1.example"]);
+    assert_eq!(code, Some(0), "{error}");
+}
+
+#[test]
+fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
+    let folder = folder("empty-journal", &[("segment-0000000001.journal", "")]);
+    for words in [["history", "--journal", "."].as_slice(), &["replay", "--all", "--journal", "."]] {
+        let (code, output, error) = bulkhead(&folder, words);
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{words:?}: {error}");
+        assert!(error.contains("segment-0000000001.journal: ends at byte 0"), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn a_link_to_its_own_directory_is_searched_once() {
+    let folder = folder("loop", &[("web.lua", "function GetReplicas(obj) return 1 end")]);
+    let check = || bulkhead(&folder, &["interpret", "-R", "-f", ".", "--check"]);
+    let before = check();
+    std::os::unix::fs::symlink(".", folder.join("itself")).unwrap();
+    assert_eq!(check(), before);
+    assert!(before.1.contains("web.lua") || before.2.contains("web.lua"), "{before:?}");
+}

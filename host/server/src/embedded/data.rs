@@ -18,12 +18,15 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::super::now;
+use super::super::{now, say};
 
 /// Minimum size of a segment before it is replaced, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
 /// Minimum size of a segment before it is replaced, as a multiple of the objects' size.
 const SEGMENT_OBJECTS_MAX: u64 = 4;
+
+/// Name of the control plane's directory.
+pub(super) const HUB: &str = "hub";
 
 /// Key of an object: apiVersion, kind, namespace and name.
 type Key = (String, String, String, String);
@@ -68,8 +71,13 @@ impl DataDirectory {
     /// Returns the stored objects of a server, and the storage of its changes.
     pub(super) fn server(&self, name: &str) -> anyhow::Result<(Contents, Arc<dyn Persistence>)> {
         let folder = self.path.join(name);
-        let (contents, kept) = Kept::open(&folder, &self.failure)
+        // The identity is written after the first segment of the control plane.
+        let is_known = folder.exists() || (name == HUB && self.path.join("identity").exists());
+        let (contents, kept, losses) = Kept::open(&folder, &self.failure, is_known)
             .with_context(|| format!("--data-dir: reading the objects in {}", folder.display()))?;
+        for loss in losses {
+            say(&format!("--data-dir: {loss}"));
+        }
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&kept));
         let kept: Arc<dyn Persistence> = kept;
         Ok((contents, kept))
@@ -112,15 +120,28 @@ struct Log {
 }
 
 impl Kept {
-    fn open(folder: &Path, failure: &Arc<Failure>) -> anyhow::Result<(Contents, Arc<Self>)> {
+    /// Reads the stored objects. Returns a line for each loss; `is_known` is false for a server that is new.
+    fn open(
+        folder: &Path,
+        failure: &Arc<Failure>,
+        is_known: bool,
+    ) -> anyhow::Result<(Contents, Arc<Self>, Vec<String>)> {
         private::directory(folder)?;
         private::files(folder)?;
         let segments = segment::list(folder)?;
         let last = segments.last().map_or(0, |(number, _)| *number);
         let mut replay = Replay::default();
+        if segments.is_empty() && is_known {
+            replay.losses.push(format!(
+                "{}: no segment is left, so the server starts without its objects; if a file segment-N.journal was \
+                 removed, stop the process and restore the directory from a copy",
+                folder.display()
+            ));
+        }
         for (number, path) in &segments {
             replay.segment(path, *number == last)?;
         }
+        let losses = std::mem::take(&mut replay.losses);
         let values = replay.objects.values().map(|bytes| serde_json::from_slice(bytes)).collect::<Result<_, _>>()?;
         let contents = Contents { version: replay.version, objects: values };
         let mut log = Log {
@@ -136,7 +157,7 @@ impl Kept {
             failed: false,
         };
         log.begin_segment()?;
-        Ok((contents, Arc::new(Self { log: Mutex::new(log), failure: Arc::clone(failure) })))
+        Ok((contents, Arc::new(Self { log: Mutex::new(log), failure: Arc::clone(failure) }), losses))
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -224,11 +245,22 @@ fn removed(version: u64, (api_version, kind, namespace, name): &Key) -> String {
         .to_string()
 }
 
+/// Formats the remedy for a segment that cannot be read.
+fn way_out(path: &Path) -> String {
+    let folder = path.parent().unwrap_or(path);
+    format!(
+        "nothing was changed; restore the file from a copy, or move {} away to start without its objects",
+        folder.display()
+    )
+}
+
 /// State reconstructed from the segments.
 #[derive(Default)]
 struct Replay {
     version: u64,
     objects: BTreeMap<Key, Bytes>,
+    /// Log lines about segments that were read in part.
+    losses: Vec<String>,
 }
 
 impl Replay {
@@ -240,7 +272,7 @@ impl Replay {
             }
         });
         if let Some(unreadable) = unreadable {
-            bail!("{unreadable}");
+            bail!("{unreadable}; {}", way_out(path));
         }
         let problem = match scanned {
             Ok(scanned) => {
@@ -251,11 +283,37 @@ impl Replay {
             Err(error) => return Err(error.into()),
         };
         match problem {
-            // The process crashed during a write before watchers were notified of it.
             None => Ok(()),
-            Some(Problem::Torn { .. }) if is_last => Ok(()),
-            Some(problem) => bail!("{problem}"),
+            // A crash during a write looks like a file that was cut, so the bytes are kept.
+            Some(Problem::Torn { bytes, .. }) if is_last => self.keep_torn(path, bytes),
+            Some(Problem::Changed { path, at }) => {
+                bail!("{}: damaged or changed at byte {at}; {}", path.display(), way_out(&path))
+            }
+            Some(Problem::Torn { path, bytes }) => {
+                bail!("{}: the last {bytes} bytes are incomplete; {}", path.display(), way_out(&path))
+            }
+            Some(problem) => bail!("{problem}; {}", way_out(path)),
         }
+    }
+
+    /// Copies a torn segment, which the next segment replaces, and records the loss.
+    fn keep_torn(&mut self, path: &Path, torn_bytes: u64) -> anyhow::Result<()> {
+        let size = fs::metadata(path)?.len();
+        let copy = (1_u32..=9999)
+            .map(|number| path.with_extension(format!("torn-{number}")))
+            .find(|copy| !copy.exists())
+            .context("no free name for a copy")?;
+        fs::copy(path, &copy).with_context(|| format!("copying {} to {}", path.display(), copy.display()))?;
+        File::open(&copy)?.sync_all()?;
+        let count = self.objects.len();
+        self.losses.push(format!(
+            "{}: incomplete from byte {} of {size}; {count} objects were read before it, and later changes are lost; \
+             the file is kept as {}",
+            path.display(),
+            size.saturating_sub(torn_bytes),
+            copy.display()
+        ));
+        Ok(())
     }
 
     fn frame(&mut self, kind: Option<FrameKind>, payload: &[u8]) -> anyhow::Result<()> {
@@ -354,6 +412,53 @@ mod tests {
         assert!(segments().iter().all(|path| mode(path) == 0o600));
     }
 
+    /// Stores namespaces a and b. Returns the hub's directory and its segment.
+    fn two_namespaces(folder: &Path) -> (PathBuf, PathBuf) {
+        let directory = DataDirectory::open(folder).unwrap();
+        let first = server(&directory);
+        let kind = first.kind_id("v1", "Namespace").unwrap();
+        for name in ["a", "b"] {
+            first.store().create(kind, "", json!({"metadata": {"name": name}})).unwrap();
+        }
+        let hub = folder.join(HUB);
+        let (_, path) = segment::list(&hub).unwrap().pop().unwrap();
+        (hub, path)
+    }
+
+    #[test]
+    fn a_cut_segment_is_kept_and_reported() {
+        for cut in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (hub, path) = two_namespaces(folder.path());
+            let mut bytes = fs::read(&path).unwrap();
+            bytes.truncate(if cut { bytes.len() - 10 } else { 0 });
+            fs::write(&path, &bytes).unwrap();
+            let (contents, _kept, losses) = Kept::open(&hub, &Arc::default(), true).unwrap();
+            let has_a = contents.objects.iter().any(|object| object["metadata"]["name"] == "a");
+            assert_eq!(has_a, cut, "{:?}", contents.objects);
+            let read = format!("{} objects were read before it", contents.objects.len());
+            let copy = path.with_extension("torn-1");
+            assert_eq!(fs::read(&copy).unwrap(), bytes);
+            assert_eq!(losses.len(), 1);
+            for part in ["incomplete from byte", &read, &path.display().to_string(), &copy.display().to_string()] {
+                assert!(losses[0].contains(part), "{part}: {}", losses[0]);
+            }
+            let (_, _kept, losses) = Kept::open(&hub, &Arc::default(), true).unwrap();
+            assert!(losses.is_empty(), "{losses:?}");
+        }
+    }
+
+    #[test]
+    fn a_removed_segment_is_reported_and_a_new_server_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (hub, path) = two_namespaces(folder.path());
+        fs::remove_file(path).unwrap();
+        let (_, _kept, losses) = Kept::open(&hub, &Arc::default(), true).unwrap();
+        assert!(losses.len() == 1 && losses[0].contains("no segment is left"), "{losses:?}");
+        let (_, _kept, losses) = Kept::open(&folder.path().join("member1"), &Arc::default(), false).unwrap();
+        assert!(losses.is_empty(), "{losses:?}");
+    }
+
     #[test]
     fn a_folder_that_was_changed_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -362,6 +467,8 @@ mod tests {
         fs::write(segment::path(&hub, 1), "not a segment").unwrap();
         let directory = DataDirectory::open(folder.path()).unwrap();
         let error = directory.server("hub").map(drop).unwrap_err();
-        assert!(format!("{error:#}").contains("segment-0000000001"), "{error:#}");
+        for part in ["segment-0000000001", "nothing was changed", "to start without its objects"] {
+            assert!(format!("{error:#}").contains(part), "{part}: {error:#}");
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use bulkhead_api::Cluster;
-use bulkhead_apiserver::{ApiServer, Clock, Fidelity, ObjectKey, kinds};
+use bulkhead_apiserver::{
+    Admission, AdmissionRequest, ApiServer, Clock, DenialReason, Denied, Fidelity, ObjectKey, kinds,
+};
 use bulkhead_emulator::{ClusterState, MemberCluster, MemberOptions, WorkloadFailure};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -24,6 +26,33 @@ const MANAGER: &str = "bulkhead-embedded";
 const STATE: &str = "simulation.bulkhead.dev/state";
 /// Annotation of a Cluster: `never-ready`, `crash-loop` or `image-pull`; workloads are healthy without it.
 const WORKLOADS: &str = "simulation.bulkhead.dev/workloads";
+
+/// Admission that also refuses unknown values of the annotations of Clusters.
+pub(super) struct CheckedAnnotations<A>(pub(super) A);
+
+impl<A: Admission> Admission for CheckedAnnotations<A> {
+    fn admit(&self, request: AdmissionRequest<'_>) -> Result<(), Denied> {
+        if request.kind.kind == "Cluster" {
+            check_annotation::<ClusterState>(&request, STATE)?;
+            check_annotation::<WorkloadFailure>(&request, WORKLOADS)?;
+        }
+        self.0.admit(request)
+    }
+}
+
+/// Checks the value of an annotation if the request changes it, so that a stored value does not block other changes.
+fn check_annotation<T: DeserializeOwned>(request: &AdmissionRequest<'_>, key: &str) -> Result<(), Denied> {
+    let value = |object: &Value| object["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned();
+    let (text, before) = (value(request.object), request.old.map(value));
+    if text.is_empty() || before.is_some_and(|before| before == text) {
+        return Ok(());
+    }
+    serde_json::from_value::<T>(Value::from(text.as_str())).map(drop).map_err(|error| Denied {
+        reason: DenialReason::Invalid,
+        field: format!("metadata.annotations[{key}]"),
+        message: format!("Invalid value: {text:?}: {error}"),
+    })
+}
 
 /// Returns the names of the members: `total` numbered ones, and those in the data directory.
 pub(super) fn names(total: usize, data: Option<&DataDirectory>) -> anyhow::Result<Vec<String>> {
@@ -165,4 +194,51 @@ fn set_workloads(member: &MemberCluster, text: &str) {
     member.set_failure(failure);
     let message = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
     say(&format!("simulated: {}: {message}", member.name()));
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_apiserver::{Operation, ResourceKind};
+    use k8s_openapi::jiff;
+
+    use super::*;
+
+    /// Returns the denial of a Cluster with an annotation.
+    fn denial(old: Option<&Value>, key: &str, text: &str) -> Option<Denied> {
+        struct Everything;
+        impl Admission for Everything {
+            fn admit(&self, _request: AdmissionRequest<'_>) -> Result<(), Denied> {
+                Ok(())
+            }
+        }
+        let kinds = kinds::kubernetes();
+        let kind = ResourceKind { kind: "Cluster".into(), ..kinds[0].clone() };
+        let mut object = json!({"metadata": {"name": "member1", "annotations": {key: text}}});
+        let request = AdmissionRequest {
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            kind: &kind,
+            namespace: None,
+            old,
+            object: &mut object,
+            others: &Vec::<Value>::new,
+            ids: &mut String::new,
+            now: jiff::Timestamp::UNIX_EPOCH,
+        };
+        CheckedAnnotations(Everything).admit(request).err()
+    }
+
+    #[test]
+    fn a_misspelt_annotation_is_refused_where_it_is_written() {
+        let denied = denial(None, STATE, "unreachabel").unwrap();
+        assert_eq!(denied.field, "metadata.annotations[simulation.bulkhead.dev/state]");
+        for part in ["unreachabel", "unreachable", "readyz-failing", "readyz-degraded"] {
+            assert!(denied.message.contains(part), "{part}: {}", denied.message);
+        }
+        assert!(denial(None, WORKLOADS, "crash").unwrap().message.contains("crash-loop"));
+        for (key, text) in [(STATE, "unreachable"), (WORKLOADS, "crash-loop"), (STATE, ""), ("other", "unreachabel")] {
+            assert_eq!(denial(None, key, text), None, "{key}={text}");
+        }
+        let stored = json!({"metadata": {"annotations": {STATE: "unreachabel"}}});
+        assert_eq!(denial(Some(&stored), STATE, "unreachabel"), None);
+    }
 }

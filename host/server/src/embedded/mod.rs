@@ -195,10 +195,10 @@ impl Drop for Embedded {
 
 /// Creates the control plane with its namespaces and CRDs.
 fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Result<ApiServer> {
-    let (contents, persistence) = data.map(|data| data.server("hub")).transpose()?.unzip();
+    let (contents, persistence) = data.map(|data| data.server(data::HUB)).transpose()?.unzip();
     let hub = ApiServer::new(Options {
         kinds: kinds::kubernetes().into_iter().chain(kinds::stored()).chain([kinds::definitions()]).collect(),
-        admission: Some(Arc::new(InProcess(flags.admission()))),
+        admission: Some(Arc::new(members::CheckedAnnotations(InProcess(flags.admission())))),
         kubernetes_version: KUBERNETES_VERSION.to_owned(),
         fidelity: Fidelity::People,
         namespace_objects: vec![kinds::default_account()],

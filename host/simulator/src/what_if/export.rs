@@ -169,6 +169,16 @@ impl Export {
         }
         self.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         self.bindings.sort_by_key(model::Binding::key);
+        let before = self.clusters.len() + self.bindings.len();
+        self.clusters.dedup_by(|later, first| later.name == first.name);
+        self.bindings.dedup_by_key(|binding| binding.key());
+        let repeated = before - self.clusters.len() - self.bindings.len();
+        if repeated > 0 {
+            self.notes.push(format!(
+                "{repeated} Clusters and bindings were left out: another object has the same kind and name; the first \
+                 of each is used, in order of file names"
+            ));
+        }
         Ok(self)
     }
 
@@ -194,5 +204,38 @@ impl Export {
         let tasks = self.bindings.iter().flat_map(|binding| &binding.spec.graceful_eviction_tasks);
         let made = tasks.filter_map(|task| task.creation_timestamp);
         transitions.chain(taints).chain(made).map(|time| time.as_millis()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_in_two_files_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+            "spec": {"syncMode": "Push"},
+        });
+        let binding = json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": {"name": "a-deployment", "namespace": "default"},
+            "spec": {
+                "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "a"},
+                "replicas": 1, "clusters": [{"name": "m1", "replicas": 1}],
+            },
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [cluster, binding]}).to_string();
+        let note =
+            |export: &Export| export.notes.iter().any(|note| note.starts_with("2 Clusters and bindings were left"));
+        fs::write(directory.path().join("all.json"), &list).unwrap();
+        assert!(!note(&load(directory.path()).unwrap()));
+        fs::write(directory.path().join("again.json"), &list).unwrap();
+        let export = load(directory.path()).unwrap();
+        assert_eq!((export.clusters.len(), export.bindings.len()), (1, 1));
+        assert!(note(&export), "{:?}", export.notes);
     }
 }
