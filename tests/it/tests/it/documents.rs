@@ -16,7 +16,7 @@ spec:
 ";
 
 /// ClusterTaintPolicy of the proposal "Optimize Cluster Failover", unchanged.
-const OPTIMIZED_TAINT: &str = r#"apiVersion: "policy.karmada.io/v1alpha1"
+pub(crate) const OPTIMIZED_TAINT: &str = r#"apiVersion: "policy.karmada.io/v1alpha1"
 kind: "ClusterTaintPolicy"
 metadata:
   name: "detect-cluster-not-ready"

@@ -1,5 +1,6 @@
 //! ClusterTaintPolicies, `PreferNoExecute` and drains in whole federations.
 
+use crate::documents::OPTIMIZED_TAINT;
 use crate::support::{Folder, assert_held, run};
 
 const NGINX: &str = "\
@@ -29,29 +30,6 @@ spec:
 ";
 
 const FAILOVER: &str = "  failover:\n    cluster: {purgeMode: Directly, tolerationSeconds: 100}\n";
-
-/// The ClusterTaintPolicy of the proposal, unchanged.
-const PROPOSED: &str = r#"apiVersion: "policy.karmada.io/v1alpha1"
-kind: "ClusterTaintPolicy"
-metadata:
-  name: "detect-cluster-not-ready"
-spec:
-  targetCluster:
-    clusterNames:
-    - "member1"
-    - "member2"
-  matchConditions:
-  - conditionType: "Ready"
-    operator: "In"
-    statusValues:
-    - "False"
-    - "Unknown"
-  taintsToAdd:
-  - key: "cluster.karmada.io/not-ready"
-    effect: PreferNoExecute
-    addOnMatchSeconds: 300
-    removeOnMismatchSeconds: 180
-"#;
 
 const CLASSIC: &str = "\
 apiVersion: policy.karmada.io/v1alpha1
@@ -94,11 +72,11 @@ fn the_proposals_policy_taints_after_five_minutes_and_only_workloads_that_asked_
          - {{at: 835s, cluster: member1, taints: []}}\n"
     );
     let asked = format!("{POLICY}{FAILOVER}");
-    let files = [("policy.yaml", asked.as_str()), ("nginx.yaml", NGINX), ("taint.yaml", PROPOSED)];
+    let files = [("policy.yaml", asked.as_str()), ("nginx.yaml", NGINX), ("taint.yaml", OPTIMIZED_TAINT)];
     check("proposal", "", &files, &format!("{events}{expect}"));
     let stays = "expect:\n- {from: 60s, binding: default/nginx-deployment, clusters: {member1: 2}}\n\
                  - {decision: {decision: Evicted, absent: true}}\n";
-    let files = [("policy.yaml", POLICY), ("nginx.yaml", NGINX), ("taint.yaml", PROPOSED)];
+    let files = [("policy.yaml", POLICY), ("nginx.yaml", NGINX), ("taint.yaml", OPTIMIZED_TAINT)];
     check("proposal-not-asked", "", &files, &format!("{events}{stays}"));
 }
 
@@ -110,7 +88,7 @@ fn the_windows_of_a_taint_go_on_after_a_crash() {
          expect:\n- {{at: 395s, cluster: member1, taints: ['{READY}']}}\n\
          - {{at: 410s, cluster: member1, taints: ['{READY}', '{SOFT}']}}\n"
     );
-    check("crash", "", &[("taint.yaml", PROPOSED)], &rest);
+    check("crash", "", &[("taint.yaml", OPTIMIZED_TAINT)], &rest);
 }
 
 #[test]
@@ -210,7 +188,7 @@ fn bad_drains_and_policies_are_named() {
         )
     };
     refused("effect", &policy("{taints: [{key: k, effect: Sometimes}]}"), "Sometimes");
-    refused("gate", PROPOSED, "feature gate PreferNoExecute");
+    refused("gate", OPTIMIZED_TAINT, "feature gate PreferNoExecute");
     refused(
         "window",
         &policy("{taintsToAdd: [{key: k, effect: NoSchedule, addOnMatchSeconds: 0}]}"),
