@@ -167,7 +167,11 @@ fn a_plugin_name_that_control_planes_refuse_is_refused() {
 
 #[test]
 fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
-    let folder = folder("empty-journal", &[("segment-0000000001.journal", "")]);
+    let (first, second) = ("segment-0000000001.journal", "segment-0000000002.journal");
+    let new = folder("new-journal", &[(first, "")]);
+    let (_, _, error) = bulkhead(&new, &["history", "--journal", "."]);
+    assert!(error.contains("segment-0000000001.journal: has no bytes: nothing is recorded yet"), "{error}");
+    let folder = folder("empty-journal", &[(first, ""), (second, "")]);
     for words in [["history", "--journal", "."].as_slice(), &["replay", "--all", "--journal", "."]] {
         let (code, output, error) = bulkhead(&folder, words);
         assert_eq!((code, output.as_str()), (Some(2), ""), "{words:?}: {error}");
