@@ -14,7 +14,10 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 pub(crate) fn cargo_with(root: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = format!("cargo {}", arguments.join(" "));
-    let status = Command::new(program).args(arguments).envs(variables.iter().copied()).current_dir(root).status();
+    let mut command = Command::new(program);
+    // The tasks find what they build in the target folder of the workspace.
+    command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET_DIR");
+    let status = command.args(arguments).envs(variables.iter().copied()).current_dir(root).status();
     let status = status.with_context(|| format!("starting {shown}"))?;
     if !status.success() {
         bail!("{shown} failed ({status})");
