@@ -31,6 +31,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+/// With the allocator of the C library, simulations take a quarter more processor time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Failover runtime for Karmada-style multi-cluster Kubernetes, and a host for policy plugins.
 #[derive(Parser)]
 #[command(version = version::short(), propagate_version = true, arg_required_else_help = true)]

@@ -2,7 +2,9 @@
 //!
 //! The mistakes are not part of the workspace. `tests/mutations` has one patch for each file that they change, and the
 //! files that they add. The copy in `target/mutations/tree` is built with the target folder of the workspace, so that both
-//! share the crates from the registry.
+//! share the crates from the registry. Its crates have a version of their own: Cargo names the files of a crate after
+//! package, version and place in the workspace, and would otherwise take the crates of the copy for those of the
+//! workspace.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,6 +19,8 @@ use crate::sh;
 const SOURCE: &str = "tests/mutations";
 /// Copy that is built. Files whose content did not change keep their times, so that a build is incremental.
 const TREE: &str = "target/mutations/tree";
+/// Version of all crates of the copy.
+const VERSION: &str = "0.0.0-mutations";
 /// Copy that is being made.
 const NEXT: &str = "target/mutations/next";
 
@@ -33,12 +37,24 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
         files.insert(file);
     }
     apply(root)?;
+    let manifest = next.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| format!("reading {}", manifest.display()))?;
+    let text = with_version(&text).with_context(|| format!("{}: no version of the workspace", manifest.display()))?;
+    fs::write(&manifest, text).with_context(|| format!("writing {}", manifest.display()))?;
     move_changed(&next, &root.join(TREE), &files)?;
     let manifest = root.join(TREE).join("Cargo.toml").display().to_string();
     let target = root.join("target").display().to_string();
     let arguments = ["build", "--workspace", "--example", "mutations", "--manifest-path", &manifest];
     sh::cargo_with(root, &arguments, &[("CARGO_TARGET_DIR", &target)])?;
     Ok(root.join("target/debug/examples/mutations"))
+}
+
+/// Replaces the version of the workspace in its manifest.
+fn with_version(manifest: &str) -> Option<String> {
+    let section = manifest.find("[workspace.package]")?;
+    let start = section + manifest[section..].find("\nversion = \"")? + 1;
+    let end = start + manifest[start..].find('\n')?;
+    Some(format!("{}version = \"{VERSION}\"{}", &manifest[..start], &manifest[end..]))
 }
 
 /// Copies the files of the workspace that are not ignored. Returns their paths.
@@ -119,4 +135,21 @@ fn move_changed(next: &Path, tree: &Path, files: &BTreeSet<PathBuf>) -> anyhow::
     }
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     fs::write(&list, names.join("\n")).with_context(|| format!("writing {}", list.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crates_of_the_copy_have_a_version_of_their_own() {
+        let manifest = "[workspace]\nresolver = \"3\"\n\n[workspace.package]\nedition = \"2024\"\n\
+                        version = \"0.1.0\"\nlicense = \"MIT\"\n\n[workspace.dependencies]\n";
+        let expected = manifest.replace("0.1.0", VERSION);
+        assert_eq!(with_version(manifest), Some(expected));
+        assert_eq!(with_version("[package]\nversion = \"0.1.0\"\n"), None);
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+        let workspace = fs::read_to_string(workspace).expect("the workspace has a manifest");
+        assert!(with_version(&workspace).expect("it has a version").contains(VERSION));
+    }
 }

@@ -71,6 +71,16 @@ impl Failback {
     }
 }
 
+/// Returns the clusters that get more replicas than before.
+fn receivers<'a>(before: &model::BindingSpec, after: &'a model::BindingSpec) -> Vec<&'a str> {
+    let assigned = |name: &str| {
+        let target = before.clusters.iter().find(|target| target.name == name);
+        target.map_or(-1, |target| target.replicas)
+    };
+    let grows = |target: &&model::TargetCluster| target.replicas > assigned(&target.name);
+    after.clusters.iter().filter(grows).map(|target| target.name.as_str()).collect()
+}
+
 fn is_returning(spec: &model::BindingSpec) -> bool {
     spec.graceful_eviction_tasks.iter().any(|task| task.reason == REASON_FAILBACK)
 }
@@ -252,8 +262,7 @@ impl TaintManager {
         let mut starting_returns = self.failback.starting_returns.lock().unwrap_or_else(PoisonError::into_inner);
         starting_returns.insert(eviction.binding.clone(), generation);
         drop(starting_returns);
-        let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
-        let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
+        let homes = receivers(binding.spec(), &back.spec);
         let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
         let failback::Return { spec, home, attribution, .. } = (**back).clone();
         let decision_record = recorder.finish(|| DecisionInputs {
@@ -283,4 +292,21 @@ fn plan_of<B: Binding>(binding: &B, view: &View, settings: Settings) -> Failback
         window_s: settings.window_s,
         now: view.now,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_keeps_a_part_and_gets_the_rest_receives_a_return() {
+        let target = |(name, replicas): (&str, i32)| model::TargetCluster::new(name, replicas);
+        let spec = |targets: &[(&str, i32)]| model::BindingSpec {
+            clusters: targets.iter().copied().map(target).collect(),
+            ..model::BindingSpec::default()
+        };
+        let before = spec(&[("member4", 1), ("member5", 1), ("member6", 1)]);
+        assert_eq!(receivers(&before, &spec(&[("member5", 2), ("member6", 1)])), ["member5"]);
+        assert_eq!(receivers(&before, &spec(&[("member1", 0), ("member6", 1)])), ["member1"]);
+    }
 }

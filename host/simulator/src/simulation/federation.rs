@@ -19,7 +19,7 @@ use bulkhead_controllers::{
 };
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
-use bulkhead_core::model::SyncMode;
+use bulkhead_core::model::{ObjectReference, SyncMode};
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
 use bulkhead_defaults::admission::InProcess;
@@ -423,6 +423,12 @@ impl Federation {
             Some((cluster.clone(), member::ready_replicas(&member.cluster, kind, namespace, name)?))
         });
         ready.collect()
+    }
+
+    /// Returns the number of pods of a workload that a member cluster has no room for.
+    pub(super) fn unschedulable_pods(&self, cluster: &str, resource: &ObjectReference) -> i64 {
+        let ObjectReference { kind, namespace, name, .. } = resource;
+        self.members.get(cluster).map_or(0, |member| member::unschedulable_pods(&member.cluster, kind, namespace, name))
     }
 }
 

@@ -3,6 +3,7 @@
 use bulkhead_apiserver::{Clock, ObjectKey, ResourceKind};
 use bulkhead_core::names::fnv1a_32;
 use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure};
+use serde_json::Value;
 
 use crate::scenario::{ClusterSpec, FailureModeSpec};
 
@@ -61,5 +62,21 @@ pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &st
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;
     let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
-    Some(object.value().pointer("/status/readyReplicas").and_then(serde_json::Value::as_i64).unwrap_or(0))
+    Some(object.value().pointer("/status/readyReplicas").and_then(Value::as_i64).unwrap_or(0))
+}
+
+/// Returns the number of pods of a workload that no node of the cluster has room for.
+pub(super) fn unschedulable_pods(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> i64 {
+    let (server, store) = (cluster.server(), cluster.server().store());
+    let kinds = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind);
+    let Some(id) = kinds.and_then(|(api_version, kind)| server.kind_id(api_version, kind)) else { return 0 };
+    let Some(object) = store.get(&ObjectKey::new(id, namespace, name)) else { return 0 };
+    let uid = object.value().pointer("/metadata/uid").and_then(Value::as_str);
+    let pods = uid.zip(server.kind_id("v1", "Pod")).map(|(uid, pod)| store.dependents(uid, pod)).unwrap_or_default();
+    let is_unschedulable = |pod: &Value| {
+        let mut conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        conditions.any(|condition| condition["reason"] == "Unschedulable" && condition["status"] == "False")
+    };
+    let count = pods.iter().filter(|pod| is_unschedulable(pod.value())).count();
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -13,6 +13,7 @@ mod eviction;
 mod examples;
 mod explain;
 mod failback;
+mod fair_invariants;
 mod faults;
 mod historic;
 mod holes;

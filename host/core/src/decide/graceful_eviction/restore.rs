@@ -41,7 +41,7 @@ pub(super) fn target(
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Attribution)> {
-    let GracefulEvictionSnapshot { binding, sources, options, now, .. } = *snapshot;
+    let GracefulEvictionSnapshot { binding, options, .. } = *snapshot;
     if options.restore_source == RestoreSource::Never {
         return None;
     }
@@ -50,13 +50,19 @@ pub(super) fn target(
         ScheduleResult::Empty => true,
         ScheduleResult::NoneYet => result::failed(binding),
     };
-    let source = sources.iter().find(|cluster| cluster.name == task.from_cluster).filter(|_| unplaced)?;
-    if !may_host(binding, source, now) || !cause_is_gone(binding, task) {
+    if !unplaced || !is_recovered(snapshot, task) {
         return None;
     }
-    let replicas = replicas(binding, targets, task)?;
+    let replicas = replicas(snapshot, targets, task)?;
     let message = "the cluster has recovered and the workload has no other target, so it stays";
     Some((TargetCluster::new(&task.from_cluster, replicas), Attribution::rule("SourceRecovered", message)))
+}
+
+/// Returns true if the workload could run on the cluster of a task again.
+fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
+    let GracefulEvictionSnapshot { binding, sources, now, .. } = *snapshot;
+    let source = sources.iter().find(|cluster| cluster.name == task.from_cluster);
+    source.is_some_and(|source| may_host(binding, source, now)) && cause_is_gone(binding, task)
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
@@ -101,17 +107,26 @@ fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     }
 }
 
-/// Returns the replicas to restore: the former number, limited to the missing ones. `None` if none is missing.
-fn replicas(binding: &Binding, targets: &[TargetCluster], task: &GracefulEvictionTask) -> Option<i32> {
-    let spec = &binding.spec;
+/// Returns the replicas to restore: the former number, limited to the missing ones. A task of another program may have
+/// no number; it gets the missing replicas that no other recovered cluster had. `None` if none is missing.
+fn replicas(
+    snapshot: &GracefulEvictionSnapshot<'_>,
+    targets: &[TargetCluster],
+    task: &GracefulEvictionTask,
+) -> Option<i32> {
+    let spec = &snapshot.binding.spec;
     let kind = spec.placement.as_ref().map(Placement::replica_scheduling_type);
     match kind {
         _ if !spec.is_workload() => Some(0),
         Some(ReplicaSchedulingType::Divided) => {
             let placed = targets.iter().map(|target| i64::from(target.replicas)).sum::<i64>();
-            let missing = i32::try_from(i64::from(spec.replicas) - placed).unwrap_or(0);
-            let restored = task.replicas.unwrap_or(0).min(missing);
-            (restored > 0).then_some(restored)
+            let missing = i64::from(spec.replicas) - placed;
+            let others = || {
+                let recovered = spec.graceful_eviction_tasks.iter().filter(|task| is_recovered(snapshot, task));
+                recovered.filter_map(|task| task.replicas).map(i64::from).sum::<i64>()
+            };
+            let restored = task.replicas.map_or_else(|| missing - others(), |former| missing.min(i64::from(former)));
+            i32::try_from(restored).ok().filter(|restored| *restored > 0)
         }
         Some(ReplicaSchedulingType::Duplicated) | None => Some(spec.replicas),
     }

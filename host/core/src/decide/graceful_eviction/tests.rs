@@ -215,6 +215,8 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
         &well,
         Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])),
     );
+    // A task of another program may name no number.
+    check(json!([]), json!({"replicas": null}), &well, Some(json!([{"name": "m1", "replicas": 3}])));
     check(elsewhere(), json!({}), &well, None);
     check(json!([]), json!({}), &lost, None);
     check(json!([]), json!({}), &cluster("m1", "True", no_execute), None);
@@ -223,6 +225,25 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
     check(json!([]), json!({"reason": "ApplicationFailure"}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
     check(json!([]), json!({"reason": "Maintenance", "producer": "somebody"}), &well, None);
     check(json!([]), json!({"suppressDeletion": true}), &well, None);
+}
+
+#[test]
+fn a_task_without_a_number_gets_the_missing_replicas_that_no_other_recovered_cluster_had() {
+    let check = |second: &Cluster, expected: Value| {
+        let mut binding = binding(json!([]), false, "False", &json!({"fromCluster": "m2", "replicas": null}));
+        let numbered = GracefulEvictionTask {
+            from_cluster: "m1".to_owned(),
+            replicas: Some(3),
+            ..binding.spec.graceful_eviction_tasks[0].clone()
+        };
+        binding.spec.graceful_eviction_tasks.push(numbered);
+        let sources = [cluster("m2", "True", json!([])), second.clone()];
+        let snapshot = GracefulEvictionSnapshot { sources: &sources, ..snapshot(&binding, &CONFIRMED, 100) };
+        let clusters = decide(snapshot, &policies(hold)).clusters;
+        assert_eq!(serde_json::to_value(clusters).unwrap(), expected, "{second:?}");
+    };
+    check(&cluster("m1", "True", json!([])), json!([{"name": "m1", "replicas": 3}]));
+    check(&cluster("m1", "False", json!([])), json!([{"name": "m2", "replicas": 3}]));
 }
 
 #[test]

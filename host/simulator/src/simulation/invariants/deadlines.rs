@@ -145,13 +145,19 @@ impl EvictionDeadlines {
             let works = hub.works.get(&work_name(binding));
             let missing = |target: &&TargetCluster| works.is_none_or(|works| !works.contains_key(&target.name));
             let target = binding.spec.clusters.iter().find(missing)?;
-            let overdue = |task: &&GracefulEvictionTask| {
+            // Each task may hold the replacement back for its own grace period, so that the last one to end counts.
+            let direct = |task: &GracefulEvictionTask| {
                 let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
                 let limit_ms = own_s.map_or(self.purge_timeout_ms, |seconds| seconds * 1000);
-                let since = task.creation_timestamp.filter(|_| task.purge_mode == Some(PurgeMode::Directly));
-                since.is_some_and(|since| now.millis_since(since) > limit_ms + PURGE_SLACK_MS)
+                let since = task.creation_timestamp.filter(|_| task.purge_mode == Some(PurgeMode::Directly))?;
+                Some(limit_ms - now.millis_since(since))
             };
-            let task = binding.spec.graceful_eviction_tasks.iter().find(overdue)?;
+            let tasks = binding.spec.graceful_eviction_tasks.iter();
+            let (left_ms, task) =
+                tasks.filter_map(|task| Some((direct(task)?, task))).max_by_key(|(left_ms, _)| *left_ms)?;
+            if left_ms + PURGE_SLACK_MS >= 0 {
+                return None;
+            }
             let (key, from) = (binding.key(), &task.from_cluster);
             Some(("L1", format!("the copy of {key} on {} waits for the purge of {from}", target.name)))
         })

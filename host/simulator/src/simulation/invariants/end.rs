@@ -1,15 +1,35 @@
 //! Invariants that must hold at the end, after a long enough time without faults.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::affinity;
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Placement, ReplicaSchedulingType, TaintEffect};
 use bulkhead_core::names::keys;
+use bulkhead_core::time::Time;
 
 use super::hub::work_name;
 use super::objects::Observed;
 use crate::simulation::federation::Federation;
+
+/// Time that an eviction may take without faults, in milliseconds: a replica takes up to 100 s to get ready. Failback
+/// starts evictions long after the last fault.
+const EVICTION_MAX_MS: i64 = 150_000;
+
+/// Returns true if an eviction of the binding is so young that its end cannot be expected.
+fn moves(binding: &Binding, now: Time) -> bool {
+    let begun = binding.spec.graceful_eviction_tasks.iter().filter_map(|task| task.creation_timestamp);
+    begun.max().is_some_and(|begun| now.millis_since(begun) < EVICTION_MAX_MS)
+}
+
+/// Returns true if replicas are assigned whatever the capacity of the clusters is: to all, or by static weights.
+fn ignores_capacity(placement: &Placement) -> bool {
+    let scheduling = placement.replica_scheduling.as_ref();
+    let preference = scheduling.and_then(|scheduling| scheduling.weight_preference.as_ref());
+    placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated
+        || preference.is_some_and(|preference| preference.dynamic_weight.is_empty())
+}
 
 impl Observed {
     /// Checks the final state.
@@ -28,7 +48,9 @@ impl Observed {
                 );
             }
         }
-        for binding in self.hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
+        let now = federation.now();
+        let settled = |binding: &&Arc<Binding>| binding.deletion_timestamp.is_none() && !moves(binding, now);
+        for binding in self.hub.bindings.values().filter(settled) {
             self.tasks(binding, at);
             self.copies(binding, federation, at);
         }
@@ -70,9 +92,12 @@ impl Observed {
             return;
         }
         let ready = federation.ready_replicas(&resource.kind, &resource.namespace, &resource.name, false);
+        let overcommits = spec.placement.as_ref().is_none_or(ignores_capacity);
         for target in &spec.clusters {
             let existing = ready.get(&target.name).copied().unwrap_or(0);
-            if existing != i64::from(target.replicas) {
+            let wanted = i64::from(target.replicas);
+            let unschedulable = if overcommits { federation.unschedulable_pods(&target.name, resource) } else { 0 };
+            if existing > wanted || existing + unschedulable < wanted {
                 found(format!("{existing} of {} replicas of {key} are ready on {}", target.replicas, target.name));
             }
         }
