@@ -168,9 +168,25 @@ fn identity(object: &Value) -> (&str, &str, &str) {
 }
 
 /// Formats kind, namespace and name.
-fn shown(kind: &str, namespace: &str, name: &str) -> String {
+pub(crate) fn shown(kind: &str, namespace: &str, name: &str) -> String {
     let place = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
     format!("{kind} {place}{name}")
+}
+
+/// Removes the roles that the account in a namespace has in these modes, and the account once it has no role. Adds a
+/// line for each object to `lines`.
+///
+/// # Errors
+///
+/// The control plane refuses a request. The lines name the objects that were removed before.
+pub(crate) async fn remove(
+    client: &Client,
+    namespace: &str,
+    modes: &[Mode],
+    dry_run: bool,
+    lines: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    Account { client, namespace, dry_run }.remove_modes(modes, lines).await
 }
 
 impl Account<'_> {

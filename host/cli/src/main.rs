@@ -24,6 +24,7 @@ mod schema;
 mod shell;
 mod simulate;
 mod top;
+mod uninstall;
 mod version;
 mod what_if;
 
@@ -61,6 +62,7 @@ enum Command {
     Doctor(Box<doctor::DoctorArguments>),
     Crds(crds::Arguments),
     Account(Box<account::AccountArguments>),
+    Uninstall(Box<uninstall::UninstallArguments>),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
     Drain(drain::DrainArguments),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Account(arguments) => account::run(&arguments),
+        Command::Uninstall(arguments) => uninstall::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),
         Command::Drain(arguments) => drain::drain(&arguments),

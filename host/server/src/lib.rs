@@ -50,6 +50,7 @@ use self::endpoint::State;
 use self::federation::{Federation, Parts};
 use self::mode::Modes;
 use self::plugin_state::Identity;
+pub use self::webhook::WEBHOOK_SECRET;
 use self::webhook::{Credentials, Endpoint, Interpreter, Source, WebhookServices};
 
 /// Time limit for writes in flight at shutdown.

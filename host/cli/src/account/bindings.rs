@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
+use bulkhead_controllers::permissions::Mode;
+use bulkhead_controllers::roles::ACCOUNT;
 use bulkhead_runtime::controller::is_not_found;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,7 +12,7 @@ use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 
-use super::{Account, identity, shown, text};
+use super::{Account, identity, objects, shown, text};
 use crate::conflict::advice;
 
 /// Prefix of the names of roles and bindings.
@@ -95,16 +97,26 @@ impl Binding {
         Ok(())
     }
 
-    /// Returns true if the binding was made for this account alone and is not among the manifests.
-    fn is_left_over(&self, manifests: &[Value], account: &str) -> bool {
+    /// Returns true if the binding was made for this account alone.
+    fn is_made_for(&self, account: &str) -> bool {
         self.name.starts_with(PREFIX)
             && has_labels(&self.labels)
             && matches!(self.subjects.as_slice(), [only] if only == account)
-            && !manifests.iter().any(|manifest| self.is(manifest))
+    }
+
+    /// Returns true if the binding was made for this account alone and is not among the manifests.
+    fn is_left_over(&self, manifests: &[Value], account: &str) -> bool {
+        self.is_made_for(account) && !manifests.iter().any(|manifest| self.is(manifest))
     }
 
     fn is_of_helm(&self) -> bool {
-        self.labels.get(HELM.0).is_some_and(|by| by == HELM.1)
+        is_of_helm(&self.labels)
+    }
+
+    /// Returns true if the binding refers to the role of this kind, namespace and name.
+    fn refers_to(&self, (kind, namespace, name): (&str, &str, &str)) -> bool {
+        let place = kind == "ClusterRole" || self.namespace == namespace;
+        (self.role.kind.as_str(), self.role.name.as_str()) == (kind, name) && place
     }
 
     /// Returns true if the binding refers to the role of another one.
@@ -125,7 +137,55 @@ fn has_labels(labels: &BTreeMap<String, String>) -> bool {
     LABELS.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
 }
 
+fn is_of_helm(labels: &BTreeMap<String, String>) -> bool {
+    labels.get(HELM.0).is_some_and(|by| by == HELM.1)
+}
+
 impl Account<'_> {
+    /// Removes the bindings and the roles of modes, and the ServiceAccount once no binding names it. Objects that Helm
+    /// manages and roles that other bindings refer to are kept. Adds a line for each object.
+    pub(super) async fn remove_modes(&self, modes: &[Mode], lines: &mut Vec<String>) -> anyhow::Result<()> {
+        let (manifests, account) = (objects(modes, self.namespace)?, self.subject());
+        let bindings = list(self.client).await?;
+        let is_of_modes = |binding: &&Binding| manifests.iter().any(|manifest| binding.is(manifest));
+        let (removed, kept): (Vec<_>, Vec<_>) = bindings
+            .iter()
+            .partition(|binding| is_of_modes(binding) && binding.is_made_for(&account) && !binding.is_of_helm());
+        for binding in removed {
+            lines.extend(self.remove(binding.kind, &binding.namespace, &binding.name, binding.version.clone()).await?);
+        }
+        for binding in kept.iter().copied().filter(is_of_modes) {
+            let why = if binding.is_of_helm() { "Helm manages it" } else { "it is not of this account alone" };
+            lines.push(format!("kept {binding}: {why}"));
+        }
+        for role in manifests.iter().map(identity).filter(|(kind, ..)| ["ClusterRole", "Role"].contains(kind)) {
+            let user = kept.iter().copied().find(|binding| binding.refers_to(role));
+            lines.extend(self.remove_unused(role, user).await?);
+        }
+        let user = kept.iter().copied().find(|binding| binding.subjects.contains(&account));
+        lines.extend(self.remove_unused(("ServiceAccount", self.namespace, ACCOUNT), user).await?);
+        Ok(())
+    }
+
+    /// Removes an object of this command unless a binding needs it. Returns a line about it, `None` if there is none.
+    async fn remove_unused(
+        &self,
+        (kind, namespace, name): (&str, &str, &str),
+        user: Option<&Binding>,
+    ) -> anyhow::Result<Option<String>> {
+        let shown = shown(kind, namespace, name);
+        let found = self.api(kind, namespace)?.get_opt(name).await;
+        let found = found.with_context(|| format!("reading {shown}"))?;
+        let Some(found) = found.filter(|found| has_labels(found.labels())) else { return Ok(None) };
+        if is_of_helm(found.labels()) {
+            return Ok(Some(format!("kept {shown}: Helm manages it")));
+        }
+        match user {
+            Some(user) => Ok(Some(format!("kept {shown}: {user} needs it"))),
+            None => self.remove(kind, namespace, name, found.resource_version()).await,
+        }
+    }
+
     /// Removes the bindings that the account has from earlier modes, and from versions that named them otherwise, with
     /// the roles that are not bound any more. Returns a line for each object.
     pub(super) async fn remove_left_over(

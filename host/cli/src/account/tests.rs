@@ -290,3 +290,25 @@ async fn a_server_that_grants_no_token_is_an_error_that_names_the_account() {
     let refused = account.token(GoDuration::from_secs(7200)).await.unwrap_err().to_string();
     assert_eq!(refused, "requesting a token of ServiceAccount karmada-system/bulkhead");
 }
+
+#[tokio::test]
+async fn the_roles_of_a_mode_are_removed_and_the_account_with_the_last_of_them() {
+    let client = control_plane(&["karmada-system"]).await;
+    let account = Account { client: &client, namespace: "karmada-system", dry_run: false };
+    account.apply(&[Mode::Report, Mode::Finish]).await.unwrap();
+    let remove = async |modes: &[Mode], dry_run: bool| {
+        let mut lines = Vec::new();
+        remove(&client, "karmada-system", modes, dry_run, &mut lines).await.map(|()| lines).unwrap()
+    };
+    let rehearsed = remove(&[Mode::Report], true).await;
+    assert!(rehearsed.contains(&"removed ClusterRole bulkhead-report (dry run)".to_owned()), "{rehearsed:?}");
+    let lines = remove(&[Mode::Report], false).await;
+    assert!(lines.contains(&"removed ClusterRole bulkhead-report".to_owned()), "{lines:?}");
+    let kept = "kept ServiceAccount karmada-system/bulkhead: ClusterRoleBinding bulkhead-finish needs it";
+    assert_eq!(lines.last().map(String::as_str), Some(kept));
+    assert_eq!(names::<ClusterRole>(&client).await, ["bulkhead-finish"]);
+    let lines = remove(&[Mode::Finish], false).await;
+    assert_eq!(lines.last().map(String::as_str), Some("removed ServiceAccount karmada-system/bulkhead"));
+    assert_eq!(names::<Role>(&client).await, [""; 0]);
+    assert_eq!(remove(&[Mode::Finish, Mode::Report], false).await, [""; 0]);
+}

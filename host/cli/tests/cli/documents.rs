@@ -98,25 +98,15 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "$ bulkhead simulate target/random/random-seed-17.yaml",
         "the file is written only when a trial fails",
     ),
-    ("docs/src/how-to/migrate-away.md", "$ helm uninstall bulkhead --namespace karmada-system", RELEASE),
+    ("docs/src/how-to/take-it-out-again.md", "$ helm uninstall bulkhead --namespace karmada-system", RELEASE),
     (
-        "docs/src/how-to/migrate-away.md",
-        "$ kubectl --kubeconfig KARMADA delete mutatingwebhookconfiguration bulkhead --ignore-not-found",
+        "docs/src/how-to/take-it-out-again.md",
+        "$ bulkhead uninstall --mode MODES --kubeconfig KARMADA --dry-run",
         CONTROL_PLANE,
     ),
     (
-        "docs/src/how-to/migrate-away.md",
-        "$ kubectl --kubeconfig KARMADA -n karmada-system delete lease/bulkhead secret/bulkhead-webhook --ignore-not-found",
-        CONTROL_PLANE,
-    ),
-    (
-        "docs/src/how-to/migrate-away.md",
+        "docs/src/how-to/take-it-out-again.md",
         "$ kubectl --kubeconfig KARMADA delete crd evictionpauses.bulkhead.dev clusterdrains.bulkhead.dev plugins.bulkhead.dev",
-        CONTROL_PLANE,
-    ),
-    (
-        "docs/src/how-to/migrate-away.md",
-        "$ kubectl --kubeconfig KARMADA annotate clusters --all bulkhead.dev/taint-owners- bulkhead.dev/condition-history- failover.bulkhead.dev/stable-",
         CONTROL_PLANE,
     ),
     (

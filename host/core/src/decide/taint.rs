@@ -369,6 +369,19 @@ mod tests {
         check(&before, vec![], TaintOptions { policies_are_complete: false, ..OWNED }, &before);
     }
 
+    /// Another writer, such as Karmada, removes a taint and leaves the record of its owner.
+    #[test]
+    fn the_owner_of_a_taint_that_another_writer_removed_is_cleared() {
+        for policies in [vec![], vec![policy(P, &[])]] {
+            let mut cluster = cluster(&["ReadyCondition:kept"]);
+            cluster.taint_owners.insert("k:NoSchedule".to_owned(), P.to_owned());
+            let plan = decide(&cluster, &PolicySet::new(policies), OWNED, Time::from_millis(9_000));
+            let owners = plan.owners.as_ref().map(|owners| owners.keys().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!((owners, &plan.taints), (Some(vec!["kept:NoSchedule"]), &None));
+            assert!(!plan.is_empty() && plan.removed.is_empty(), "{plan:?}");
+        }
+    }
+
     #[test]
     fn a_value_is_updated_in_ones_own_taint_only() {
         check(&["ClusterTaintPolicy/p:k=a"], vec![policy(P, &["+k=b"])], OWNED, &["ClusterTaintPolicy/p:k=b"]);

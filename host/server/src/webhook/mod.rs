@@ -35,6 +35,7 @@ use tokio_rustls::TlsAcceptor;
 use self::certificate::Certificate;
 pub(super) use self::interpreter::Interpreter;
 use self::registration::Registration;
+pub use self::source::SECRET as WEBHOOK_SECRET;
 pub(super) use self::source::Source;
 use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transport};
 use super::{LogOnChange, say};

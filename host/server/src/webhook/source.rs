@@ -17,8 +17,8 @@ use serde_json::json;
 
 use super::certificate::Certificate;
 
-/// Name of the Secret.
-const NAME: &str = "bulkhead-webhook";
+/// Name of the Secret with the certificate that all processes share.
+pub const SECRET: &str = "bulkhead-webhook";
 /// Annotations of the Secret: host and last day of the certificate.
 const HOST: &str = "bulkhead.dev/host";
 const LAST_DAY: &str = "bulkhead.dev/last-day";
@@ -58,9 +58,9 @@ impl Source {
 }
 
 async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
-    let about = || format!("the Secret {NAME} with the certificate of the webhook");
+    let about = || format!("the Secret {SECRET} with the certificate of the webhook");
     let today = crate::now().to_zoned(TimeZone::UTC).date();
-    let existing = secrets.get_opt(NAME).await.with_context(|| format!("reading {}", about()))?;
+    let existing = secrets.get_opt(SECRET).await.with_context(|| format!("reading {}", about()))?;
     let kept = existing.as_ref().and_then(read);
     if let Some((certificate, _, _)) =
         kept.as_ref().filter(|(_, for_host, last)| for_host == host && is_good(*last, today))
@@ -72,7 +72,7 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     let made = Certificate::self_made(host, last_day, before)?;
     let secret: Secret = serde_json::from_value(json!({
         "metadata": {
-            "name": NAME,
+            "name": SECRET,
             "annotations": {HOST: host, LAST_DAY: last_day.to_string()},
             "resourceVersion": existing.as_ref().and_then(|existing| existing.metadata.resource_version.clone()),
         },
@@ -81,13 +81,13 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     }))?;
     let written = match existing {
         None => secrets.create(&PostParams::default(), &secret).await,
-        Some(_) => secrets.replace(NAME, &PostParams::default(), &secret).await,
+        Some(_) => secrets.replace(SECRET, &PostParams::default(), &secret).await,
     };
     match written {
         Ok(_) => Ok(made),
         // Another process wrote it concurrently; its certificate is used.
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            let theirs = secrets.get(NAME).await.with_context(|| format!("reading {}", about()))?;
+            let theirs = secrets.get(SECRET).await.with_context(|| format!("reading {}", about()))?;
             let theirs = read(&theirs).with_context(|| format!("{} contains no certificate", about()))?;
             Ok(theirs.0)
         }

@@ -3,6 +3,7 @@
 use bulkhead_core::model::SyncMode;
 
 use super::control_plane::clock;
+use super::stuck_taints;
 use crate::doctor::facts::{Facts, Member};
 use crate::doctor::finding::{Section, count};
 
@@ -14,6 +15,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     }
     for member in &facts.members {
         of_one(facts, member, section);
+        stuck_taints::check(facts, &member.cluster, section);
     }
 }
 

@@ -7,6 +7,7 @@ mod kinds;
 mod members;
 mod owners;
 mod permissions;
+mod stuck_taints;
 
 use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;

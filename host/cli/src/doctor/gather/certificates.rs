@@ -2,15 +2,12 @@
 
 use bulkhead_server::expiry;
 use bulkhead_server::hub::{HubArguments, client_certificate};
-use bulkhead_server::{RunArguments, WebhookCertificate};
+use bulkhead_server::{RunArguments, WEBHOOK_SECRET, WebhookCertificate};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::doctor::checks;
 use crate::doctor::facts::{Certificate, Facts};
-
-/// Secret with the certificate of the webhook, if the processes generate it.
-const WEBHOOK_SECRET: &str = "bulkhead-webhook";
 
 /// Returns the client certificate and the certificate authority of the kubeconfig.
 pub(super) async fn of_kubeconfig(arguments: &HubArguments) -> Vec<Certificate> {
