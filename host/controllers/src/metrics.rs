@@ -1,7 +1,7 @@
 //! Prometheus metrics. Their names are Karmada's, or those of the proposal "Optimize Cluster Failover" if Karmada has
 //! none.
 //!
-//! No decision depends on a metric. [`Metrics::text`] returns the body of a scrape.
+//! No decision depends on a metric. [`Metrics::register`] adds them to the registry of the process, which encodes them.
 
 mod scheduler;
 
@@ -14,7 +14,6 @@ use bulkhead_core::model::NodeSummary;
 use bulkhead_runtime::clock::ClockState;
 use bulkhead_runtime::controller::Error;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -91,7 +90,6 @@ impl Ending {
 
 /// The metrics of one process.
 pub struct Metrics {
-    registry: Registry,
     /// Karmada's metrics of the eviction queue.
     pub(crate) queue_depth: Family<QueueLabels, Gauge>,
     pub(crate) kind_total: Family<MemberKindLabels, Gauge>,
@@ -131,8 +129,7 @@ fn long() -> Histogram {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut metrics = Self {
-            registry: Registry::default(),
+        Self {
             queue_depth: Family::default(),
             kind_total: Family::default(),
             processing_latency: Family::new_with_constructor(short),
@@ -152,16 +149,13 @@ impl Default for Metrics {
             cluster_nodes: Family::default(),
             cluster_ready_nodes: Family::default(),
             scheduler: SchedulerMetrics::default(),
-        };
-        metrics.register();
-        metrics
+        }
     }
 }
 
 impl Metrics {
-    /// Registers all metrics. Help texts end without a full stop, because the encoder adds one.
-    fn register(&mut self) {
-        let registry = &mut self.registry;
+    /// Adds all metrics to a registry. Help texts end without a full stop, because the registry adds one.
+    pub fn register(&self, registry: &mut Registry) {
         let mut gauge =
             |name: &str, help: &str, family: Family<QueueLabels, Gauge>| registry.register(name, help, family);
         gauge("eviction_queue_depth", "Evictions that are ready to be processed", self.queue_depth.clone());
@@ -212,11 +206,13 @@ impl Metrics {
         self.scheduler.register(registry);
     }
 
-    /// Returns all metrics in the text format that Prometheus scrapes.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
+    /// Returns all metrics as a scrape shows them.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        self.register(&mut registry);
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
         text
     }
 

@@ -11,6 +11,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 use super::metrics::{self, Observed, ProcessStatus};
@@ -36,8 +37,8 @@ pub(super) struct State(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     stage: Mutex<Stage>,
-    observed: OnceLock<Observed>,
-    status: Mutex<ProcessStatus>,
+    observed: OnceLock<(Observed, Registry)>,
+    status: Arc<Mutex<ProcessStatus>>,
 }
 
 /// Phase of the process.
@@ -74,7 +75,8 @@ impl State {
 
     /// Sets the sources of the metrics.
     pub(super) fn observe(&self, observed: Observed) {
-        let _ = self.0.observed.set(observed);
+        let registry = metrics::registry(&observed, &self.0.status);
+        let _ = self.0.observed.set((observed, registry));
     }
 
     /// Updates the reported status values.
@@ -97,7 +99,7 @@ impl State {
             Stage::Stopping => return Some("stopping".to_owned()),
             Stage::Prepared => {}
         }
-        let context = &self.0.observed.get()?.context;
+        let (Observed { context, .. }, _) = self.0.observed.get()?;
         let lacking: Vec<_> = context.stores.informers(&context.scope).into_iter().filter_map(lacks).collect();
         if !lacking.is_empty() {
             return Some(format!("starting: {}", lacking.join("; ")));
@@ -110,9 +112,10 @@ impl State {
     }
 
     fn metrics(&self) -> String {
-        let Some(observed) = self.0.observed.get() else { return String::new() };
-        let status = self.status().clone();
-        metrics::text(observed, &status)
+        match self.0.observed.get() {
+            Some((_, registry)) => metrics::text(registry),
+            None => metrics::text(&Registry::default()),
+        }
     }
 }
 

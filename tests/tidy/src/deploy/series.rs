@@ -24,7 +24,7 @@ pub(crate) struct Metric {
 /// Returns every series but those of the scheduler. Panics on a registration in an unsupported form.
 pub(super) fn exported() -> Series {
     let mut all = registered(&text(METRICS), "Metrics", "");
-    all.extend(written_by_hand(&text(ENDPOINT)));
+    all.extend(collected(&text(ENDPOINT)));
     series(&all)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn exported() -> Series {
 pub(crate) fn metrics() -> Vec<Metric> {
     let mut all = registered(&text(METRICS), "Metrics", "");
     all.extend(registered(&text(SCHEDULER), "SchedulerMetrics", "karmada_scheduler_"));
-    all.extend(written_by_hand(&text(ENDPOINT)));
+    all.extend(collected(&text(ENDPOINT)));
     all
 }
 
@@ -93,28 +93,25 @@ fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
     all
 }
 
-/// Parses lines of the text format: `family(text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
-fn written_by_hand(source: &str) -> Vec<Metric> {
+/// Parses families that are collected at a scrape: `Counters::new("name", "help", ["label"])`, and those of `Gauges`.
+fn collected(source: &str) -> Vec<Metric> {
     let source = program(source);
-    let mut all = Vec::new();
-    let start = "family(text, \"";
-    for (at, _) in source.match_indices(start) {
-        let (above, call) = (&source[..at], &source[at + start.len()..]);
-        let call = call.split_once(')').map_or(call, |(call, _)| call);
-        let (name, rest) = call.split_once("\",").unwrap_or((call, ""));
-        let kind = rest.rsplit('"').nth(1).unwrap_or_default().to_owned();
-        let quoted = format!("\"{name}");
-        let sample = source.split(&quoted).skip(2).map(|rest| rest.split('"').next().unwrap_or_default());
-        let sample = sample.last().unwrap_or_else(|| panic!("{ENDPOINT}: there is no sample of {name}"));
-        let (suffix, labels) = match sample.split_once("{{") {
-            Some((suffix, labels)) => (suffix, labels.split_once("}}").map_or(labels, |(labels, _)| labels)),
-            None => (sample.split(' ').next().unwrap_or_default(), ""),
-        };
-        let labels = labels.split(',').filter_map(|label| Some(label.split_once('=')?.0.to_owned())).collect();
-        let help = literal(rest, above);
-        all.push(Metric { name: format!("{name}{suffix}"), kind, labels, help });
+    let mut all: Vec<(usize, Metric)> = Vec::new();
+    for (start, kind, suffix) in [("Counters::new(", "counter", "_total"), ("Gauges::new(", "gauge", "")] {
+        for (at, _) in source.match_indices(start) {
+            let call = &source[at + start.len()..];
+            let call = call.split_once(");").map_or(call, |(call, _)| call);
+            let mut literals = call.split('"').skip(1).step_by(2).map(str::to_owned);
+            let (Some(name), Some(help)) = (literals.next(), literals.next()) else {
+                panic!("{ENDPOINT}: {start}{call}) has no name and no help text");
+            };
+            let metric = Metric { name: name + suffix, kind: kind.to_owned(), labels: literals.collect(), help };
+            all.push((at, metric));
+        }
     }
-    all
+    // The order of the source is that of the page.
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, metric)| metric).collect()
 }
 
 /// Returns the time series of metrics.
@@ -168,12 +165,14 @@ pub struct Metrics {
     let described: Vec<_> = metrics.iter().map(|metric| (metric.kind.as_str(), metric.help.as_str())).collect();
     assert_eq!(described, [("histogram", "How long"), ("counter", "Done"), ("gauge", "Depth")]);
     let source = r#"
-        let _ = family(text, "calls", "Calls.", "counter");
-            let _ = writeln!(text, "calls_total{{plugin={:?},kind={kind:?}}} {}", name, count);
-        let _ = family(text, "known", "Known.", "gauge");
-        let _ = writeln!(text, "known {}\n# EOF", known);
+const CALLS: Counters<2> = Counters::new(
+    "calls",
+    "Calls.",
+    ["plugin", "kind"],
+);
+const KNOWN: Gauges<0> = Gauges::new("known", "Known.", []);
 "#;
-    let metrics = written_by_hand(source);
+    let metrics = collected(source);
     assert_eq!(metrics[0].kind, "counter");
     assert_eq!(metrics[1].help, "Known.");
     assert_eq!(name(&series(&metrics)), [r#"calls_total{"kind", "plugin"}"#, "known{}"]);
