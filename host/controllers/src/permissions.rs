@@ -209,10 +209,21 @@ const DEFAULT_MODE: Duty = Duty {
 
 const DOCTOR: Duty = Duty {
     name: "doctor",
-    rules: &[within(
-        Place::LeaseNamespace,
-        rule(LEASES, "leases", &["list"], "the Leases of Karmada's controllers, for `bulkhead doctor`"),
-    )],
+    rules: &[
+        within(
+            Place::LeaseNamespace,
+            rule(LEASES, "leases", &["list"], "the Leases of Karmada's controllers, for `bulkhead doctor`"),
+        ),
+        only(
+            "bulkhead",
+            rule(
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations",
+                GET,
+                "a registration without a process, for `bulkhead doctor`",
+            ),
+        ),
+    ],
 };
 
 const INFORMERS: Duty = Duty {

@@ -106,7 +106,10 @@ async fn applying_twice_leaves_one_account_with_the_roles_of_both_modes() {
     assert_eq!(names::<ClusterRole>(&client).await, ["bulkhead-finish", "bulkhead-report"]);
     let role = Api::<ClusterRole>::all(client.clone()).get("bulkhead-report").await.unwrap();
     let verbs: Vec<_> = role.rules.iter().flatten().flat_map(|rule| rule.verbs.clone()).collect();
-    assert!(!verbs.is_empty() && verbs.iter().all(|verb| ["list", "watch"].contains(&verb.as_str())), "{verbs:?}");
+    assert!(
+        !verbs.is_empty() && verbs.iter().all(|verb| ["get", "list", "watch"].contains(&verb.as_str())),
+        "{verbs:?}"
+    );
 }
 
 /// Returns the bindings with their first subjects, as `name namespace/account`.

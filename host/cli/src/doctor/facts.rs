@@ -40,6 +40,9 @@ pub(super) struct Facts {
     /// Error that prevented reading the list of plugins.
     #[serde(default)]
     pub(super) plugin_error: Option<String>,
+    /// Registered webhooks that are reached by URL.
+    #[serde(default)]
+    pub(super) webhooks: Vec<Webhook>,
     /// Kinds that policies select.
     #[serde(default)]
     pub(super) kinds: Vec<KindInUse>,
@@ -226,6 +229,35 @@ pub(super) struct Plugin {
     /// Stage and reason of the refusal, if it was refused.
     #[serde(default)]
     pub(super) refused: Option<String>,
+}
+
+/// Registered webhook.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Webhook {
+    /// Kind and name of the configuration.
+    pub(super) configuration: String,
+    /// Name of the webhook in its configuration.
+    pub(super) name: String,
+    pub(super) url: String,
+    /// True if requests fail without an answer.
+    pub(super) is_required: bool,
+    pub(super) endpoint: Endpoint,
+}
+
+/// State of the endpoint of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Endpoint {
+    /// Something accepts connections.
+    Accepts,
+    /// Connections are refused, so no process serves it.
+    Refuses,
+    /// No connection from this machine, which does not exclude one from the control plane.
+    Unreachable {
+        /// Cause.
+        why: String,
+    },
 }
 
 /// Kind that policies select.

@@ -8,6 +8,7 @@ mod members;
 mod owners;
 mod permissions;
 mod stuck_taints;
+mod webhooks;
 
 use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
@@ -25,6 +26,7 @@ const CHECKS: &[(&str, Check)] = &[
     (OWNERS, owners::check),
     (CERTIFICATES, certificates_and_plugins::certificates),
     (PLUGINS, certificates_and_plugins::plugins),
+    (WEBHOOKS, webhooks::check),
     (INTERPRETERS, kinds::interpreters),
     (FAILOVER, failover::check),
     (MEMBERS, members::check),
@@ -36,6 +38,7 @@ pub(super) const PERMISSIONS: &str = "permissions";
 pub(super) const OWNERS: &str = "owners";
 pub(super) const CERTIFICATES: &str = "certificates";
 pub(super) const PLUGINS: &str = "plugins";
+pub(super) const WEBHOOKS: &str = "webhooks";
 pub(super) const INTERPRETERS: &str = "interpreters";
 pub(super) const FAILOVER: &str = "failover";
 pub(super) const MEMBERS: &str = "members";

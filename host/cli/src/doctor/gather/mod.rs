@@ -4,6 +4,7 @@ mod certificates;
 mod leases;
 mod members;
 mod server;
+mod webhooks;
 mod writers;
 
 use std::collections::BTreeSet;
@@ -61,6 +62,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyho
         certificates: certificates::of_kubeconfig(arguments.hub()).await,
         plugins: Vec::new(),
         plugin_error: None,
+        webhooks: Vec::new(),
         kinds: Vec::new(),
         policies: Vec::new(),
         taint_policies: Vec::new(),
@@ -91,6 +93,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyho
     leases::gather(client, &mut facts).await;
     writers::gather(client, &mut facts).await;
     certificates::of_webhook(arguments, client, &mut facts).await;
+    webhooks::gather(client, &mut facts).await;
     let clusters = listed::<Cluster>(client, checks::MEMBERS, &mut facts).await;
     members::gather(client, clusters, &mut facts).await;
     Ok(facts)
