@@ -24,6 +24,11 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
     }
 }
 
+/// Returns 2: the control plane does not answer, so that most of the question is open. The output names it.
+pub(crate) fn without_answer() -> ExitCode {
+    ExitCode::from(BAD)
+}
+
 /// Returns 0 for a server that was stopped, and 2 for one that failed. Its log has the error.
 pub(crate) fn of_server(ended: Result<(), Failed>) -> ExitCode {
     ended.map_or(ExitCode::from(BAD), |()| ExitCode::SUCCESS)

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_server::engines::EngineArguments;
-use bulkhead_server::hub::{Hub, HubArguments};
+use bulkhead_server::hub::{Hub, HubArguments, READ_TIME_MAX};
 use bulkhead_server::settings::Settings;
 use bulkhead_simulator::origin::{Input, Origin};
 use bulkhead_simulator::render;
@@ -132,7 +132,7 @@ fn live(hub: &HubArguments) -> anyhow::Result<Export> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
         let hub = Hub::connect(hub, &WritePermit::report_only()).await?;
-        what_if::load_live(&hub.reader(), &hub.address).await
+        what_if::load_live(&hub.reader(READ_TIME_MAX), &hub.address).await
     })
 }
 

@@ -14,6 +14,8 @@ pub struct ConnectError {
     pub remedy: String,
     /// True if the problem may disappear without a change of arguments or files.
     pub is_transient: bool,
+    /// True if the server did not answer at all.
+    pub is_silent: bool,
 }
 
 impl fmt::Display for ConnectError {
@@ -27,11 +29,11 @@ impl StdError for ConnectError {}
 impl ConnectError {
     /// Creates a problem that needs manual action.
     pub fn permanent(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), is_transient: false }
+        Self { what: what.into(), remedy: remedy.into(), is_transient: false, is_silent: false }
     }
 
     fn transient(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), is_transient: true }
+        Self { what: what.into(), remedy: remedy.into(), is_transient: true, is_silent: false }
     }
 
     /// Classifies an error of a request to `address`.
@@ -99,10 +101,8 @@ impl ConnectError {
         } else if says("dns error") || says("failed to lookup") {
             Self::transient(format!("the name in {address} cannot be resolved: {said}"), "fix the name or the DNS")
         } else {
-            Self::transient(
-                format!("{address} does not answer: {said}"),
-                "check that it runs and that no firewall or NetworkPolicy blocks the connection",
-            )
+            let remedy = "check that it runs and that no firewall or NetworkPolicy blocks the connection";
+            Self { is_silent: true, ..Self::transient(format!("{address} does not answer: {said}"), remedy) }
         }
     }
 }
@@ -134,6 +134,7 @@ mod tests {
                 error.is_transient == is_transient && text.contains(part) && text.contains("https://hub"),
                 "{text}"
             );
+            assert_eq!(error.is_silent, part == "does not answer", "{text}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bulkhead_controllers::connect;
+use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::time::Time;
 use bulkhead_runtime::connection::{ResponseCounts, WritePermit};
 use http::{Request, Response};
@@ -20,15 +21,15 @@ use super::endpoint::State;
 use super::reload::Reloading;
 
 use super::hub_config::unwrapped;
-pub use super::hub_config::{HubArguments, client_certificate, config_in};
+pub use super::hub_config::{HubArguments, RequestTimeout, client_certificate, config_in};
 
 /// First pause before reconnecting to an unavailable control plane; doubles with each attempt.
 const RETRY_BASE: Duration = Duration::from_secs(1);
 /// Maximum pause between attempts.
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
-/// Timeout of a request in an interactive command.
-const READ_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time limit of a request in an interactive command without an argument for it.
+pub const READ_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Connected control plane.
 pub struct Hub {
@@ -53,7 +54,20 @@ impl Hub {
     ///
     /// A [`ConnectError`] if there is a kubeconfig but the control plane cannot be used.
     pub async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
-        Self::connect_with(arguments, permit, &Handle::current()).await
+        Self::connect_within(arguments, permit, READ_TIME_MAX).await
+    }
+
+    /// Connects like [`connect`](Self::connect), with a time limit for the first request.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`](Self::connect).
+    pub async fn connect_within(
+        arguments: &HubArguments,
+        permit: &WritePermit,
+        limit: Duration,
+    ) -> anyhow::Result<Self> {
+        Self::connect_with(arguments, permit, &Handle::current(), limit).await
     }
 
     /// Connects like [`connect`](Self::connect), with a separate runtime for leases and probes.
@@ -61,6 +75,7 @@ impl Hub {
         arguments: &HubArguments,
         permit: &WritePermit,
         lease_runtime: &Handle,
+        limit: Duration,
     ) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
@@ -69,18 +84,19 @@ impl Hub {
         }
         let responses = Arc::<ResponseCounts>::default();
         let made = || format!("connecting to the control plane {address}");
-        let first = in_time(connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?);
+        let first = connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?;
+        let first = in_time(first, limit);
         let version = first.apiserver_version().await.map_err(|error| ConnectError::of(&address, &error))?;
         let reloading = Reloading::new(arguments.clone(), config, permit, &responses, lease_runtime)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
         Ok(Self { client, unguarded, address, version: version.git_version, responses, reloading })
     }
 
-    /// Returns a client for interactive reads: each request has a timeout and is never retried.
+    /// Returns a client for interactive reads: each request has a time limit and is never retried.
     ///
     /// The hub must have been connected with a permit that rejects all writes.
-    pub fn reader(&self) -> Client {
-        in_time(self.client.clone())
+    pub fn reader(&self, limit: Duration) -> Client {
+        in_time(self.client.clone(), limit)
     }
 
     /// Connects, retrying until the control plane is available. Logs the reason for waiting.
@@ -96,7 +112,7 @@ impl Hub {
     ) -> anyhow::Result<Self> {
         let (mut log, mut pause) = (LogOnChange::default(), RETRY_BASE);
         loop {
-            let error = match Self::connect_with(arguments, permit, lease_runtime).await {
+            let error = match Self::connect_with(arguments, permit, lease_runtime, READ_TIME_MAX).await {
                 Ok(hub) => return Ok(hub),
                 Err(error) => error,
             };
@@ -111,8 +127,8 @@ impl Hub {
     }
 }
 
-/// Wraps a client so that each request, including the body, has a timeout. The error names the request.
-pub fn in_time(client: Client) -> Client {
+/// Wraps a client so that each request, including the body, has a time limit. The error names the request.
+pub fn in_time(client: Client, limit: Duration) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
@@ -123,8 +139,8 @@ pub fn in_time(client: Client) -> Client {
                 let body = body.collect().await?.to_bytes();
                 Ok::<_, BoxError>(Response::from_parts(head, Body::from(body)))
             };
-            let in_time = tokio::time::timeout(READ_TIME_MAX, answer).await;
-            in_time.unwrap_or_else(|_| Err(format!("{asked}: no answer within {} s", READ_TIME_MAX.as_secs()).into()))
+            let in_time = tokio::time::timeout(limit, answer).await;
+            in_time.unwrap_or_else(|_| Err(format!("{asked}: no answer within {}", GoDuration(limit)).into()))
         }
     });
     Client::new(service, namespace)
@@ -149,18 +165,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_hangs_ends_in_time_and_is_named() {
         let hangs = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
-        let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(hangs, "default")));
+        let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(hangs, "default"), READ_TIME_MAX));
         let error = clusters.list(&Default::default()).await.unwrap_err();
         let message = bulkhead_runtime::causes::causes(&error);
-        assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{message}");
+        assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"), "{message}");
 
         let stops = tower::service_fn(|_: Request<Body>| async {
             let frames = futures::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, BoxError>>();
             Ok::<_, BoxError>(Response::new(http_body_util::StreamBody::new(frames)))
         });
-        let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(stops, "default")));
+        let clusters =
+            kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(stops, "default"), Duration::from_millis(200)));
         let error = clusters.list(&Default::default()).await.unwrap_err();
-        assert!(bulkhead_runtime::causes::causes(&error).contains("no answer within 10 s"), "{error}");
+        assert!(bulkhead_runtime::causes::causes(&error).contains("no answer within 200ms"), "{error}");
     }
 
     #[test]

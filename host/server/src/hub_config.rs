@@ -1,8 +1,10 @@
 //! Configuration of the connection to the control plane.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use bulkhead_controllers::flags::GoDuration;
 use clap::Args;
 use k8s_openapi::ByteString;
 use kube::Config;
@@ -40,6 +42,32 @@ impl HubArguments {
             None => Config::infer().await.context("there is no kubeconfig; name one with --kubeconfig"),
         }
     }
+}
+
+/// Time limit of each request of an interactive command.
+#[derive(Args, Clone, Copy)]
+pub struct RequestTimeout {
+    /// Time limit of each request to an API server; more than 0.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = limit,
+          help_heading = help::CONTROL_PLANE)]
+    request_timeout: GoDuration,
+}
+
+impl RequestTimeout {
+    /// Returns the limit, which is more than 0.
+    pub fn limit(self) -> Duration {
+        self.request_timeout.0
+    }
+}
+
+/// Parses a time limit.
+///
+/// # Errors
+///
+/// The text is not a duration, or it is 0, which would be no limit for kubectl.
+fn limit(text: &str) -> Result<GoDuration, String> {
+    let limit: GoDuration = text.parse()?;
+    if limit.0.is_zero() { Err("must be greater than 0, such as 10s".to_owned()) } else { Ok(limit) }
 }
 
 /// Unwraps the error of the inner client, for callers that match on its type.

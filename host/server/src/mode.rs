@@ -10,6 +10,7 @@ use bulkhead_core::time::Time;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{Api, Client};
 
 use super::connect_error::ConnectError;
@@ -76,7 +77,7 @@ pub const KARMADA_NAMESPACE: &str = "karmada-system";
 pub const KARMADA_LEASES: [&str; 2] = ["karmada-controller-manager", "karmada-scheduler"];
 /// Largest lead of this machine's clock at which a live lease of Karmada is detected, in milliseconds.
 const CLOCK_AHEAD_MAX_MS: i64 = 3_600_000;
-/// Maximum time for which an expired lease is observed, in seconds.
+/// Maximum time for which a lease is observed, in seconds.
 const OBSERVATION_MAX_S: u32 = 60;
 
 /// Error: a Karmada controller is active on the control plane, and no mode was selected.
@@ -159,36 +160,48 @@ async fn check_leases(client: &Client, address: &str, state: &State) -> anyhow::
     }
 }
 
+/// Held Lease of a Karmada controller, as first read.
+struct Held {
+    name: &'static str,
+    holder: String,
+    renewed: MicroTime,
+}
+
 /// Returns the first active Karmada controller: its lease and the holder.
 ///
-/// By a clock that is ahead of Karmada's, a live lease looks expired. One that expired lately is therefore observed for
-/// its duration, in which its holder would renew it.
+/// A lease is observed for its duration, in which an active holder renews it. Its age alone proves nothing: a
+/// controller that was stopped keeps its lease until it expires, and by a clock that is ahead of Karmada's a live lease
+/// looks expired. A lease that lasts longer than [`OBSERVATION_MAX_S`] counts as active until it expires.
 async fn active_karmada_controller(client: &Client, now: Time) -> kube::Result<Option<(&'static str, String)>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), KARMADA_NAMESPACE);
-    let (mut expired, mut observation_s) = (Vec::new(), 0);
+    let (mut observed, mut observation_s) = (Vec::new(), 0);
     for name in KARMADA_LEASES {
         let Some((spec, holder)) = held(&leases, name).await? else { continue };
         let Some(renewed) = spec.renew_time else { continue };
         let lasts_s = spec.lease_duration_seconds.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0);
         let age_ms = now.millis_since(Time::new(renewed.0));
-        if age_ms < i64::from(lasts_s) * 1000 {
+        let is_expired = age_ms >= i64::from(lasts_s) * 1000;
+        if !is_expired && lasts_s > OBSERVATION_MAX_S {
             return Ok(Some((name, holder)));
         }
-        if age_ms < CLOCK_AHEAD_MAX_MS {
+        if !is_expired || age_ms < CLOCK_AHEAD_MAX_MS {
             observation_s = lasts_s.clamp(observation_s, OBSERVATION_MAX_S);
-            expired.push((name, renewed));
+            observed.push(Held { name, holder, renewed });
         }
     }
-    if expired.is_empty() {
-        return Ok(None);
-    }
-    say(&format!("waiting {observation_s} s: leases of Karmada's controllers expired lately"));
-    tokio::time::sleep(Duration::from_secs(observation_s.into())).await;
-    for (name, renewed) in expired {
-        if let Some((spec, holder)) = held(&leases, name).await?
-            && spec.renew_time.as_ref() != Some(&renewed)
-        {
-            return Ok(Some((name, holder)));
+    let Some(first) = observed.first() else { return Ok(None) };
+    say(&format!(
+        "waiting {observation_s} s at most: {} held the lease {KARMADA_NAMESPACE}/{}; an active holder renews it",
+        first.holder, first.name
+    ));
+    for _ in 0..observation_s {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for Held { name, renewed, .. } in &observed {
+            if let Some((spec, holder)) = held(&leases, name).await?
+                && spec.renew_time.as_ref() != Some(renewed)
+            {
+                return Ok(Some((*name, holder)));
+            }
         }
     }
     Ok(None)
@@ -341,17 +354,36 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_controller_of_karmada_is_at_work_while_its_lease_is_renewed() {
         let check = async |name: &str, holder: &str, renewed: &str, expected: Option<(&'static str, String)>| {
-            let (hub, _) = leases(name, holder, renewed).await;
-            let found = active_karmada_controller(&hub.client(), Time::new(now())).await.unwrap();
-            assert_eq!(found, expected, "{name} {holder:?} {renewed}");
+            let (hub, leases) = leases(name, holder, renewed).await;
+            let renews = async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                let next = json!({"spec": {"renewTime": "2026-01-01T00:01:02.000000Z"}});
+                leases.patch(name, &PatchParams::default(), &Patch::Merge(next)).await.unwrap();
+            };
+            let client = hub.client();
+            let (found, ()) = tokio::join!(active_karmada_controller(&client, Time::new(now())), renews);
+            assert_eq!(found.unwrap(), expected, "{name} {holder:?} {renewed}");
         };
         let scheduler = "karmada-scheduler";
         check(MANAGER, "pod-a", "2026-01-01T00:00:50.000000Z", Some((MANAGER, "pod-a".to_owned()))).await;
         check(scheduler, "pod-b", "2026-01-01T00:00:46.000000Z", Some((scheduler, "pod-b".to_owned()))).await;
-        check(MANAGER, "pod-a", "2026-01-01T00:00:45.000000Z", None).await;
         check(MANAGER, "pod-a", "2026-01-01T00:01:45.000000Z", Some((MANAGER, "pod-a".to_owned()))).await;
         check(MANAGER, "", "2026-01-01T00:00:59.000000Z", None).await;
         check("bulkhead", "pod-c", "2026-01-01T00:00:59.000000Z", None).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stopped_controller_of_karmada_does_not_prevent_a_start() {
+        for renewed in ["2026-01-01T00:00:59.000000Z", "2026-01-01T00:00:45.000000Z", "2026-01-01T00:01:45.000000Z"] {
+            let (hub, leases) = leases(MANAGER, "pod-a", renewed).await;
+            let found = active_karmada_controller(&hub.client(), Time::new(now())).await.unwrap();
+            assert_eq!(found, None, "{renewed}");
+            // An observation of a minute does not reach the end of a long lease.
+            let hour = json!({"spec": {"leaseDurationSeconds": 3600}});
+            leases.patch(MANAGER, &PatchParams::default(), &Patch::Merge(hour)).await.unwrap();
+            let found = active_karmada_controller(&hub.client(), Time::new(now())).await.unwrap();
+            assert_eq!(found, Some((MANAGER, "pod-a".to_owned())), "{renewed}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

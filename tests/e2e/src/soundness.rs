@@ -84,7 +84,7 @@ pub(crate) async fn doctor(site: &Site) -> anyhow::Result<()> {
     ensure!(names(&other.errors, "Lease karmada-system/bulkhead"), "{:?}", other.errors);
     let nowhere = federation.hub.kubeconfig_for("https://127.0.0.1:1")?;
     let (code, text) = federation.bulkhead_with_code(&["doctor", "--kubeconfig", &nowhere.display().to_string()])?;
-    ensure!(code == Some(1) && text.contains("does not answer"), "{code:?}: {text}");
+    ensure!(code == Some(2) && text.contains("does not answer"), "{code:?}: {text}");
     Ok(())
 }
 

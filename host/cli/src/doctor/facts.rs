@@ -131,6 +131,9 @@ pub(super) struct Server {
 pub(super) struct ServerError {
     pub(super) what: String,
     pub(super) remedy: String,
+    /// True if the server did not answer at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_silent: bool,
 }
 
 /// Permission for one verb on one kind of object.

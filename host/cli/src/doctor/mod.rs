@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bulkhead_server::RunArguments;
+use bulkhead_server::hub::RequestTimeout;
 use clap::Args;
 
 use self::facts::Facts;
@@ -20,7 +21,8 @@ use crate::output::Format;
 
 /// Check an installation: find problems that `bulkhead run` would have with the same arguments, and print remedies.
 ///
-/// Writes nothing. Exit code: 0 if nothing is broken, 1 if something is, 2 if the arguments are wrong.
+/// Writes nothing. Exit code: 0 if nothing is broken, 1 if something is, 2 if the arguments are wrong or the control
+/// plane does not answer.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,17 +39,29 @@ pub(crate) struct DoctorArguments {
     output: Format,
 
     #[command(flatten)]
+    timeout: RequestTimeout,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
-    let looked = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")
-        .and_then(|runtime| runtime.block_on(gather::facts(&arguments.run, arguments.user.as_deref())));
-    crate::exit::code(looked.and_then(|facts| print(&facts, arguments.output)))
+    let looked =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime").and_then(
+            |runtime| {
+                let limit = arguments.timeout.limit();
+                runtime.block_on(gather::facts(&arguments.run, arguments.user.as_deref(), limit))
+            },
+        );
+    let printed = looked.and_then(|facts| {
+        let is_sound = print(&facts, arguments.output)?;
+        Ok((is_sound, facts.control_plane.error.is_some_and(|error| error.is_silent)))
+    });
+    match printed {
+        Ok((_, true)) => crate::exit::without_answer(),
+        printed => crate::exit::code(printed.map(|(is_sound, _)| is_sound)),
+    }
 }
 
 /// Prints the results. Returns true if the installation is sound.

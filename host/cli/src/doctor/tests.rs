@@ -154,14 +154,14 @@ fn an_api_that_does_not_answer_is_an_error_with_its_name() {
     let unread = |check: &str, what: &str, answered| Unread {
         check: check.to_owned(),
         what: what.to_owned(),
-        why: "GET /apis/cluster.karmada.io/v1alpha1: no answer within 10 s".to_owned(),
+        why: "GET /apis/cluster.karmada.io/v1alpha1: no answer within 10s".to_owned(),
         answered,
     };
     facts.unread = vec![unread(checks::KINDS, "cluster.karmada.io/v1alpha1", false)];
     let sections = checks::all(&facts);
     assert_eq!(errors(&sections), ["cluster.karmada.io/v1alpha1"], "{sections:#?}");
     let text = report::text("", &sections).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("no answer within 10 s"), "{text}");
+    assert!(text.contains("no answer within 10s"), "{text}");
     facts.unread = vec![unread(checks::MEMBERS, "clusters", true)];
     facts.served = everything();
     assert!(report::is_sound(&checks::all(&facts)), "a request that is refused is a note");

@@ -1,35 +1,46 @@
 //! Data collection for `bulkhead top`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
+use bulkhead_controllers::connect;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::decide::graceful_eviction::{self, GracefulEvictionSnapshot, Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{self, Binding, ConditionStatus};
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
+use bulkhead_runtime::connection::WritePermit;
+use bulkhead_server::hub::in_time;
+use http::{Request, Uri};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Config, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::policies::Policies;
 
 /// Page size of list requests.
 const PAGE: u32 = 500;
-/// Timeout of the metrics request.
-const METRICS_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time limit of the metrics request.
+const METRICS_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Data sources.
 pub(super) struct Source {
     client: Client,
-    /// Host and port of the metrics endpoint.
-    metrics: Option<String>,
+    metrics: Option<MetricsEndpoint>,
     policies: Policies,
+}
+
+/// Metrics endpoint of `bulkhead run`.
+struct MetricsEndpoint {
+    /// Host and port.
+    host: String,
+    client: Client,
 }
 
 /// State at one moment.
@@ -44,6 +55,9 @@ pub(super) struct View {
     pub(super) queue_depth: Option<u64>,
     /// Reasons of the EvictionPauses, by name.
     pub(super) pauses: BTreeMap<String, String>,
+    /// Error of reading the EvictionPauses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pause_problem: Option<String>,
     /// Bindings without a placement.
     pub(super) unplaced: Vec<String>,
     /// Reasons for plugins of the control plane not being in force here. Their verdicts are missing in `tasks`.
@@ -92,28 +106,51 @@ pub(super) struct TaskRow {
 
 impl Source {
     pub(super) fn new(client: Client, metrics: Option<&str>, policies: Policies) -> anyhow::Result<Self> {
-        let host = |url: &str| -> anyhow::Result<String> {
-            let parsed: http::Uri = url.parse().with_context(|| format!("--metrics {url}"))?;
+        let endpoint = |url: &str| -> anyhow::Result<MetricsEndpoint> {
+            let parsed: Uri = url.parse().with_context(|| format!("--metrics {url}"))?;
             if !matches!(parsed.scheme_str(), None | Some("http")) {
                 bail!("--metrics {url}: it must be a plain http URL, as bulkhead run serves it");
             }
             let authority = parsed.authority().with_context(|| format!("--metrics {url} has no host"))?;
-            Ok(authority.to_string())
+            let host = authority.to_string();
+            let address = format!("http://{host}").parse::<Uri>().with_context(|| format!("--metrics {url}"))?;
+            let mut config = Config::new(address);
+            // Plain HTTP needs no certificates, and the machine may have none.
+            config.root_cert = Some(Vec::new());
+            let client = connect(config, &WritePermit::report_only(), &Arc::default())?;
+            Ok(MetricsEndpoint { host, client: in_time(client, METRICS_TIME_MAX) })
         };
-        let metrics = metrics.map(host).transpose()?;
+        let metrics = metrics.map(endpoint).transpose()?;
         Ok(Self { client, metrics, policies })
     }
 
-    /// Collects the current state.
+    /// Collects the current state. An error names every API of clusters and bindings that cannot be read; all other
+    /// problems are part of the view.
     pub(super) async fn look(&self, now: Timestamp) -> anyhow::Result<View> {
-        let clusters: Vec<Cluster> = list(&self.client).await?;
-        let mut bindings: Vec<Binding> = Vec::new();
-        bindings.extend(list::<ResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
-        bindings.extend(list::<ClusterResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
+        let client = &self.client;
+        let (clusters, of_namespaces, of_cluster_scope, pauses, plugins) = tokio::join!(
+            list::<Cluster>(client),
+            list::<ResourceBinding>(client),
+            list::<ClusterResourceBinding>(client),
+            list::<EvictionPause>(client),
+            list::<Plugin>(client),
+        );
+        let failed = [clusters.as_ref().err(), of_namespaces.as_ref().err(), of_cluster_scope.as_ref().err()];
+        let failed: Vec<_> = failed.into_iter().flatten().map(crate::exit::error_text).collect();
+        if failed.len() > 1 {
+            bail!("{}", failed.join("; "));
+        }
+        let (clusters, of_namespaces, of_cluster_scope) = (clusters?, of_namespaces?, of_cluster_scope?);
+        let mut bindings: Vec<Binding> = of_namespaces.iter().map(AnyBinding::to_model).collect();
+        bindings.extend(of_cluster_scope.iter().map(AnyBinding::to_model));
         // In a Karmada installation, the CRDs of this project may be missing.
-        let pauses: Vec<EvictionPause> = list(&self.client).await.unwrap_or_default();
+        let (pauses, pause_problem) = match pauses {
+            Ok(pauses) => (pauses, None),
+            Err(error) if is_not_served(&error) => (Vec::new(), None),
+            Err(error) => (Vec::new(), Some(crate::exit::error_text(&error))),
+        };
         let mut plugin_problems = Vec::new();
-        match list::<Plugin>(&self.client).await {
+        match plugins {
             Ok(plugins) => self.policies.refresh(&plugins),
             Err(error) if is_not_served(&error) => {}
             Err(error) => plugin_problems.push(crate::exit::error_text(&error)),
@@ -121,9 +158,9 @@ impl Source {
         plugin_problems.extend(self.policies.refused());
         let (queue_depth, metrics_problem) = match &self.metrics {
             None => (None, None),
-            Some(host) => match queue_depth(host).await {
+            Some(endpoint) => match queue_depth(endpoint).await {
                 Ok(depth) => (Some(depth), None),
-                Err(error) => (None, Some(format!("{error:#}"))),
+                Err(error) => (None, Some(crate::exit::error_text(&error))),
             },
         };
         let clusters: Vec<model::Cluster> = clusters.iter().map(Cluster::to_model).collect();
@@ -133,6 +170,7 @@ impl Source {
             tasks: self.tasks(&clusters, &bindings, Time::new(now)),
             queue_depth,
             pauses: pauses.iter().map(|pause| (pause.name_any(), pause.spec.reason.clone())).collect(),
+            pause_problem,
             unplaced: bindings.iter().filter(|binding| is_unplaced(binding)).map(Binding::key).collect(),
             plugin_problems,
             metrics_problem,
@@ -245,22 +283,13 @@ fn is_not_served(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
-async fn queue_depth(host: &str) -> anyhow::Result<u64> {
-    let text = tokio::time::timeout(METRICS_TIME_MAX, metrics(host)).await;
-    let text = text.unwrap_or_else(|_| bail!("no answer")).with_context(|| format!("reading the metrics at {host}"))?;
+/// Reads the number of evictions that are ready to be processed.
+async fn queue_depth(MetricsEndpoint { host, client }: &MetricsEndpoint) -> anyhow::Result<u64> {
+    let request = Request::get("/metrics").body(Vec::new())?;
+    let text = client.request_text(request).await.with_context(|| format!("reading the metrics at {host}"))?;
     let depths = text.lines().filter(|line| line.starts_with("eviction_queue_depth"));
     let depths = depths.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     Ok(depths.sum::<f64>() as u64)
-}
-
-/// Fetches the metrics over plain HTTP.
-async fn metrics(host: &str) -> anyhow::Result<String> {
-    let mut stream = tokio::net::TcpStream::connect(host).await?;
-    stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("it is not an HTTP response")?;
-    Ok(body.to_owned())
 }
 
 #[cfg(test)]

@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
+    #[command(flatten)]
+    timeout: hub::RequestTimeout,
+
     /// Directory of the leader's plugins: a plugins.yaml, or components (.wasm) and scripts (.lua).
     #[arg(long, value_name = "PATH", help_heading = help::PLUGINS, env = help::PLUGINS_VARIABLE,
           hide_env_values = true)]
@@ -79,11 +82,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     // The permit rejects every write.
-    let hub = hub::Hub::connect(&arguments.hub, &WritePermit::report_only()).await?;
+    let limit = arguments.timeout.limit();
+    let hub = hub::Hub::connect_within(&arguments.hub, &WritePermit::report_only(), limit).await?;
     let flags = arguments.settings.flags()?;
     let engines = arguments.engines.start(flags.pod_detail())?;
     let policies = Policies::load(&flags, engines, arguments.plugin_directory.as_ref())?;
-    let source = Source::new(hub.reader(), arguments.metrics.as_deref(), policies)?;
+    let source = Source::new(hub.reader(limit), arguments.metrics.as_deref(), policies)?;
     let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Format::Text;
     loop {
         let looked = source.look(now()).await;
@@ -91,10 +95,11 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
             // Errors do not end the command: the operator wants to keep watching during an outage.
             (Err(error), Format::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
             (Err(error), _) if !arguments.once => {
+                let error = error.context(hub.address.clone());
                 let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::error_text(&error));
                 String::new()
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), _) => return Err(error.context(hub.address)),
             (Ok(view), Format::Json) => format!("{}\n", serde_json::to_string(&view)?),
             (Ok(view), Format::Yaml) => format!("---\n{}", Format::Yaml.render(String::new, &view)?),
             (Ok(view), Format::Text) => show::text(&view, &hub.address),

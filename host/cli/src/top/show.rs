@@ -24,6 +24,9 @@ pub(super) fn text(view: &View, address: &str) -> String {
     for (name, reason) in &view.pauses {
         let _ = writeln!(out, "evictions are paused by {name}: {reason}");
     }
+    if let Some(problem) = &view.pause_problem {
+        let _ = writeln!(out, "{problem}; pauses are missing below");
+    }
     for problem in &view.plugin_problems {
         let _ = writeln!(out, "{problem}; answers of plugins are missing below");
     }
@@ -124,6 +127,7 @@ mod tests {
             }],
             queue_depth: Some(4),
             pauses: BTreeMap::new(),
+            pause_problem: None,
             unplaced: Vec::new(),
             plugin_problems: Vec::new(),
             metrics_problem: None,

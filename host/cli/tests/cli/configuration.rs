@@ -116,14 +116,14 @@ fn a_member_whose_name_cannot_be_one_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn a_control_plane_that_is_not_there_is_an_error_of_the_installation() {
+fn a_control_plane_that_is_not_there_is_reported_and_has_a_code_of_its_own() {
     let kubeconfig = file(
         "nowhere.kubeconfig",
         "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n\
          users: [{name: a, user: {token: a}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n",
     );
     let (code, message, complaint) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig", &kubeconfig]);
-    assert_eq!((code, complaint.as_str()), (Some(1), ""), "{message}");
+    assert_eq!((code, complaint.as_str()), (Some(2), ""), "{message}");
     assert!(
         message.contains("http://127.0.0.1:1/ does not answer")
             && message.ends_with("not sound: 1 error, 0 warnings, 0 notes\n"),

@@ -12,6 +12,7 @@ mod mistakes;
 mod plugin;
 mod quarantine;
 mod schema;
+mod silence;
 #[path = "../../../../tests/kubectl/transcript.rs"]
 mod transcript;
 mod vectors;

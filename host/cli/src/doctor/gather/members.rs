@@ -1,10 +1,13 @@
 //! Member clusters: their Cluster objects, and the API servers of those that this installation connects to.
 
+use std::time::Duration;
+
 use bulkhead_api::Cluster;
 use bulkhead_controllers::{MemberAccess, member_access};
 use bulkhead_core::model::SyncMode;
 use bulkhead_server::connect_error::ConnectError;
 use bulkhead_server::expiry;
+use bulkhead_server::hub::in_time;
 use kube::{Client, ResourceExt};
 use tokio::task::JoinSet;
 
@@ -20,14 +23,14 @@ struct Asked {
     unread: Option<kube::Error>,
 }
 
-/// Queries all members concurrently, so that a hanging member delays no other.
-pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, facts: &mut Facts) {
+/// Queries all members concurrently, so that a hanging member delays no other. Each request has the time limit.
+pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, limit: Duration, facts: &mut Facts) {
     // Other modes do not connect to members, and have no right to read their Secrets.
     let talks = facts.installation.has("all");
     let mut asking = JoinSet::new();
     for (index, cluster) in clusters.into_iter().enumerate() {
         let client = client.clone();
-        asking.spawn(async move { (index, ask(&client, &cluster, talks).await) });
+        asking.spawn(async move { (index, ask(&client, &cluster, talks, limit).await) });
     }
     let mut asked = Vec::new();
     while let Some(joined) = asking.join_next().await {
@@ -44,7 +47,7 @@ pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, facts: &mut 
     }
 }
 
-async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
+async fn ask(hub: &Client, cluster: &Cluster, talks: bool, limit: Duration) -> Asked {
     let mut member = Member { cluster: cluster.to_model(), no_client: None, server: None };
     let (mut certificate, mut unread) = (None, None);
     if talks && cluster.spec.sync_mode == SyncMode::Push {
@@ -56,7 +59,10 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
                     certificate = Some(read("certificate authority", &place, remedy, expiry::of_bundle(&ca_bundle)));
                 }
                 match client {
-                    Ok(client) => member.server = Some(of_client(&client, &cluster.spec.api_endpoint).await),
+                    Ok(client) => {
+                        let client = in_time(client, limit);
+                        member.server = Some(of_client(&client, &cluster.spec.api_endpoint).await);
+                    }
                     Err(why) => member.no_client = Some(why),
                 }
             }
@@ -68,20 +74,14 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
 }
 
 async fn of_client(client: &Client, address: &str) -> Server {
-    let limit = std::time::Duration::from_secs(5);
-    let version = tokio::time::timeout(limit, client.apiserver_version()).await;
-    let error = match version {
-        Ok(Ok(version)) => return server::ask(client, address, &version.git_version).await,
-        Ok(Err(error)) => {
-            let error = ConnectError::of(address, &error);
+    match client.apiserver_version().await {
+        Ok(version) => server::ask(client, address, &version.git_version).await,
+        Err(error) => {
+            let ConnectError { what, remedy, is_silent, .. } = ConnectError::of(address, &error);
             // A member has no kubeconfig here, but a Secret.
             let of_secret = |text: String| text.replace("the kubeconfig", "the Secret of the cluster");
-            ServerError { what: of_secret(error.what), remedy: of_secret(error.remedy) }
+            let error = ServerError { what: of_secret(what), remedy: of_secret(remedy), is_silent };
+            Server { address: address.to_owned(), error: Some(error), ..Server::default() }
         }
-        Err(_) => ServerError {
-            what: format!("{address} does not answer within {} s", limit.as_secs()),
-            remedy: "check that it runs and that no firewall or NetworkPolicy blocks the connection".to_owned(),
-        },
-    };
-    Server { address: address.to_owned(), error: Some(error), ..Server::default() }
+    }
 }

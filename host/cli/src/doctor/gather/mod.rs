@@ -9,6 +9,7 @@ mod writers;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bulkhead_api::{
     Cluster, ClusterPropagationPolicy, ClusterTaintPolicy, EvictionPause, PropagationPolicy,
@@ -34,12 +35,12 @@ use super::facts::{
     Unread,
 };
 
-/// Gathers all facts about an installation.
+/// Gathers all facts about an installation. Each request has the time limit, and a failed one ends no other.
 ///
 /// # Errors
 ///
 /// The arguments contradict each other. All other problems are recorded as facts.
-pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyhow::Result<Facts> {
+pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: Duration) -> anyhow::Result<Facts> {
     let checked = arguments.check()?;
     let now = Time::new(bulkhead_server::now());
     let installation = Installation {
@@ -70,7 +71,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyho
         members: Vec::new(),
         unread: Vec::new(),
     };
-    let hub = match Hub::connect(arguments.hub(), &WritePermit::report_only()).await {
+    let hub = match Hub::connect_within(arguments.hub(), &WritePermit::report_only(), limit).await {
         Ok(hub) => hub,
         Err(error) => {
             plugins(arguments, &checked, &[], &mut facts)?;
@@ -78,7 +79,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyho
             return Ok(facts);
         }
     };
-    let client = &hub.reader();
+    let client = &hub.reader(limit);
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
     if facts.control_plane.error.is_some() {
         plugins(arguments, &checked, &[], &mut facts)?;
@@ -89,13 +90,14 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>) -> anyho
     let objects = listed::<bulkhead_api::Plugin>(client, checks::PLUGINS, &mut facts).await;
     let registry = plugins(arguments, &checked, &objects, &mut facts)?;
     kinds(client, &registry, &mut facts).await;
-    permissions(arguments, &checked, &in_time(hub.unguarded.clone()), user, &mut facts).await;
+    let asking = in_time(hub.unguarded.clone(), limit);
+    permissions(arguments, &checked, &asking, user.map(|user| (user, limit)), &mut facts).await;
     leases::gather(client, &mut facts).await;
     writers::gather(client, &mut facts).await;
     certificates::of_webhook(arguments, client, &mut facts).await;
     webhooks::gather(client, &mut facts).await;
     let clusters = listed::<Cluster>(client, checks::MEMBERS, &mut facts).await;
-    members::gather(client, clusters, &mut facts).await;
+    members::gather(client, clusters, limit, &mut facts).await;
     Ok(facts)
 }
 
@@ -223,7 +225,7 @@ async fn permissions(
     arguments: &RunArguments,
     checked: &Checked,
     client: &Client,
-    user: Option<&str>,
+    user: Option<(&str, Duration)>,
     facts: &mut Facts,
 ) {
     let mut templates = Vec::new();
@@ -236,7 +238,7 @@ async fn permissions(
     let needs = access::needs(&Uses { templates: Some(&templates), ..arguments.uses(checked) });
     let asked = match user {
         None => Ok(client.clone()),
-        Some(user) => server::impersonating(arguments.hub(), user).await,
+        Some((user, limit)) => server::impersonating(arguments.hub(), user, limit).await,
     };
     let asked = match asked {
         Ok(asked) => asked,
@@ -265,10 +267,13 @@ async fn permissions(
 /// Converts the reason why an API server cannot be used to a fact.
 fn server_error(error: &anyhow::Error) -> ServerError {
     match error.downcast_ref::<ConnectError>() {
-        Some(error) => ServerError { what: error.what.clone(), remedy: error.remedy.clone() },
+        Some(ConnectError { what, remedy, is_silent, .. }) => {
+            ServerError { what: what.clone(), remedy: remedy.clone(), is_silent: *is_silent }
+        }
         None => ServerError {
             what: crate::exit::error_text(error),
             remedy: "fix the kubeconfig, or name another one".to_owned(),
+            is_silent: false,
         },
     }
 }

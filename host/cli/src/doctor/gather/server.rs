@@ -13,23 +13,14 @@ use kube::Client;
 use kube::client::Body;
 
 use super::server_error;
-use crate::doctor::facts::{NO_ADDRESS, Server, ServerError};
+use crate::doctor::facts::{NO_ADDRESS, Server};
 
-/// Timeout of a request to a server.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// Queries the clock of a server that answered before.
+/// Queries the clock of a server that answered before. Requests of the client have a time limit.
 pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server {
     let mut server = Server { address: address.to_owned(), version: version.to_owned(), ..Server::default() };
-    match tokio::time::timeout(ANSWER_TIME_MAX, clock_ahead_ms(client)).await {
-        Ok(Ok(ahead)) => server.clock_ahead_ms = ahead,
-        Ok(Err(error)) => server.error = Some(server_error(&ConnectError::of(address, &error).into())),
-        Err(_) => {
-            server.error = Some(ServerError {
-                what: format!("{address} accepts connections but does not answer"),
-                remedy: "check the API server; restart it if it hangs".to_owned(),
-            });
-        }
+    match clock_ahead_ms(client).await {
+        Ok(ahead) => server.clock_ahead_ms = ahead,
+        Err(error) => server.error = Some(server_error(&ConnectError::of(address, &error).into())),
     }
     server
 }
@@ -61,8 +52,8 @@ pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error
 }
 
 /// Returns a client that impersonates another user.
-pub(super) async fn impersonating(arguments: &HubArguments, user: &str) -> anyhow::Result<Client> {
+pub(super) async fn impersonating(arguments: &HubArguments, user: &str, limit: Duration) -> anyhow::Result<Client> {
     let mut config = arguments.config().await?;
     config.auth_info.impersonate = Some(user.to_owned());
-    Ok(in_time(connect(config, &WritePermit::unlimited(), &Arc::default())?))
+    Ok(in_time(connect(config, &WritePermit::unlimited(), &Arc::default())?, limit))
 }

@@ -60,7 +60,8 @@ async fn drained(hub: &ApiServer) {
 fn source(hub: &ApiServer) -> Source {
     let engines: Vec<std::sync::Arc<dyn bulkhead_plugin::Engine>> = vec![std::sync::Arc::new(LuaEngine::default())];
     let policies = Policies::load(&Flags::default(), engines, None).unwrap();
-    Source::new(bulkhead_server::hub::in_time(hub.client()), None, policies).unwrap()
+    Source::new(bulkhead_server::hub::in_time(hub.client(), bulkhead_server::hub::READ_TIME_MAX), None, policies)
+        .unwrap()
 }
 
 async fn waits_for(source: &Source) -> String {
@@ -118,5 +119,61 @@ async fn an_api_that_does_not_answer_is_named() {
     hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| request.plural == "clusters");
     let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
     assert!(message.contains("reading clusters: "), "{message}");
-    assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{message}");
+    assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_api_that_does_not_answer_is_named() {
+    let hub = hub();
+    drained(&hub).await;
+    let source = source(&hub);
+    let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
+    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| {
+        ["clusters", "resourcebindings"].contains(&request.plural.as_str())
+    });
+    let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
+    for part in ["reading clusters: ", "v1alpha1/clusters: no", "reading resourcebindings: ", "resourcebindings: no"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_that_cannot_be_read_are_not_shown_as_none() {
+    let hub = hub();
+    drained(&hub).await;
+    let source = source(&hub);
+    let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
+    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| request.plural == "evictionpauses");
+    let view = source.look(NOW.parse().unwrap()).await.unwrap();
+    assert_eq!((view.clusters.len(), view.tasks.len()), (2, 1));
+    let text = super::super::show::text(&view, "https://hub");
+    assert!(text.contains("/evictionpauses: no answer within 10s; pauses are missing below"), "{text}");
+}
+
+#[tokio::test]
+async fn the_length_of_the_queue_is_read_from_the_metrics() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let hub = hub();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let policies = Policies::load(&Flags::default(), Vec::new(), None).unwrap();
+    let source = Source::new(hub.client(), Some(&format!("http://{address}/metrics")), policies).unwrap();
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
+        while !request.ends_with(b"\r\n\r\n") {
+            let read = stream.read(&mut buffer).await.unwrap();
+            assert!(read > 0, "the request is cut off");
+            request.extend_from_slice(&buffer[..read]);
+        }
+        let text = "eviction_queue_depth{name=\"a\"} 3\neviction_queue_depth{name=\"b\"} 4\n# EOF\n";
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", text.len());
+        stream.write_all(format!("{head}{text}").as_bytes()).await.unwrap();
+        String::from_utf8(request).unwrap()
+    };
+    let (view, request) = tokio::join!(source.look(NOW.parse().unwrap()), serving);
+    let view = view.unwrap();
+    assert_eq!((view.queue_depth, view.metrics_problem), (Some(7), None));
+    assert!(request.starts_with("GET /metrics HTTP/1.1\r\n"), "{request}");
 }
