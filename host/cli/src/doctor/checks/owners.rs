@@ -1,5 +1,7 @@
 //! Check for other programs that do the work of this installation's modes.
 
+use bulkhead_server::unimplemented::listed;
+
 use crate::doctor::facts::{Facts, Installation, Lease};
 use crate::doctor::finding::Section;
 
@@ -29,7 +31,24 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
             section.error(place(lease), format!("{} also schedules", lease.holder), remedy);
         }
     }
+    unimplemented(facts, section);
     writers(facts, own, section);
+}
+
+/// Reports the objects that nothing acts upon once mode `all` replaces Karmada's controllers.
+fn unimplemented(facts: &Facts, section: &mut Section) {
+    if facts.unimplemented.is_empty() {
+        return;
+    }
+    let what = format!("only Karmada's controllers act upon {}", listed(&facts.unimplemented));
+    if facts.installation.flags.ignore_unimplemented {
+        let what = format!("{what}; Works of workloads that an override policy selects are left alone");
+        section.note("mode all", what, "");
+    } else {
+        let remedy = "choose mode evict or finish, delete these objects, or use --ignore-unimplemented, which leaves \
+            workloads that an override policy selects as they are";
+        section.error("mode all", format!("{what}, so bulkhead run does not start"), remedy);
+    }
 }
 
 fn place(lease: &Lease) -> String {
