@@ -182,3 +182,15 @@ fn objects_of_karmadas_controllers_are_an_error_unless_they_are_ignored() {
     assert_eq!(errors(&sections), [""; 0]);
     assert!(sections.iter().any(|section| section.findings.iter().any(|finding| finding.place == "mode all")));
 }
+
+#[test]
+fn several_processes_may_report() {
+    let summary = |mode: &str| {
+        let mut facts = read("sound");
+        (facts.installation.modes, facts.installation.lease) = (vec![mode.to_owned()], None);
+        let sections = checks::all(&facts);
+        sections.into_iter().find(|section| section.check == checks::OWNERS).unwrap().summary
+    };
+    assert!(summary("report").ends_with("several processes may run"));
+    assert_eq!(summary("evict"), "no election: there must be one process only");
+}

@@ -14,6 +14,9 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let ours = facts.installation.lease.as_ref();
     let own = facts.leases.iter().find(|lease| Some(&lease.name) == ours);
     section.summary = match (ours, own) {
+        (None, _) if facts.installation.has("report") => {
+            "no election: mode report writes nothing, so several processes may run".to_owned()
+        }
         (None, _) => "no election: there must be one process only".to_owned(),
         (Some(name), Some(lease)) if lease.is_held(facts.now) => format!("{} holds the Lease {name}", lease.holder),
         (Some(name), _) => format!("no process holds the Lease {name}"),
