@@ -64,6 +64,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         .with_transform(OptionalEnum)
         .with_transform(OptionalIntOrString)
         .with_transform(AnyValue)
+        .with_transform(KnownFormat)
         .into_generator();
     let schemas = schemas(&mut generator);
     let mut properties = json!({
@@ -177,6 +178,21 @@ impl Transform for AnyValue {
     }
 }
 
+/// Schema transform that removes the formats of unsigned integers, which Kubernetes does not know and warns about. The
+/// minimum stays.
+#[derive(Clone)]
+struct KnownFormat;
+
+impl Transform for KnownFormat {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let is_unsigned = schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"));
+        if is_unsigned {
+            schema.remove("format");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bulkhead_core::model::AggregatedStatusItem;
@@ -216,6 +232,22 @@ mod tests {
         }
         for info in REGISTERED {
             check(&schema(info.kind), info.kind);
+        }
+    }
+
+    #[test]
+    fn kubernetes_knows_every_format() {
+        fn formats(schema: &Value, found: &mut Vec<String>) {
+            found.extend(schema["format"].as_str().map(str::to_owned));
+            let inner = [&schema["items"], &schema["additionalProperties"]];
+            let properties = schema["properties"].as_object().into_iter().flat_map(|properties| properties.values());
+            properties.chain(inner).filter(|inner| inner.is_object()).for_each(|inner| formats(inner, found));
+        }
+        for info in REGISTERED {
+            let mut found = Vec::new();
+            formats(&schema(info.kind), &mut found);
+            found.retain(|format| !["int32", "int64", "float", "double", "date-time"].contains(&format.as_str()));
+            assert_eq!(found, [""; 0], "{}", info.kind);
         }
     }
 

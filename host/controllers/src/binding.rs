@@ -30,6 +30,7 @@ use crate::binding_owner::{self, Contested};
 use crate::decision_log::{DecisionLog, Record};
 use crate::flags::{FeatureGate, Flags};
 use crate::interpreter::Interpreters;
+use crate::overrides::Overrides;
 use crate::render::{self, Source};
 use crate::stores::Stores;
 use crate::subjects::{about, input, subject};
@@ -48,6 +49,8 @@ struct BindingController {
     blocked: Mutex<BTreeMap<Key, BTreeSet<String>>>,
     /// Bindings whose Work name belongs to another binding.
     refused: Contested<Key>,
+    /// Override policies, whose workloads are left alone.
+    overrides: Option<Overrides>,
 }
 
 /// Dependencies of the controller. Cheap to clone.
@@ -74,9 +77,17 @@ pub(crate) async fn run(deps: Dependencies) {
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
+    let overrides = if deps.flags.ignore_unimplemented { Some(Overrides::watch(&deps.templates).await) } else { None };
+    let (overridden, stores) = (Arc::clone(&queue), Arc::clone(&deps.stores));
+    let _overrides = overrides.as_ref().map(|overrides| {
+        overrides.subscribe(move || {
+            stores.bindings.list().iter().for_each(|binding| overridden.add(Key::of(&**binding)));
+            stores.cluster_bindings.list().iter().for_each(|binding| overridden.add(Key::of(&**binding)));
+        })
+    });
     // A Work that arrives late may be an orphan already, and one that vanished may still be needed.
-    let controller =
-        Arc::new(BindingController { deps: deps.clone(), blocked: Mutex::default(), refused: Contested::default() });
+    let (blocked, refused) = (Mutex::default(), Contested::default());
+    let controller = Arc::new(BindingController { deps: deps.clone(), blocked, refused, overrides });
     let (owners, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _works = deps.stores.works.subscribe(move |change| {
         if let Change::Added(work) | Change::Deleted(work) = change {
@@ -111,6 +122,9 @@ impl Reconcile for BindingController {
             let works = self.works::<B>(&id).await?;
             self.withdraw(&*binding, &works, "the binding is being deleted").await?;
             return self.release(&*binding).await;
+        }
+        if self.is_left_alone(&*binding).await? {
+            return Ok(Action::Wait);
         }
         let dispatch = dispatch::decide(binding.spec());
         let orphans: Vec<_> = works.iter().filter(|work| !dispatch.kept.contains(&cluster_of(work))).cloned().collect();
@@ -174,6 +188,19 @@ enum Purged {
 impl BindingController {
     fn blocked(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if an override policy selects the template, or may select it: without the policy's changes, a Work
+    /// would undo them in the member.
+    async fn is_left_alone<B: Binding>(&self, binding: &B) -> Result<bool, Error> {
+        let (Some(overrides), resource) = (&self.overrides, &binding.spec().resource) else { return Ok(false) };
+        let kind = ObjectKind::new(&resource.api_version, &resource.kind);
+        let template = self.deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
+        let Some(template) = template else { return Ok(true) };
+        let Some(policy) = overrides.selecting(&kind, &template) else { return Ok(false) };
+        let message = format!("{policy} selects the object, and only Karmada implements it; its Works are left alone.");
+        self.deps.log.events.emit(NAME, about(binding), EventType::Warning, "OverrideNotImplemented", message);
+        Ok(true)
     }
 
     /// Checks the clusters whose old copies must be purged first and are not gone. A cluster that is not ready holds
@@ -383,16 +410,23 @@ mod tests {
     use bulkhead_api::ResourceBinding;
     use bulkhead_core::model::TargetCluster;
     use bulkhead_plugin::Layer;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::PostParams;
 
     use super::*;
-    use crate::testing::{Renames, components, hub_of_works, member};
+    use crate::components::Components;
+    use crate::testing::{Renames, components, hub_of_works, member, object};
+
+    fn controller(components: &Components, overrides: Option<Overrides>) -> BindingController {
+        let (blocked, refused) = (Mutex::default(), Contested::default());
+        BindingController { deps: components.binding(), blocked, refused, overrides }
+    }
 
     #[tokio::test]
     async fn a_template_that_an_interpreter_revises_under_another_name_is_refused() {
         let (components, _events) = components(hub_of_works(1).client(), member().client());
         components.registry.replace(Layer::Builtins, vec![Renames::policy()]);
-        let controller =
-            BindingController { deps: components.binding(), blocked: Mutex::default(), refused: Contested::default() };
+        let controller = controller(&components, None);
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": {"name": "web-deployment", "namespace": "default"},
@@ -404,5 +438,32 @@ mod tests {
         let revised = controller.revised(&binding, &template, &TargetCluster::new("m1", 1)).await;
         let refused = revised.unwrap_err().to_string();
         assert!(refused.contains("another object: metadata.name is \"other\", not \"web\""), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn works_of_a_workload_that_an_override_policy_selects_are_left_alone() {
+        let hub = hub_of_works(1).client();
+        let (components, _events) = components(hub.clone(), member().client());
+        let labels = json!({names::keys::RESOURCE_BINDING_ID: "id"});
+        let template: ConfigMap = object(json!({"metadata": {"name": "web", "namespace": "default"}}));
+        Api::namespaced(hub.clone(), "default").create(&PostParams::default(), &template).await.unwrap();
+        let bindings: Api<ResourceBinding> = Api::namespaced(hub.clone(), "default");
+        let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "web"});
+        let binding = object(json!({"metadata": {"name": "web-configmap", "namespace": "default", "labels": labels},
+            "spec": {"resource": resource}}));
+        let binding = bindings.create(&PostParams::default(), &binding).await.unwrap();
+        let works: Api<Work> = Api::namespaced(hub, "karmada-es-m1");
+        let work = object(json!({"metadata": {"name": "web", "namespace": "karmada-es-m1", "labels": labels},
+            "spec": {"workload": {"manifests": []}}}));
+        let work = works.create(&PostParams::default(), &work).await.unwrap();
+        let key = Key::of(&binding);
+        components.stores.bindings.replace_all([binding]);
+        components.stores.works.replace_all([work]);
+
+        let left = controller(&components, Some(Overrides::of_everything()));
+        left.reconcile::<ResourceBinding>(key.clone()).await.unwrap();
+        assert!(works.get_opt("web").await.unwrap().is_some(), "the Work of a cluster that is no target stays");
+        controller(&components, None).reconcile::<ResourceBinding>(key).await.unwrap();
+        assert!(works.get_opt("web").await.unwrap().is_none());
     }
 }

@@ -25,13 +25,14 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use self::claim::{Claim, Template, specificity};
+use self::claim::Claim;
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
 use crate::decision_log::{DecisionLog, Record};
 use crate::flags::{FeatureGate, Flags};
 use crate::interpreter::{Interpreters, NoInterpreter};
 use crate::priority;
+use crate::selection::{Template, specificity};
 use crate::stores::Stores;
 use crate::subjects::{about, input};
 use crate::templates::{self, Templates};

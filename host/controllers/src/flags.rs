@@ -242,6 +242,9 @@ pub struct Flags {
     pub health_without_interpreter: NoInterpreter,
     /// Not in Karmada: transport rules for webhook interpreters. `karmada` allows plain HTTP and redirects.
     pub interpreter_webhook_transport: WebhookTransport,
+    /// Not in Karmada: starts mode `all` although objects exist that only Karmada's controllers act upon. The Works of
+    /// workloads that an OverridePolicy or ClusterOverridePolicy selects are then neither written nor deleted.
+    pub ignore_unimplemented: bool,
     /// Sustained rate of the scheduler's writes, per second.
     pub kube_api_qps: f64,
     /// Maximum burst of the scheduler's writes.
@@ -318,6 +321,7 @@ impl Default for Flags {
             third_party_interpreters: true,
             health_without_interpreter: NoInterpreter::Healthy,
             interpreter_webhook_transport: WebhookTransport::Strict,
+            ignore_unimplemented: false,
             kube_api_qps: 40.0,
             kube_api_burst: 60,
             enable_scheduler_estimator: false,

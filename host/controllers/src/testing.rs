@@ -26,7 +26,8 @@ use crate::scheduler::WriteBudget;
 use crate::stores::Stores;
 use crate::webhook::NoWebhooks;
 
-fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
+/// Creates an API server with these kinds.
+pub(crate) fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
     ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
 }

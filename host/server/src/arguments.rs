@@ -60,7 +60,7 @@ pub struct RunArguments {
     pub(super) journal: journal::JournalArguments,
 
     /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
-    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address,
+    #[arg(long, default_value = "127.0.0.1:10370", value_name = "ADDRESS", value_parser = endpoint::address,
           help_heading = help::ENDPOINTS)]
     pub(super) health_probe_bind_address: SocketAddr,
 

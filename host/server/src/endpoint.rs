@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits { connections: 64, body_bytes: 4 << 10, buffered_b
 /// The text is not an address with a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let whole = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    whole.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:10357 or :10357".to_owned())
+    whole.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:10370 or :10370".to_owned())
 }
 
 /// State that the endpoint reports.
@@ -184,10 +184,10 @@ mod tests {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(address(text).ok().map(|address| address.to_string()).as_deref(), expected, "{text:?}");
         };
-        check(":10357", Some("0.0.0.0:10357"));
+        check(":10370", Some("0.0.0.0:10370"));
         check("127.0.0.1:0", Some("127.0.0.1:0"));
         check("[::1]:8080", Some("[::1]:8080"));
-        check("10357", None);
-        check("localhost:10357", None);
+        check("10370", None);
+        check("localhost:10370", None);
     }
 }

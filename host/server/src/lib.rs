@@ -27,6 +27,7 @@ pub mod private_file;
 mod reload;
 mod server;
 pub mod settings;
+pub mod unimplemented;
 pub mod usage_error;
 mod user_folder;
 mod webhook;
@@ -147,9 +148,9 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     };
     say(&format!("control plane {} is {}", hub.address, hub.version));
     // The embedded control plane is new and has no Karmada controllers.
-    if arguments.mode.is_default && embedded.is_none() {
+    if embedded.is_none() {
         tokio::select! {
-            checked = mode::check_default(&hub, &state) => checked?,
+            checked = check_karmada(arguments, &modes, &wanted, &flags, &hub, &state) => checked?,
             () = &mut stop => return Ok(()),
         }
     }
@@ -234,6 +235,24 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     }
     candidate.release().await;
     stopped.map_err(anyhow::Error::msg)
+}
+
+/// Checks that the process does not replace a running controller of Karmada, or one that it has no counterpart of.
+async fn check_karmada(
+    arguments: &RunArguments,
+    modes: &Modes,
+    wanted: &[&'static str],
+    flags: &Flags,
+    hub: &hub::Hub,
+    state: &State,
+) -> anyhow::Result<()> {
+    if arguments.mode.is_default {
+        mode::check_default(hub, state).await?;
+    }
+    if modes.has(Mode::All) {
+        unimplemented::check(hub, wanted, flags.ignore_unimplemented, state).await?;
+    }
+    Ok(())
 }
 
 /// Returns the permission to write at the start of the process.

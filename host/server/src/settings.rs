@@ -33,7 +33,7 @@ pub const MAP: &str = "KEY=VALUE,...";
 pub const BOOLEAN: &str = "true|false";
 
 /// Names of the settings by help heading, in the order of the help.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Member clusters",
         &[
@@ -101,6 +101,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Interpreters", &["third-party-interpreters", "health-without-interpreter", "interpreter-webhook-transport"]),
+    ("Take-over from Karmada", &["ignore-unimplemented"]),
     ("Requests", &["kube-api-qps", "kube-api-burst"]),
     ("Feature gates", &["feature-gates"]),
 ];

@@ -59,7 +59,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
             running = Some(process);
             runs += 1;
             wait::until(&format!("{line} is ready"), Duration::from_mins(1), async || {
-                let ready = crate::federation::http_get("127.0.0.1:10357", "/readyz").await;
+                let ready = crate::federation::http_get("127.0.0.1:10370", "/readyz").await;
                 let ready = ready.map_err(|error| error.to_string())?;
                 if ready == "ok\n" { Ok(()) } else { Err(ready) }
             })

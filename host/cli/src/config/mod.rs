@@ -372,7 +372,7 @@ mod tests {
             let (code, text) = outcome(&[command, &["--resource-eviction-rate=-1"]].concat()).unwrap_err();
             assert!(code == 2 && text.contains("--resource-eviction-rate: must be 0"), "{text}");
         }
-        assert_eq!(outcome(&["run", "--health-probe-bind-address", ":10357"]), Ok(()));
+        assert_eq!(outcome(&["run", "--health-probe-bind-address", ":10370"]), Ok(()));
         assert_eq!(outcome(&["crds"]), Ok(()));
     }
 }

@@ -28,6 +28,10 @@ pub(super) struct Facts {
     /// Leases in the namespace of the installation.
     #[serde(default)]
     pub(super) leases: Vec<Lease>,
+    /// Kind and name of the objects that only Karmada's controllers act upon; empty in modes that replace none of
+    /// these controllers.
+    #[serde(default)]
+    pub(super) unimplemented: Vec<String>,
     /// Programs that wrote the fields that the modes own.
     #[serde(default)]
     pub(super) writers: Vec<Writer>,

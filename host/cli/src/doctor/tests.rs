@@ -166,3 +166,31 @@ fn an_api_that_does_not_answer_is_an_error_with_its_name() {
     facts.served = everything();
     assert!(report::is_sound(&checks::all(&facts)), "a request that is refused is a note");
 }
+
+/// Objects that only Karmada acts upon prevent mode all, unless they are ignored.
+#[test]
+fn objects_of_karmadas_controllers_are_an_error_unless_they_are_ignored() {
+    let mut facts = read("sound");
+    facts.served = everything();
+    facts.unimplemented = vec!["OverridePolicy shop/image".to_owned()];
+    let sections = checks::all(&facts);
+    assert_eq!(errors(&sections), ["mode all"]);
+    let findings: Vec<_> = sections.iter().flat_map(|section| &section.findings).collect();
+    assert!(findings[0].what.contains("upon OverridePolicy shop/image"), "{findings:?}");
+    facts.installation.flags.ignore_unimplemented = true;
+    let sections = checks::all(&facts);
+    assert_eq!(errors(&sections), [""; 0]);
+    assert!(sections.iter().any(|section| section.findings.iter().any(|finding| finding.place == "mode all")));
+}
+
+#[test]
+fn several_processes_may_report() {
+    let summary = |mode: &str| {
+        let mut facts = read("sound");
+        (facts.installation.modes, facts.installation.lease) = (vec![mode.to_owned()], None);
+        let sections = checks::all(&facts);
+        sections.into_iter().find(|section| section.check == checks::OWNERS).unwrap().summary
+    };
+    assert!(summary("report").ends_with("several processes may run"));
+    assert_eq!(summary("evict"), "no election: there must be one process only");
+}

@@ -3,28 +3,13 @@
 //! A claim holds as long as its policy exists and matches. Policies do not preempt each other: Karmada's feature gate
 //! `PropagationPolicyPreemption`, which is off by default there, has no counterpart here.
 
-use std::collections::BTreeMap;
-
-use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
+use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::names::keys;
-use bulkhead_runtime::dynamic::KeptObject;
 use bulkhead_runtime::key::Key;
-use bulkhead_runtime::kinds::ObjectKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Resource template that policies are matched against.
-pub(super) struct Template<'a> {
-    kind: &'a ObjectKind,
-    pub(super) object: &'a KeptObject,
-    labels: BTreeMap<String, String>,
-}
-
-impl<'a> Template<'a> {
-    pub(super) fn new(kind: &'a ObjectKind, object: &'a KeptObject) -> Self {
-        Self { kind, object, labels: object.labels() }
-    }
-}
+use crate::selection::{Specificity, Template, specificity};
 
 /// Policy that matches a template.
 pub(super) struct Claim {
@@ -83,43 +68,10 @@ fn best<'a>(candidates: impl Iterator<Item = Candidate<'a>>, id_label: &str, tem
     Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), attribution })
 }
 
-/// Precision of a selector; later is narrower.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Specificity {
-    Kind,
-    Labels,
-    Name,
-}
-
-impl Specificity {
-    fn how(self) -> &'static str {
-        match self {
-            Self::Kind => "by kind",
-            Self::Labels => "by label",
-            Self::Name => "by name",
-        }
-    }
-}
-
-/// Returns the precision with which a selector selects a template; `None` if it does not.
-pub(super) fn specificity(selector: &ResourceSelector, template: &Template<'_>) -> Option<Specificity> {
-    let (kind, metadata) = (template.kind, &template.object.metadata);
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
-    if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
-        return None;
-    }
-    if !selector.name.is_empty() {
-        return (metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
-    }
-    match &selector.label_selector {
-        None => Some(Specificity::Kind),
-        Some(labels) => labels.matches(&template.labels).then_some(Specificity::Labels),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bulkhead_runtime::dynamic::KeptObject;
+    use bulkhead_runtime::kinds::ObjectKind;
     use serde_json::{Value, json};
 
     use super::*;

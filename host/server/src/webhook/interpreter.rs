@@ -8,6 +8,9 @@ use bulkhead_api::webhook::serve;
 use bulkhead_controllers::{Lane, Pool, PoolLimits};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
+use tokio::time::Instant;
+
+use super::fault_log::FaultLog;
 
 /// Path of interpreter requests.
 pub(super) const PATH: &str = "/interpret";
@@ -24,6 +27,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Interpreter {
     pub(super) registry: Arc<Registry>,
     pool: Arc<Pool>,
+    faults: Arc<FaultLog>,
 }
 
 impl Interpreter {
@@ -34,7 +38,7 @@ impl Interpreter {
     /// The system cannot create a thread.
     pub(crate) fn new(registry: Arc<Registry>) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
-        Ok(Self { registry, pool: Arc::new(pool) })
+        Ok(Self { registry, pool: Arc::new(pool), faults: Arc::default() })
     }
 
     /// Answers an interpreter request.
@@ -46,6 +50,10 @@ impl Interpreter {
         let (registry, now) = (self.registry, Time::new(crate::now()));
         let work = move || serve::answer(&registry.policies(), &body, now);
         let answered = self.pool.run(Lane::of_work("interpret"), ANSWER_TIME_MAX, work).await?;
-        Ok(serde_json::to_vec(&answered.map_err(anyhow::Error::msg)?)?)
+        let answer = answered.map_err(anyhow::Error::msg)?;
+        if let Some(line) = self.faults.line(&answer, Instant::now()) {
+            crate::say(&line);
+        }
+        Ok(serde_json::to_vec(&answer)?)
     }
 }

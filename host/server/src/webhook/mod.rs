@@ -4,6 +4,7 @@
 //! only the protocol, the certificate and the registration.
 
 pub(super) mod certificate;
+mod fault_log;
 mod interpreter;
 mod registration;
 mod review;

@@ -1,5 +1,7 @@
 //! Check for other programs that do the work of this installation's modes.
 
+use bulkhead_server::unimplemented::listed;
+
 use crate::doctor::facts::{Facts, Installation, Lease};
 use crate::doctor::finding::Section;
 
@@ -12,6 +14,9 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let ours = facts.installation.lease.as_ref();
     let own = facts.leases.iter().find(|lease| Some(&lease.name) == ours);
     section.summary = match (ours, own) {
+        (None, _) if facts.installation.has("report") => {
+            "no election: mode report writes nothing, so several processes may run".to_owned()
+        }
         (None, _) => "no election: there must be one process only".to_owned(),
         (Some(name), Some(lease)) if lease.is_held(facts.now) => format!("{} holds the Lease {name}", lease.holder),
         (Some(name), _) => format!("no process holds the Lease {name}"),
@@ -29,7 +34,24 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
             section.error(place(lease), format!("{} also schedules", lease.holder), remedy);
         }
     }
+    unimplemented(facts, section);
     writers(facts, own, section);
+}
+
+/// Reports the objects that nothing acts upon once mode `all` replaces Karmada's controllers.
+fn unimplemented(facts: &Facts, section: &mut Section) {
+    if facts.unimplemented.is_empty() {
+        return;
+    }
+    let what = format!("only Karmada's controllers act upon {}", listed(&facts.unimplemented));
+    if facts.installation.flags.ignore_unimplemented {
+        let what = format!("{what}; Works of workloads that an override policy selects are left alone");
+        section.note("mode all", what, "");
+    } else {
+        let remedy = "choose mode evict or finish, delete these objects, or use --ignore-unimplemented, which leaves \
+            workloads that an override policy selects as they are";
+        section.error("mode all", format!("{what}, so bulkhead run does not start"), remedy);
+    }
 }
 
 fn place(lease: &Lease) -> String {

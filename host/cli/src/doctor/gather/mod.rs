@@ -24,6 +24,7 @@ use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_server::access::{self, Uses};
 use bulkhead_server::connect_error::ConnectError;
 use bulkhead_server::hub::{Hub, in_time};
+use bulkhead_server::unimplemented::{self as karmada_only, NotListed};
 use bulkhead_server::{Checked, RunArguments, federation};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -59,6 +60,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
         permissions: Vec::new(),
         served: Vec::new(),
         leases: Vec::new(),
+        unimplemented: Vec::new(),
         writers: Vec::new(),
         certificates: certificates::of_kubeconfig(arguments.hub()).await,
         plugins: Vec::new(),
@@ -93,6 +95,7 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
     let asking = in_time(hub.unguarded.clone(), limit);
     permissions(arguments, &checked, &asking, user.map(|user| (user, limit)), &mut facts).await;
     leases::gather(client, &mut facts).await;
+    unimplemented(client, &mut facts).await;
     writers::gather(client, &mut facts).await;
     certificates::of_webhook(arguments, client, &mut facts).await;
     webhooks::gather(client, &mut facts).await;
@@ -125,6 +128,18 @@ impl Facts {
             other => (bulkhead_runtime::causes::causes(other), false),
         };
         self.unread.push(Unread { check: check.to_owned(), what: what.to_owned(), why, answered });
+    }
+}
+
+/// Records the objects whose controllers of Karmada mode `all` replaces without a counterpart.
+async fn unimplemented(client: &Client, facts: &mut Facts) {
+    if !facts.installation.has("all") {
+        return;
+    }
+    let controllers: Vec<_> = facts.installation.controllers.iter().map(String::as_str).collect();
+    match karmada_only::find(client, &controllers).await {
+        Ok(objects) => facts.unimplemented = objects,
+        Err(NotListed { what, source }) => facts.unread(checks::OWNERS, &what, &source),
     }
 }
 
