@@ -64,6 +64,9 @@ pub(crate) struct ClusterKindLabels {
     pub(crate) resource_kind: String,
 }
 
+/// Kinds of binding, as values of the label `resource_kind`.
+pub(crate) const BINDING_KINDS: [&str; 2] = ["ResourceBinding", "ClusterResourceBinding"];
+
 type Float = Gauge<f64, AtomicU64>;
 
 /// Outcome of an attempt.
@@ -223,6 +226,9 @@ impl Metrics {
         self.cluster_nodes.remove(&labels);
         self.cluster_ready_nodes.remove(&labels);
         self.brake.remove(&labels);
+        for resource_kind in BINDING_KINDS {
+            self.kind_total.remove(&MemberKindLabels { member_cluster: name.to_owned(), resource_kind });
+        }
         let labels = ClusterLabels { cluster_name: name.to_owned() };
         self.evict_total.remove(&labels);
         self.evict_rate.remove(&labels);

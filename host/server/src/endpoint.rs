@@ -180,6 +180,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_scrape_before_there_are_metrics_is_complete() {
+        assert_eq!(State::default().metrics(), "# EOF\n");
+    }
+
+    #[test]
     fn an_address_without_a_host_is_that_of_every_interface() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(address(text).ok().map(|address| address.to_string()).as_deref(), expected, "{text:?}");

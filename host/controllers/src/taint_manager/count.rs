@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::metrics::{ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
+use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
 
 /// Window over which a rate is measured.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
@@ -56,6 +56,14 @@ impl Counts {
         metrics.evict_success_rate.get_or_create(&labels(cluster)).set(share);
     }
 
+    /// Removes the counts of a deleted cluster, and its gauges by kind of resource.
+    pub(super) fn forget(&mut self, metrics: &Metrics, cluster: &str) {
+        let resources = self.0.remove(cluster).map(|count| count.resources).unwrap_or_default();
+        for resource_kind in resources {
+            metrics.evict_kind_total.remove(&ClusterKindLabels { cluster_name: cluster.to_owned(), resource_kind });
+        }
+    }
+
     /// Sets the numbers of waiting evictions, by kind of binding (with the name of its queue) and by kind of
     /// resource.
     pub(super) fn waiting(
@@ -71,7 +79,7 @@ impl Counts {
             return;
         }
         let count = self.0.entry(cluster.to_owned()).or_default();
-        for resource_kind in ["ResourceBinding", "ClusterResourceBinding"] {
+        for resource_kind in BINDING_KINDS {
             let waiting = kinds.iter().filter(|((kind, _), _)| *kind == resource_kind).map(|(_, n)| n).sum();
             let labels = MemberKindLabels { member_cluster: cluster.to_owned(), resource_kind };
             metrics.kind_total.get_or_create(&labels).set(waiting);
@@ -113,5 +121,9 @@ mod tests {
         holds(r#"eviction_kind_total{member_cluster="member1",resource_kind="ResourceBinding"} 0"#);
         holds(r#"evict_kind_total{cluster_name="member1",resource_kind="apps/v1/Deployment"} 0"#);
         holds(r#"evict_rate{cluster_name="member1"} 0.0"#);
+        counts.forget(&metrics, "member1");
+        metrics.forget_cluster("member1");
+        let text = metrics.text();
+        assert!(!text.contains("member1"), "series of a deleted cluster:\n{text}");
     }
 }

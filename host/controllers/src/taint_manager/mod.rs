@@ -231,6 +231,7 @@ impl TaintManager {
         };
         self.count(name);
         if is_gone {
+            self.counts.lock().unwrap_or_else(PoisonError::into_inner).forget(&self.deps.metrics, name);
             self.deps.metrics.forget_cluster(name);
         }
         action
