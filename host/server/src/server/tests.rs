@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::{Notify, mpsc};
 
 use super::*;
+use crate::webhook::certificate::Certificate;
 
 /// Size of a connection's buffer in each direction, in bytes.
 const PIPE: usize = 4096;
@@ -75,10 +76,14 @@ struct Endpoint {
 
 impl Endpoint {
     fn start(limits: Limits) -> Self {
+        Self::with(Transport::Plain, limits)
+    }
+
+    fn with(transport: Transport, limits: Limits) -> Self {
         let (arriving, script) = mpsc::unbounded_channel();
         let (connections, slow, mut task) = (Connections::new(limits), Arc::<Notify>::default(), JoinSet::new());
         let application = Sizes(Arc::clone(&slow));
-        task.spawn(accept(Script(script), Transport::Plain, application, connections.clone(), "the test"));
+        task.spawn(accept(Script(script), transport, application, connections.clone(), "the test"));
         Self { arriving, connections, slow, _task: task }
     }
 
@@ -137,6 +142,23 @@ async fn half_sent_requests_and_idle_connections_end_within_the_timeout() {
     assert_eq!(endpoint.connections.usage(), (700, 100 * 200));
     tokio::time::sleep(STEP.saturating_sub(Duration::from_secs(1))).await;
     assert_eq!(endpoint.connections.usage(), (700, 100 * 200));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(endpoint.connections.usage(), (0, 0));
+    for client in &mut clients {
+        assert!(is_closed(client).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tls_handshake_ends_within_the_timeout() {
+    let certificate = Certificate::self_made("localhost", k8s_openapi::jiff::civil::date(2099, 12, 31), None).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config(None).unwrap()));
+    let endpoint = Endpoint::with(Transport::Tls(Box::new(move || acceptor.clone())), LIMITS);
+    let mut clients = endpoint.connect_all(50, "").await;
+    // The head of a record with a ClientHello of 512 bytes, and its first byte.
+    clients.extend(endpoint.connect_all(50, "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}").await);
+    tokio::time::sleep(STEP.saturating_sub(Duration::from_secs(1))).await;
+    assert_eq!(endpoint.connections.usage(), (100, 0));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(endpoint.connections.usage(), (0, 0));
     for client in &mut clients {
