@@ -52,7 +52,7 @@ use self::federation::{Federation, Parts};
 use self::mode::Modes;
 use self::plugin_state::Identity;
 pub use self::webhook::WEBHOOK_SECRET;
-use self::webhook::{Credentials, Endpoint, Interpreter, Source, WebhookServices};
+use self::webhook::{Credentials, Endpoint, Interpreter, OfferedOperations, Source, WebhookServices};
 
 /// Time limit for writes in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -348,7 +348,8 @@ async fn webhook(
         Some(directory) => Source::Directory(directory.clone()),
         None => Source::own(hub.unguarded.clone(), namespace, host),
     };
-    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry())));
+    let offered = OfferedOperations::parse(&arguments.interpreter_operations)?;
+    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry()), offered));
     let interpreter = interpreter.transpose()?;
     let services = WebhookServices {
         name: arguments.election.leader_elect_resource_name.clone(),
