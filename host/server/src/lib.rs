@@ -169,6 +169,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
         permit: permit.clone(),
         agent_of: None,
+        only_interprets: modes.all() == [Mode::Interpret],
         decisions: journal.as_ref(),
     };
     let federation = Federation::start(&hub, parts, &state)?;

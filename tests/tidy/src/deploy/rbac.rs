@@ -93,6 +93,14 @@ fn every_kind_that_the_program_uses_is_read_and_no_other() {
     assert_eq!(read, registered);
 }
 
+/// A process that only interprets decides about no binding.
+#[test]
+fn mode_interpret_reads_no_bindings_and_no_works() {
+    let rules = Mode::Interpret.duties().iter().flat_map(|duty| duty.rules);
+    let read: Vec<_> = rules.filter(|rule| rule.group == "work.karmada.io").collect();
+    assert!(read.is_empty(), "{read:?}");
+}
+
 /// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
 #[test]
 fn a_role_may_get_what_it_changes() {
