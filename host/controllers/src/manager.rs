@@ -96,7 +96,7 @@ impl Manager {
     /// Starts the informers, but no controller yet.
     pub fn watch(components: Components) -> Self {
         let controllers = match components.scope {
-            Scope::Push => CONTROLLERS,
+            Scope::Push | Scope::Interpreter => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
         let (running, tasks, informers, panics) = Default::default();
@@ -170,14 +170,20 @@ impl Manager {
 
     fn start_informers(&self) {
         let Components { stores, hub, scope, .. } = &self.components;
-        self.start_informer(&stores.clusters, Api::all(hub.clone()));
+        let decides = *scope != Scope::Interpreter;
+        if decides {
+            self.start_informer(&stores.clusters, Api::all(hub.clone()));
+        }
         self.start_informer(&stores.customizations, Api::all(hub.clone()));
-        self.start_informer(&stores.webhooks, Api::all(hub.clone()));
+        if decides {
+            self.start_informer(&stores.webhooks, Api::all(hub.clone()));
+        }
         if let Some(plugins) = &self.components.plugins {
             self.start_informer(&stores.plugins, Api::all(hub.clone()));
             self.spawn("plugins", Arc::clone(plugins).keep(Arc::clone(&stores.plugins), hub.clone()));
         }
         match scope {
+            Scope::Interpreter => {}
             Scope::Agent(cluster) => {
                 let namespace = bulkhead_core::names::execution_namespace(cluster);
                 self.start_informer(&stores.works, Api::namespaced(hub.clone(), &namespace));

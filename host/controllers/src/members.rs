@@ -55,6 +55,8 @@ pub enum Scope {
     Push,
     /// One Pull cluster, from inside it.
     Agent(String),
+    /// None: the process only answers requests to interpreters.
+    Interpreter,
 }
 
 impl Scope {
@@ -63,6 +65,7 @@ impl Scope {
         match self {
             Self::Push => cluster.spec.sync_mode == SyncMode::Push,
             Self::Agent(name) => cluster.name_any() == *name,
+            Self::Interpreter => false,
         }
     }
 }

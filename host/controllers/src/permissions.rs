@@ -132,7 +132,8 @@ impl Mode {
             Self::Interpret => &[
                 LEADER_ELECTION,
                 DOCTOR,
-                INFORMERS,
+                DOCTOR_OF_INTERPRETER,
+                INTERPRETER_INFORMERS,
                 EVENTS,
                 ADMISSION,
                 WEBHOOK_CERTIFICATE,
@@ -145,6 +146,7 @@ impl Mode {
 
 const READ: &[&str] = &["list", "watch"];
 const GET: &[&str] = &["get"];
+const LIST: &[&str] = &["list"];
 const PATCH: &[&str] = &["patch"];
 const UPDATE: &[&str] = &["update"];
 
@@ -241,11 +243,30 @@ const INFORMERS: Duty = Duty {
         rule(WORK, "resourcebindings", READ, "scheduling results and eviction tasks"),
         rule(WORK, "clusterresourcebindings", READ, "scheduling results and eviction tasks of cluster-scoped objects"),
         rule(WORK, "works", READ, "objects dispatched to each cluster"),
-        rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds"),
+        CUSTOMIZATIONS,
         rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "webhooks that interpret kinds"),
         rule(OURS, "evictionpauses", READ, "pauses of evictions"),
         rule(OURS, "clusterdrains", READ, "clusters to drain"),
-        rule(OURS, "plugins", READ, "plugins that are objects"),
+        PLUGINS,
+    ],
+};
+
+const CUSTOMIZATIONS: Rule = rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds");
+const PLUGINS: Rule = rule(OURS, "plugins", READ, "plugins that are objects");
+
+/// Informers of a process in mode `interpret` alone, which decides nothing.
+const INTERPRETER_INFORMERS: Duty = Duty { name: "interpreter informers", rules: &[CUSTOMIZATIONS, PLUGINS] };
+
+/// Kinds that only `bulkhead doctor` reads in mode `interpret`.
+const DOCTOR_OF_INTERPRETER: Duty = Duty {
+    name: "doctor",
+    rules: &[
+        rule(CLUSTERS, "clusters", LIST, "member clusters and their state"),
+        rule(POLICY, "propagationpolicies", LIST, "kinds in use"),
+        rule(POLICY, "clusterpropagationpolicies", LIST, "kinds in use"),
+        rule(POLICY, "clustertaintpolicies", LIST, "taints that a policy would remove"),
+        rule(CONFIG, "resourceinterpreterwebhookconfigurations", LIST, "registrations without a process"),
+        rule(OURS, "evictionpauses", LIST, "pauses of evictions"),
     ],
 };
 

@@ -74,6 +74,9 @@ impl Stores {
         fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
         }
+        if *scope == Scope::Interpreter {
+            return vec![one(&self.customizations), one(&self.plugins)];
+        }
         let mut all = vec![one(&self.clusters), one(&self.works), one(&self.customizations), one(&self.webhooks)];
         all.push(one(&self.plugins));
         if *scope == Scope::Push {
@@ -93,6 +96,9 @@ impl Stores {
     /// Waits until the informers of the kinds that controllers share have synced. Controllers wait themselves for
     /// kinds that only some of them read, such as EvictionPauses.
     pub(crate) async fn wait_for_cache_sync(&self, scope: &Scope) {
+        if *scope == Scope::Interpreter {
+            return;
+        }
         self.clusters.wait_for_cache_sync().await;
         self.works.wait_for_cache_sync().await;
         if *scope == Scope::Push {

@@ -104,6 +104,7 @@ async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Res
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
         permit: permit.clone(),
         agent_of: Some(member),
+        only_interprets: false,
         decisions: None,
     };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);

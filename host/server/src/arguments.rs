@@ -12,6 +12,7 @@ use super::mode::{self, Modes};
 use super::plugin_state::PluginStateArguments;
 use super::settings::Settings;
 use super::usage_error::UsageError;
+use super::webhook::OfferedOperations;
 use super::{embedded, endpoint, hub, journal};
 use crate::access::Uses;
 use crate::config_file::ConfigFile;
@@ -80,6 +81,12 @@ pub struct RunArguments {
     /// without it, any client is accepted. Not for mode interpret: Karmada presents no client certificate.
     #[arg(long, value_name = "FILE", requires = "webhook_bind_address", help_heading = help::ENDPOINTS)]
     pub(super) webhook_client_ca_file: Option<PathBuf>,
+
+    /// Operations that mode interpret offers to Karmada: names, `*` for all, `-name` to exclude one. Karmada's own
+    /// interpreters answer the others.
+    #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES",
+          help_heading = help::ENDPOINTS)]
+    pub(super) interpreter_operations: Vec<String>,
 
     #[command(flatten)]
     pub(super) election: ElectionArguments,
@@ -152,6 +159,7 @@ impl RunArguments {
         if let Some(url) = &self.webhook_url {
             host_of(url)?;
         }
+        OfferedOperations::parse(&self.interpreter_operations)?;
         // A process without writes needs no election, and an embedded control plane has only one process.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
         Ok(Checked { flags, modes, wanted, election, elects })

@@ -75,6 +75,8 @@ pub(super) struct Parts<'a> {
     pub(super) permit: WritePermit,
     /// Member that this process is the agent of; `None` on the control plane.
     pub(super) agent_of: Option<AgentOf>,
+    /// True if the process only answers requests to interpreters, on the control plane.
+    pub(super) only_interprets: bool,
     /// Journal on disk, in addition to the one in memory.
     pub(super) decisions: Option<&'a journal::Running>,
 }
@@ -82,7 +84,7 @@ pub(super) struct Parts<'a> {
 impl Federation {
     /// Starts loading the plugins, and prepares everything else.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
-        let Parts { flags, engines, plugins, crash_marks, permit, agent_of, decisions } = parts;
+        let Parts { flags, engines, plugins, crash_marks, permit, agent_of, only_interprets, decisions } = parts;
         let registry = Arc::new(bulkhead_defaults::registry::build(&flags, engines));
         let (plugins, directory) = load_and_watch(&registry, plugins, crash_marks)?;
         let clock = Clock::new(super::now);
@@ -96,7 +98,10 @@ impl Federation {
         };
         let (clients, lease_clients) = (clients_by(&hub.client), clients_by(&lease_hub));
         let (scope, members, lease_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
-            None => (Scope::Push, Arc::clone(&clients) as _, Arc::clone(&lease_clients) as _),
+            None => {
+                let scope = if only_interprets { Scope::Interpreter } else { Scope::Push };
+                (scope, Arc::clone(&clients) as _, Arc::clone(&lease_clients) as _)
+            }
             Some(AgentOf { name, client, lease_client }) => {
                 let member = |client| Arc::new(OneMember::new(name.clone(), client));
                 (Scope::Agent(name.clone()), member(client), member(lease_client))

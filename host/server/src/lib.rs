@@ -52,7 +52,7 @@ use self::federation::{Federation, Parts};
 use self::mode::Modes;
 use self::plugin_state::Identity;
 pub use self::webhook::WEBHOOK_SECRET;
-use self::webhook::{Credentials, Endpoint, Interpreter, Source, WebhookServices};
+use self::webhook::{Credentials, Endpoint, Interpreter, OfferedOperations, Source, WebhookServices};
 
 /// Time limit for writes in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -169,6 +169,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
         permit: permit.clone(),
         agent_of: None,
+        only_interprets: modes.all() == [Mode::Interpret],
         decisions: journal.as_ref(),
     };
     let federation = Federation::start(&hub, parts, &state)?;
@@ -348,7 +349,8 @@ async fn webhook(
         Some(directory) => Source::Directory(directory.clone()),
         None => Source::own(hub.unguarded.clone(), namespace, host),
     };
-    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry())));
+    let offered = OfferedOperations::parse(&arguments.interpreter_operations)?;
+    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry()), offered));
     let interpreter = interpreter.transpose()?;
     let services = WebhookServices {
         name: arguments.election.leader_elect_resource_name.clone(),

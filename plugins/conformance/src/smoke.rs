@@ -13,6 +13,10 @@ const JUNK: usize = 2;
 /// Number of plain calls to a resource interpreter, one per operation.
 const OPERATIONS: usize = 7;
 
+/// End of a message about a trap. Objects of custom resources have fields of any type.
+const TRAP_HINT: &str = "; a field of an object may be absent or of another type: test it before it is used, in Lua \
+                         with type(observedObj.status) == 'table'";
+
 /// Makes a few calls per capability of the policy: a plain one twice, an empty one and junk. This takes at most 64
 /// calls. The error names the call and its fault, or the two different answers.
 ///
@@ -50,7 +54,10 @@ fn answered(policy: &dyn Policy, sample: &Sample) -> Result<CallResult, String> 
     let answer = ask(policy, &sample.call);
     let fault = answer.fault().filter(|fault| !matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError));
     match fault {
-        Some(fault) => Err(format!("asked about {}: {} ({fault})", sample.what, fault_name(fault.kind))),
+        Some(fault) => {
+            let hint = if fault.kind == FaultKind::Trap { TRAP_HINT } else { "" };
+            Err(format!("asked about {}: {} ({fault}){hint}", sample.what, fault_name(fault.kind)))
+        }
         None => Ok(answer),
     }
 }
@@ -85,6 +92,7 @@ mod tests {
             let trap = move |call: &Call<'_>| if when(call) { Err(fault()) } else { Ok(good(call)) };
             let why = smoke(&Scripted::good(CallKind::Health).answering(trap)).unwrap_err();
             assert!(why.contains(words) && why.contains("trap (attempt to index nil)"), "{why}");
+            assert!(why.ends_with(TRAP_HINT), "{why}");
         };
         check(|call| object(call).get("status").is_none(), "health: asked about Game without fields");
         check(

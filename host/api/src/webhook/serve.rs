@@ -18,6 +18,17 @@ use super::context::{API_VERSION, KIND};
 
 /// Name of the health operation in the protocol.
 const HEALTH: &str = "InterpretHealth";
+/// Names of all operations in the protocol.
+pub const OPERATIONS: [&str; 8] = [
+    "InterpretReplica",
+    "InterpretComponent",
+    "ReviseReplica",
+    "Retain",
+    "InterpretStatus",
+    "AggregateStatus",
+    HEALTH,
+    "InterpretDependency",
+];
 
 #[derive(Deserialize)]
 struct Envelope {

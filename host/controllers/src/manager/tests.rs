@@ -72,3 +72,15 @@ async fn an_agent_reports_no_health_before_its_plugins_are_known_and_unknown_whi
     tokio::time::sleep(late * 2).await;
     assert_eq!(reported().await.first().and_then(|status| status.health), Some(Health::Unknown));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_only_interprets_watches_no_bindings_or_works() {
+    let (base, _events) = components(hub_of_everything(1).client(), member().client());
+    let components = Components { scope: Scope::Interpreter, ..base };
+    let stores = Arc::clone(&components.stores);
+    let _manager = Manager::watch(components);
+    stores.customizations.wait_for_cache_sync().await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(!stores.works.has_synced() && !stores.bindings.has_synced() && !stores.clusters.has_synced());
+    assert_eq!(stores.informers(&Scope::Interpreter).len(), 2);
+}

@@ -11,6 +11,7 @@ use bulkhead_plugin::Registry;
 use tokio::time::Instant;
 
 use super::fault_log::FaultLog;
+use super::operations::OfferedOperations;
 
 /// Path of interpreter requests.
 pub(super) const PATH: &str = "/interpret";
@@ -26,6 +27,8 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Interpreter {
     pub(super) registry: Arc<Registry>,
+    /// Operations that are registered.
+    pub(super) offered: OfferedOperations,
     pool: Arc<Pool>,
     faults: Arc<FaultLog>,
 }
@@ -36,9 +39,9 @@ impl Interpreter {
     /// # Errors
     ///
     /// The system cannot create a thread.
-    pub(crate) fn new(registry: Arc<Registry>) -> anyhow::Result<Self> {
+    pub(crate) fn new(registry: Arc<Registry>, offered: OfferedOperations) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
-        Ok(Self { registry, pool: Arc::new(pool), faults: Arc::default() })
+        Ok(Self { registry, offered, pool: Arc::new(pool), faults: Arc::default() })
     }
 
     /// Answers an interpreter request.

@@ -6,6 +6,7 @@
 pub(super) mod certificate;
 mod fault_log;
 mod interpreter;
+mod operations;
 mod registration;
 mod review;
 mod source;
@@ -35,6 +36,7 @@ use tokio_rustls::TlsAcceptor;
 
 use self::certificate::Certificate;
 pub(super) use self::interpreter::Interpreter;
+pub(super) use self::operations::OfferedOperations;
 use self::registration::Registration;
 pub use self::source::SECRET as WEBHOOK_SECRET;
 pub(super) use self::source::Source;
@@ -199,8 +201,9 @@ impl Endpoint {
     }
 
     fn registration(&self, url: &str, identity: &Identity) -> Registration {
-        let offered =
-            |by: &Interpreter| rules(&by.registry.policies_before(Layer::Customizations), Time::new(super::now()));
+        let offered = |by: &Interpreter| {
+            by.offered.of(rules(&by.registry.policies_before(Layer::Customizations), Time::new(super::now())))
+        };
         Registration {
             name: self.services.name.clone(),
             url: url.to_owned(),

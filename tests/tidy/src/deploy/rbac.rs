@@ -93,6 +93,36 @@ fn every_kind_that_the_program_uses_is_read_and_no_other() {
     assert_eq!(read, registered);
 }
 
+/// A process that only interprets decides about no binding.
+#[test]
+fn mode_interpret_reads_no_bindings_and_no_works() {
+    let rules = Mode::Interpret.duties().iter().flat_map(|duty| duty.rules);
+    let read: Vec<_> = rules.filter(|rule| rule.group == "work.karmada.io").collect();
+    assert!(read.is_empty(), "{read:?}");
+}
+
+/// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
+#[test]
+fn a_role_may_get_what_it_changes() {
+    // A server-side apply and an event are not repeated on a fresh copy.
+    let is_applied = |rule: &Rule| rule.verbs == ["create", "patch"];
+    let changes = |rule: &Rule| rule.verbs.iter().any(|verb| ["patch", "update"].contains(verb)) && !is_applied(rule);
+    let of = |rule: &Rule| {
+        let resource = rule.resource.split('/').next().unwrap_or_default();
+        (rule.group, resource, rule.place, rule.object)
+    };
+    let mut seen = 0;
+    for mode in Mode::ALL {
+        let rules: Vec<_> = mode.duties().iter().flat_map(|duty| duty.rules).collect();
+        for changed in rules.iter().filter(|rule| changes(rule)) {
+            let is_read = rules.iter().any(|rule| of(rule) == of(changed) && rule.verbs.contains(&"get"));
+            assert!(is_read, "{}: {changed:?} needs get", mode.name());
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "only {seen} rules change an object");
+}
+
 /// Broader permissions need the operator's consent. This test lists the permissions that only mode `all` may have.
 #[test]
 fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {

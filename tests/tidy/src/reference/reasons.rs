@@ -23,6 +23,7 @@ const NO_REASONS: &[&str] = &[
     "GetReplicas",
     "ReflectStatus",
     // Kinds of Kubernetes and of Karmada.
+    "ClusterOverridePolicy",
     "ClusterPropagationPolicy",
     "ClusterResourceBinding",
     "ClusterRole",
@@ -31,6 +32,7 @@ const NO_REASONS: &[&str] = &[
     "DaemonSet",
     "EndpointSlice",
     "HorizontalPodAutoscaler",
+    "OverridePolicy",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PodDisruptionBudget",
