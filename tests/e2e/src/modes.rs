@@ -159,7 +159,27 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
         if output.as_deref().ok() == Some("Healthy") { Ok(()) } else { Err(format!("{output:?}")) }
     })
     .await?;
-    nothing_refused(&federation, &user)
+    nothing_refused(&federation, &user)?;
+    taken_out(&mut federation)
+}
+
+/// A registration outlives its process: `doctor` reports it in any mode, and `uninstall` removes it with the role.
+fn taken_out(federation: &mut Federation<'_>) -> anyhow::Result<()> {
+    if let Some(process) = federation.processes().get_mut(1) {
+        process.kill();
+    }
+    let kubeconfig = federation.hub.kubeconfig().display().to_string();
+    let (_, said) = federation.bulkhead_with_code(&["doctor", "--mode=report", "--kubeconfig", &kubeconfig])?;
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    ensure!(words.contains("refuses connections; Karmada gets no answer"), "{said}");
+    let uninstall = ["uninstall", "--mode=interpret", "--force", "--kubeconfig", &kubeconfig];
+    let (code, said) = federation.bulkhead_with_code(&uninstall)?;
+    for object in ["ResourceInterpreterWebhookConfiguration bulkhead", "ClusterRole bulkhead-interpret"] {
+        ensure!(code == Some(0) && said.contains(&format!("removed {object}\n")), "{code:?}: {said}");
+    }
+    let (code, said) = federation.bulkhead_with_code(&uninstall)?;
+    ensure!(code == Some(0) && !said.contains("removed "), "a repetition found: {said}");
+    Ok(())
 }
 
 /// Writes a Wasm and a Lua plugin, and returns the argument for their directory.
