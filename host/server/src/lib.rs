@@ -39,6 +39,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
+use bulkhead_plugin::CrashMarker;
 use bulkhead_runtime::causes::causes;
 use bulkhead_runtime::connection::WritePermit;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -157,11 +158,8 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
-    let role = modes.names();
     let control_plane = if embedded.is_some() { "embedded" } else { hub.address.as_str() };
-    let identity = Identity { command: "run", role: &role, control_plane, plugins };
-    let owned = arguments.journal.directory().or(arguments.embedded.data_dir());
-    let crash_marker = arguments.plugin_state.open(owned, &identity);
+    let crash_marker = crash_marker(arguments, &modes, control_plane);
     let parts = Parts {
         flags: flags.clone(),
         engines,
@@ -236,6 +234,14 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     }
     candidate.release().await;
     stopped.map_err(anyhow::Error::msg)
+}
+
+/// Opens the record of plugins that ended a process.
+fn crash_marker(arguments: &RunArguments, modes: &Modes, control_plane: &str) -> Option<CrashMarker> {
+    let (role, plugins) = (modes.names(), arguments.plugin_directory.as_deref());
+    let identity = Identity { command: "run", role: &role, control_plane, plugins };
+    let owned = arguments.journal.directory().or(arguments.embedded.data_dir());
+    arguments.plugin_state.open(owned, &identity)
 }
 
 /// Checks that the process does not replace a running controller of Karmada, or one that it has no counterpart of.

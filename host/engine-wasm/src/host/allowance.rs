@@ -196,6 +196,15 @@ impl Allowance {
         values.map(|value| self.copy(value)).collect()
     }
 
+    /// Charges all values, then copies them.
+    pub(crate) fn copy_column<T: Plain>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = T>,
+    ) -> Result<Vec<T>, Exceeded> {
+        self.charge(values.len().saturating_mul(VALUE_BYTES))?;
+        Ok(values.collect())
+    }
+
     /// Copies values, each charged before its copy together with its lookup.
     pub(crate) fn look_up_each<T: Copied>(
         &mut self,
@@ -205,6 +214,9 @@ impl Allowance {
         values.map(|value| self.spend(lookup_steps).and_then(|()| self.copy(value))).collect()
     }
 }
+
+/// A value of a fixed size, [`VALUE_BYTES`].
+pub(crate) trait Plain: Copied<Copy = Self> + Sized {}
 
 impl Copied for &str {
     type Copy = String;
@@ -243,7 +255,9 @@ macro_rules! plain {
             fn copy(self) -> Self {
                 self
             }
-        })*
+        }
+
+        impl Plain for $plain {})*
     };
 }
 plain!(bool, u32, i64, f64, HealthState);

@@ -50,7 +50,7 @@ impl Candidates {
     }
 
     /// Returns the amounts of a resource; NaN for a cluster that does not report it.
-    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl Iterator<Item = f64> {
+    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl ExactSizeIterator<Item = f64> {
         let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
         self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
     }
@@ -163,13 +163,13 @@ impl clusters::HostClusters for Host {
     fn allocatable(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
         self.asked(&[&name])?;
         let amounts = self.table.get(&this)?.amounts(&name, |column| &column.allocatable);
-        Ok(self.allowance.copy_each(amounts)?)
+        Ok(self.allowance.copy_column(amounts)?)
     }
 
     fn free(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
         self.asked(&[&name])?;
         let amounts = self.table.get(&this)?.amounts(&name, |column| &column.amounts);
-        Ok(self.allowance.copy_each(amounts)?)
+        Ok(self.allowance.copy_column(amounts)?)
     }
 
     fn text(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<Option<String>>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::affinity;
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Placement, ReplicaSchedulingType, TaintEffect};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
 use bulkhead_core::names::keys;
 use bulkhead_core::time::Time;
 
@@ -21,14 +21,6 @@ const EVICTION_MAX_MS: i64 = 150_000;
 fn moves(binding: &Binding, now: Time) -> bool {
     let begun = binding.spec.graceful_eviction_tasks.iter().filter_map(|task| task.creation_timestamp);
     begun.max().is_some_and(|begun| now.millis_since(begun) < EVICTION_MAX_MS)
-}
-
-/// Returns true if replicas are assigned whatever the capacity of the clusters is: to all, or by static weights.
-fn ignores_capacity(placement: &Placement) -> bool {
-    let scheduling = placement.replica_scheduling.as_ref();
-    let preference = scheduling.and_then(|scheduling| scheduling.weight_preference.as_ref());
-    placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated
-        || preference.is_some_and(|preference| preference.dynamic_weight.is_empty())
 }
 
 impl Observed {
@@ -92,11 +84,11 @@ impl Observed {
             return;
         }
         let ready = federation.ready_replicas(&resource.kind, &resource.namespace, &resource.name, false);
-        let overcommits = spec.placement.as_ref().is_none_or(ignores_capacity);
         for target in &spec.clusters {
             let existing = ready.get(&target.name).copied().unwrap_or(0);
             let wanted = i64::from(target.replicas);
-            let unschedulable = if overcommits { federation.unschedulable_pods(&target.name, resource) } else { 0 };
+            // A member may be full: some placements ignore capacity, and workloads can be placed in the same moment.
+            let unschedulable = federation.unschedulable_pods(&target.name, resource);
             if existing > wanted || existing + unschedulable < wanted {
                 found(format!("{existing} of {} replicas of {key} are ready on {}", target.replicas, target.name));
             }
