@@ -45,7 +45,11 @@ async fn control_plane(modes: &str) -> Client {
         let make = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
         make(info.group, info.version, info.kind, info.plural)
     };
-    let all = kinds::kubernetes().into_iter().chain(bulkhead_api::kinds::REGISTERED.iter().map(kind)).collect();
+    let all = kinds::kubernetes()
+        .into_iter()
+        .chain(kinds::stored())
+        .chain(bulkhead_api::kinds::REGISTERED.iter().map(kind))
+        .collect();
     let options = Options::new("hub", 1, Clock::new(at(0).timestamp()));
     let client = ApiServer::new(Options { kinds: all, auto_create_namespaces: true, ..options }).client();
     create(&client, lease("bulkhead", modes)).await;
