@@ -127,10 +127,9 @@ async fn every_api_that_does_not_answer_is_named() {
     let hub = hub();
     drained(&hub).await;
     let source = source(&hub);
-    let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
-    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| {
-        ["clusters", "resourcebindings"].contains(&request.plural.as_str())
-    });
+    let hour = std::time::Duration::from_hours(1);
+    let hold = bulkhead_apiserver::Fault::HoldUntil(tokio::time::Instant::now() + hour);
+    hub.inject_for(hour, hold, |request| ["clusters", "resourcebindings"].contains(&request.plural.as_str()));
     let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
     for part in ["reading clusters: ", "v1alpha1/clusters: no", "reading resourcebindings: ", "resourcebindings: no"] {
         assert!(message.contains(part), "{part}: {message}");
