@@ -2,6 +2,7 @@
 //!
 //! Server-side apply is in [`crate::kubectl::apply`].
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::kind::ResourceKind;
@@ -12,6 +13,11 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+
+/// Maximum number of operations of a JSON patch.
+const OPERATIONS_MAX: usize = 10_000;
+/// Maximum number of bytes that the operations of a JSON patch copy.
+const COPIED_BYTES_MAX: usize = 3 << 20;
 
 /// Returns true if a patch is a server-side apply.
 pub(crate) fn is_apply(content_type: &str) -> bool {
@@ -34,13 +40,8 @@ pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: 
     match media_type {
         JSON_PATCH => {
             let patch: json_patch::Patch = parse(body)?;
-            json_patch::patch(&mut new, &patch).map_err(|error| {
-                StatusError::invalid(
-                    kind,
-                    old["metadata"]["name"].as_str().unwrap_or_default(),
-                    "patch",
-                    &error.to_string(),
-                )
+            apply_operations(&mut new, &patch).map_err(|problem| {
+                StatusError::invalid(kind, old["metadata"]["name"].as_str().unwrap_or_default(), "patch", &problem)
             })?;
         }
         MERGE_PATCH => json_patch::merge(&mut new, &parse_object(body)?),
@@ -55,6 +56,28 @@ pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: 
         }
     }
     Ok(new)
+}
+
+/// Applies the operations of a JSON patch, whose number and copies are bounded as by Kubernetes
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
+fn apply_operations(target: &mut Value, patch: &json_patch::Patch) -> Result<(), String> {
+    let count = patch.0.len();
+    if count > OPERATIONS_MAX {
+        return Err(format!("it has {count} operations; the limit is {OPERATIONS_MAX}"));
+    }
+    let mut copied = 0;
+    for (index, operation) in patch.0.iter().enumerate() {
+        if let PatchOperation::Copy(copy) = operation {
+            let source = target.pointer(copy.from.as_str());
+            copied += source.map_or(0, |source| source.to_string().len());
+            if copied > COPIED_BYTES_MAX {
+                return Err(format!("its copies have more than {COPIED_BYTES_MAX} bytes"));
+            }
+        }
+        json_patch::patch_unsafe(target, std::slice::from_ref(operation))
+            .map_err(|error| format!("operation '/{index}' failed at path '{}': {}", error.path, error.kind))?;
+    }
+    Ok(())
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, StatusError> {
@@ -205,6 +228,22 @@ mod tests {
             strategic_merge(&mut target, patch);
             assert_eq!(target, expected, "{shown}");
         }
+    }
+
+    #[test]
+    fn the_operations_and_the_copies_of_a_json_patch_are_bounded() {
+        let kind = ResourceKind::namespaced("", "v1", "ConfigMap", "configmaps");
+        let apply = |patch: Value| apply(&kind, &json!({"data": {"a": "b"}}), JSON_PATCH, patch.to_string().as_bytes());
+        let add = json!({"op": "add", "path": "/data/a", "value": "c"});
+        assert_eq!(apply(json!([add])).ok(), Some(json!({"data": {"a": "c"}})));
+        let error = apply(vec![add.clone(); OPERATIONS_MAX + 1].into()).expect_err("too many operations");
+        assert!(error.message.contains("10001 operations; the limit is 10000"), "{}", error.message);
+        // Each operation doubles the document.
+        let copy = |index| json!({"op": "copy", "from": "/data", "path": format!("/data/{index}")});
+        let error = apply((0..40).map(copy).collect()).expect_err("too many copies");
+        assert!(error.message.contains("more than 3145728 bytes"), "{}", error.message);
+        let error = apply(json!([add, {"op": "remove", "path": "/data/z"}])).expect_err("no such field");
+        assert!(error.message.contains("operation '/1' failed at path '/data/z'"), "{}", error.message);
     }
 
     #[test]
