@@ -109,9 +109,11 @@ where
     }
 }
 
-/// Returns parser limits for trusted files: an export of thousands of bindings has millions of nodes.
+/// Returns parser limits for exports: thousands of bindings have millions of nodes. Few or none are repeated by aliases,
+/// which kubectl does not write.
 fn large() -> serde_saphyr::Options {
     serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
         budget: serde_saphyr::budget! {
             max_events: 200_000_000,
             max_nodes: 100_000_000,
