@@ -1,0 +1,235 @@
+//! One test for each reader.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use bulkhead_api::webhook::serve;
+use bulkhead_apiserver::{ApiServer, Clock, Options};
+use bulkhead_core::policy::{EngineKind, PolicySet};
+use bulkhead_core::time::Time;
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_journal::segment;
+use bulkhead_plugin::{Catalog as _, Data, Engine, LIST, Module, PluginSource, read_documents};
+use bulkhead_plugins_builtin as builtin;
+use bulkhead_simulator::recorded::Recording;
+use bulkhead_simulator::recorded::explain::explain;
+use bulkhead_simulator::recorded::replay::Replayer;
+use bulkhead_simulator::scenario;
+use bulkhead_simulator::simulation::{self, Detail, RunOptions};
+use bulkhead_simulator::what_if;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+
+use crate::{file, reads, root};
+
+/// Limit of readers of text: trees of 256 KiB of the shortest elements, and of the million events that aliases may
+/// repeat.
+const TEXT_BYTES_MAX: usize = 128 << 20;
+/// Limit of scripts: the default budget, and the engine.
+const SCRIPT_BYTES_MAX: usize = 160 << 20;
+/// Limit of components: compiling takes the most.
+const COMPONENT_BYTES_MAX: usize = 512 << 20;
+
+const PLUGINS: &str = "apiVersion: bulkhead.dev/v1alpha1
+kind: PluginList
+composition: {health: worst-opinion}
+plugins:
+- {name: freeze, lua: a.lua, mode: shadow, weight: 3, config: {until: 2026-01-01T00:00:00Z}, fallback: abstain}
+- {name: vital, lua: a.lua, kinds: [{apiVersion: apps/v1, kind: Deployment}], answers: [InterpretHealth]}
+";
+
+const EXPORT: &str = "apiVersion: v1
+kind: List
+items:
+- apiVersion: cluster.karmada.io/v1alpha1
+  kind: Cluster
+  metadata: {name: member1, labels: {a: b}}
+  spec: {syncMode: Push, taints: [{key: a, effect: NoExecute, timeAdded: 2026-01-01T00:00:00Z}]}
+  status: {conditions: [{type: Ready, status: 'True', lastTransitionTime: 2026-01-01T00:00:00Z}]}
+- apiVersion: work.karmada.io/v1alpha2
+  kind: ResourceBinding
+  metadata: {name: web-deployment, namespace: default}
+  spec:
+    resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}
+    replicas: 3
+    clusters: [{name: member1, replicas: 3}]
+    replicaRequirements: {resourceRequest: {cpu: 100m, memory: 1Gi}}
+";
+
+const SCRIPT: &str = "local kube = require('kube')
+function InterpretHealth(object)
+  local ready = 0
+  for _, condition in ipairs(object.status and object.status.conditions or {}) do
+    if condition.type == 'Ready' and condition.status == 'True' then ready = ready + 1 end
+  end
+  return ready > 0 and tonumber(object.spec.replicas or 1) <= 3
+end
+";
+
+const REVIEW: &str = r#"{"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext", "request": {
+"uid": "1", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "name": "web", "operation": "OP",
+"object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "generation": 2},
+"spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}}},
+"status": {"replicas": 2, "readyReplicas": 2, "observedGeneration": 2, "conditions": []}},
+"observedObject": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}},
+"replicas": 3, "aggregatedStatus": [{"clusterName": "member1", "status": {"replicas": 1}, "applied": true}]}}"#;
+
+const REQUESTS: [&str; 6] = [
+    "GET /api/v1/namespaces/default/configmaps?limit=2&labelSelector=a%20in%20(b)&fieldSelector=metadata.name%3Dx\n\
+     accept: application/json;as=Table;g=meta.k8s.io;v=v1\n\n",
+    "GET /apis/apps/v1/deployments?watch=true&resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=true\n\n",
+    "POST /api/v1/namespaces/default/configmaps?dryRun=All&fieldValidation=Strict\ncontent-type: application/json\n\n\
+     {\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"x\"}, \"data\": {\"a\": \"b\"}}",
+    "PATCH /apis/apps/v1/namespaces/default/deployments/x?fieldManager=a&force=true\n\
+     content-type: application/apply-patch+yaml\n\n\
+     {apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 2, selector: {matchLabels: {a: b}}}}",
+    "PATCH /api/v1/namespaces/default\ncontent-type: application/json-patch+json\n\n\
+     [{\"op\": \"add\", \"path\": \"/metadata/labels/a\", \"value\": \"b\"}, {\"op\": \"move\", \"from\": \"/a\", \"path\": \"\"}]",
+    "DELETE /api/v1/namespaces/default?propagationPolicy=Foreground&gracePeriodSeconds=0\n\
+     content-type: application/json\n\n{\"preconditions\": {\"uid\": \"1\"}}",
+];
+
+fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn yaml_and_json_are_read_within_a_bound() {
+    let inputs = [file("examples/nginx-divided/nginx.yaml"), file("examples/dependencies/web.yaml"), EXPORT.into()];
+    reads("yaml", &inputs, TEXT_BYTES_MAX, |input| {
+        drop(serde_json::from_slice::<Value>(input));
+        let text = String::from_utf8_lossy(input);
+        if let Err(message) = read_documents::<Value>("input.yaml", &text, &serde_saphyr::Options::default()) {
+            assert!(message.starts_with("input.yaml"), "{message}");
+        }
+    });
+}
+
+#[test]
+fn scenarios_are_read_within_a_bound() {
+    let names =
+        ["nginx-divided", "dependencies", "failback", "drain"].map(|name| format!("examples/{name}/scenario.yaml"));
+    let path = root().join(&names[0]);
+    reads("scenario", &names.map(|name| file(&name)), TEXT_BYTES_MAX, |input| {
+        drop(scenario::parse(&path, &String::from_utf8_lossy(input)));
+    });
+}
+
+#[test]
+fn lists_of_plugins_are_read_within_a_bound() {
+    reads("plugins", &bytes(&[PLUGINS]), TEXT_BYTES_MAX, |input| {
+        let files = [(LIST, input), ("a.lua", SCRIPT.as_bytes())];
+        let files: BTreeMap<_, _> = files.map(|(name, content)| (name.to_owned(), content.to_vec())).into();
+        if let Err(error) = Data::new("ConfigMap default/plugins", files).read() {
+            assert!(error.to_string().contains("ConfigMap default/plugins plugins.yaml"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn exports_of_a_control_plane_are_read_within_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    reads("export", &bytes(&[EXPORT]), TEXT_BYTES_MAX, |input| {
+        fs::write(folder.path().join("export.yaml"), input).unwrap();
+        drop(what_if::load(folder.path()));
+    });
+}
+
+/// Runs an example and returns the only segment of its journal, with its file name.
+fn recorded_segment() -> (String, Vec<u8>) {
+    let scenario = scenario::load(&root().join("examples/nginx-duplicated/scenario.yaml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::start(folder.path()).unwrap();
+    let engines: Vec<std::sync::Arc<dyn Engine>> = vec![
+        std::sync::Arc::new(LuaEngine::default()),
+        std::sync::Arc::new(WasmEngine::new(Default::default()).unwrap()),
+    ];
+    let detail = Detail::Highlights;
+    let options =
+        RunOptions { seed: None, engines, detail, explain: None, sink: Some(recording.sink()), progress: None };
+    simulation::run(&scenario, options).unwrap();
+    recording.end().unwrap();
+    let segments = segment::list(folder.path()).unwrap();
+    let [(_, path)] = segments.as_slice() else { panic!("one segment, not {segments:?}") };
+    (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())
+}
+
+#[test]
+fn segments_of_a_journal_are_read_and_replayed_within_a_bound() {
+    let (name, segment) = recorded_segment();
+    let folder = tempfile::tempdir().unwrap();
+    let replayer = Replayer::with_recorded_replies();
+    reads("journal", &[segment], TEXT_BYTES_MAX, |input| {
+        fs::write(folder.path().join(&name), input).unwrap();
+        let Ok(contents) = bulkhead_journal::read(folder.path()) else { return };
+        for stored in contents.records.iter().take(20) {
+            drop(explain(stored).text(None));
+            if let Some(kept) = &stored.decision {
+                drop(replayer.replay(0, kept));
+            }
+        }
+    });
+}
+
+fn load(engine: &dyn Engine, code: &[u8]) {
+    let module = Module { origin: "input".to_owned(), code: code.to_vec(), entries: Vec::new() };
+    drop(engine.load(&PluginSource::new("edited", engine.kind(), vec![module])));
+}
+
+#[test]
+fn scripts_are_loaded_within_a_bound() {
+    let engine = LuaEngine::default();
+    assert_eq!(engine.kind(), EngineKind::Lua);
+    reads("script", &bytes(&[SCRIPT]), SCRIPT_BYTES_MAX, |input| load(&engine, input));
+}
+
+#[test]
+fn components_are_loaded_within_a_bound() {
+    let inputs = ["deployment-health", "most-free"].map(|name| file(&format!("target/guests/{name}.wasm")));
+    let engine = WasmEngine::new(Default::default()).unwrap();
+    reads("component", &inputs, COMPONENT_BYTES_MAX, |input| load(&engine, input));
+}
+
+/// Builds a request from its text: method and path, headers, an empty line, and the body.
+fn request(input: &[u8]) -> Option<http::Request<kube::client::Body>> {
+    let end = input.windows(2).position(|pair| pair == b"\n\n")?;
+    let head = String::from_utf8_lossy(&input[..end]).into_owned();
+    let mut lines = head.lines();
+    let (method, path) = lines.next()?.split_once(' ')?;
+    let mut request = http::Request::builder().method(method).uri(path);
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        request = request.header(name, value);
+    }
+    request.body(input[end + 2..].to_vec().into()).ok()
+}
+
+#[test]
+fn requests_to_the_embedded_server_are_answered_within_a_bound() {
+    reads("request", &bytes(&REQUESTS), TEXT_BYTES_MAX, |input| {
+        let Some(request) = request(input) else { return };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+            let server = ApiServer::new(Options { auto_create_namespaces: true, ..Options::new("host", 1, clock) });
+            let answer = async {
+                let response = server.client().send(request).await.unwrap();
+                assert_ne!(response.status(), http::StatusCode::INTERNAL_SERVER_ERROR);
+                drop(response.into_body().collect().await);
+            };
+            // The clock is paused: a watch ends at once.
+            drop(tokio::time::timeout(std::time::Duration::from_mins(1), answer).await);
+        });
+    });
+}
+
+#[test]
+fn reviews_of_an_interpreter_are_answered_within_a_bound() {
+    let policies = PolicySet::new(builtin::all());
+    let reviews = serve::OPERATIONS.map(|operation| REVIEW.replace("\"OP\"", &format!("\"{operation}\"")).into_bytes());
+    reads("review", &reviews, TEXT_BYTES_MAX, |input| {
+        if let Ok(response) = serve::answer(&policies, input, Time::from_millis(0)) {
+            assert!(response["response"]["uid"].is_string(), "{response}");
+        }
+    });
+}
