@@ -111,7 +111,8 @@ fn queue(criterion: &mut Criterion) {
             |queue| {
                 let now = Duration::from_secs(1);
                 let Next::Take(key) = queue.next(now, limit) else { panic!("nothing is open") };
-                queue.charge("member1", &limit(""), now);
+                let slot = queue.charge("member1", &limit(""), now);
+                queue.settle(&slot, "member1", &limit(""), now);
                 queue.finish(&key, Finished::Done, now);
             },
             BatchSize::LargeInput,

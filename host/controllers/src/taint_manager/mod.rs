@@ -53,9 +53,6 @@ use crate::templates::Templates;
 use crate::writers::Writers;
 
 const NAME: &str = "taint-manager";
-/// While a write takes longer than this, no new eviction starts: it is unknown when the write takes effect, and all
-/// of them would take effect together.
-const SLOW: Duration = Duration::from_secs(1);
 /// Interval at which a tainted cluster is scanned again (Karmada: `ClusterTaintEvictionRetryFrequency`).
 const RESCAN: Duration = Duration::from_secs(10);
 
@@ -301,7 +298,7 @@ impl TaintManager {
         let mut writing = Writing::default();
         loop {
             let now = self.now();
-            let next = if writing.has_room(now) {
+            let next = if writing.has_room() {
                 self.queue().next(now, |cluster| self.clusters.limit(cluster))
             } else {
                 Next::Idle
@@ -355,7 +352,7 @@ impl TaintManager {
             }
             Judged::Evict(write) => {
                 let slot = self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-                writing.add(now, async move { Attempt { result: write.await, eviction, slot, since: now } });
+                writing.add(async move { Attempt { result: write.await, eviction, slot, since: now } });
                 return;
             }
         };
@@ -395,9 +392,11 @@ impl TaintManager {
         let Attempt { eviction, slot, since, result } = attempt;
         let now = self.now();
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
-        if now.saturating_sub(since) >= SLOW && !result.as_ref().is_err_and(Error::is_refusal) {
-            // The binding may have left as late as now, and not when its slot opened.
-            self.queue().charge_conservatively(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+        if result.as_ref().is_err_and(Error::is_refusal) {
+            self.queue().release(&slot);
+        } else {
+            // The binding may have left as late as now, and not when its slot opened. Without a response too.
+            self.queue().settle(&slot, &eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
         }
         let finished = match &result {
             Ok(()) => Finished::Done,
@@ -406,10 +405,6 @@ impl TaintManager {
                 Finished::Done
             }
             Err(error) => {
-                // Without a response the binding may have left, so the slot stays charged.
-                if error.is_refusal() {
-                    self.queue().release(&slot);
-                }
                 if eviction.cause == Cause::Failback {
                     self.failback.return_failed(&eviction.binding);
                 }

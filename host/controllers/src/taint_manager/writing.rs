@@ -1,13 +1,12 @@
 //! Eviction writes in flight.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bulkhead_core::decide::eviction::Slot;
 use bulkhead_runtime::controller::Error;
-use tokio::task::{self, JoinSet};
+use tokio::task::JoinSet;
 
-use super::{Eviction, SLOW};
+use super::Eviction;
 
 /// Maximum number of eviction writes in flight. It determines how long a mass eviction takes, not its rate. Two of
 /// the writes that a client may have in flight are left for follow-up writes, so that these do not wait for the last
@@ -27,27 +26,23 @@ pub(super) struct Attempt {
 #[derive(Default)]
 pub(super) struct Writing {
     tasks: JoinSet<Attempt>,
-    since: BTreeMap<task::Id, Duration>,
 }
 
 impl Writing {
     /// True if another write may start.
-    pub(super) fn has_room(&self, now: Duration) -> bool {
-        self.tasks.len() < WRITES_MAX && self.since.values().all(|since| now.saturating_sub(*since) < SLOW)
+    pub(super) fn has_room(&self) -> bool {
+        self.tasks.len() < WRITES_MAX
     }
 
     /// Starts a write.
-    pub(super) fn add(&mut self, now: Duration, attempt: impl Future<Output = Attempt> + Send + 'static) {
-        self.since.insert(self.tasks.spawn(attempt).id(), now);
+    pub(super) fn add(&mut self, attempt: impl Future<Output = Attempt> + Send + 'static) {
+        self.tasks.spawn(attempt);
     }
 
     /// Waits for the next write to end. Returns `None` if none is in flight.
     pub(super) async fn next(&mut self) -> Option<Attempt> {
-        match self.tasks.join_next_with_id().await? {
-            Ok((id, attempt)) => {
-                self.since.remove(&id);
-                Some(attempt)
-            }
+        match self.tasks.join_next().await? {
+            Ok(attempt) => Some(attempt),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // Tasks are cancelled only when all of them are dropped.

@@ -333,7 +333,8 @@ impl Play<'_> {
             Ok(Judgement::Evict { spec, attribution, .. }) => {
                 self.stays.remove(&eviction);
                 let limit = self.limit(&name);
-                self.queue.charge(&name, &limit, now);
+                let slot = self.queue.charge(&name, &limit, now);
+                self.queue.settle(&slot, &name, &limit, now);
                 self.leave(index, &name, *spec, attribution.reason.to_string(), now);
                 Finished::Done
             }

@@ -66,7 +66,7 @@ pub enum Next<K> {
     Idle,
 }
 
-/// Consumed slot, which can be released if no eviction followed.
+/// Consumed slot. It is in flight until it is settled, or released if no eviction followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     at: Duration,
@@ -332,7 +332,18 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// out.
     pub fn charge_conservatively(&mut self, cluster: &str, limit: &Limit, now: Duration) {
         for (scope, _) in Self::scopes(cluster, limit) {
-            self.buckets.entry(scope).or_default().charge(now);
+            self.buckets.entry(scope).or_default().record(now);
+        }
+    }
+
+    /// Ends the flight of a slot: its eviction from the cluster took effect at `now` at the latest.
+    pub fn settle(&mut self, slot: &Slot, cluster: &str, limit: &Limit, now: Duration) {
+        let rates = Self::scopes(cluster, limit);
+        for scope in &slot.scopes {
+            let rate = rates.iter().find(|(of, _)| of == scope).map_or(Rate::STOP, |(_, rate)| *rate);
+            if let Some(bucket) = self.buckets.get_mut(scope) {
+                bucket.settle(rate, now);
+            }
         }
     }
 

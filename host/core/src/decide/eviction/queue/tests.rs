@@ -25,7 +25,8 @@ fn drain(
                 let cluster =
                     queue.items().find(|(existing, _)| **existing == key).map(|(_, cluster)| cluster.to_owned());
                 let cluster = cluster.unwrap_or_default();
-                queue.charge(&cluster, &limit(&cluster), now);
+                let slot = queue.charge(&cluster, &limit(&cluster), now);
+                queue.settle(&slot, &cluster, &limit(&cluster), now);
                 queue.finish(&key, Finished::Done, now);
                 evicted.push((now.as_secs(), key));
             }
@@ -110,7 +111,8 @@ fn one_in_four_slots_goes_to_the_oldest_item_that_is_over_age() {
     let mut order = Vec::new();
     for second in 20..26 {
         let Next::Take(key) = queue.next(S(second), global(1.0)) else { panic!("nothing is open at {second}") };
-        queue.charge("m1", &global(1.0)("m1"), S(second));
+        let slot = queue.charge("m1", &global(1.0)("m1"), S(second));
+        queue.settle(&slot, "m1", &global(1.0)("m1"), S(second));
         queue.finish(&key, Finished::Done, S(second));
         order.push(key);
     }
@@ -255,7 +257,8 @@ proptest! {
                     prop_assert!(model.contains(&key), "taken but never put: {key:?}");
                     match then {
                         Then::Evict => {
-                            queue.charge(&key.0.to_string(), &limit(""), now);
+                            let slot = queue.charge(&key.0.to_string(), &limit(""), now);
+                            queue.settle(&slot, &key.0.to_string(), &limit(""), now);
                             evicted.push((now, key.0));
                             queue.finish(&key, Finished::Done, now);
                             model.remove(&key);
