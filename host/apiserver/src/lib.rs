@@ -64,4 +64,4 @@ pub use server::{ApiServer, ApiService, Options};
 pub use shared::ReadyState;
 pub use status_error::StatusError;
 pub use store::{Lagged, Store, Subscription};
-pub use write::Fidelity;
+pub use write::{Fidelity, conform};

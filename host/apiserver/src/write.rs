@@ -10,7 +10,7 @@ use crate::definition;
 use crate::json::{array, text};
 use crate::kind::{KindId, ResourceKind};
 use crate::kubectl::apply::{self, Applied, Author};
-use crate::kubectl::schema::{self, Checked, UnknownFields};
+use crate::kubectl::schema::{self, UnknownFields};
 use crate::object::{Object, ObjectKey, has_finalizers};
 use crate::shape::{
     Part, SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
@@ -37,6 +37,20 @@ pub enum Fidelity {
     Controllers,
     /// Features relevant to people and their tools: schema validation, field ownership and server-side apply.
     People,
+}
+
+/// Completes an object with the defaults of its kind and validates it, as a server with [`Fidelity::People`] does with a
+/// new object. Removes fields that the schema does not declare. Returns warnings.
+///
+/// # Errors
+///
+/// 400 if a value cannot be decoded, 422 if a field is invalid.
+pub fn conform(kind: &ResourceKind, object: &mut Value) -> Result<Vec<String>, StatusError> {
+    let mut warnings = schema::decode(kind, object, UnknownFields::Warn)?;
+    schema::complete(kind, object);
+    let name = text(object, "/metadata/name").to_owned();
+    warnings.extend(validation::validate(kind, &name, object, None, true)?);
+    Ok(warnings)
 }
 
 /// Write options of a client.
@@ -177,17 +191,8 @@ impl<'a> Writer<'a> {
         if let Some(old) = old {
             cluster_ip::keep(kind, old, object);
         }
-        validation::decode(kind, object)?;
-        let Checked { mut causes, warnings } = schema::check(kind, object, old)?;
-        self.warnings.extend(warnings);
-        if part == Part::Main {
-            for cause in validation::check(kind, name, object, old) {
-                if !causes.contains(&cause) {
-                    causes.push(cause);
-                }
-            }
-        }
-        StatusError::refuse(kind, name, &causes)
+        self.warnings.extend(validation::validate(kind, name, object, old, part == Part::Main)?);
+        Ok(())
     }
 
     /// Applies a configuration: creates the object or changes the configured fields. Returns true if it was created.

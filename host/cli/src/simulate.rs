@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bulkhead_server::engines::EngineArguments;
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::render;
@@ -101,6 +101,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         fs::write(path, render::html(&finished.report)).with_context(|| format!("writing {}", path.display()))?;
     }
     print(arguments, &finished)?;
+    check_explained(arguments, &finished)?;
     Ok(finished.report.held())
 }
 
@@ -148,6 +149,18 @@ fn print(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
         }
     };
     output::print(&rendered)
+}
+
+/// Checks that there is a decision about the binding of `--explain`.
+fn check_explained(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
+    let decisions = finished.explanation_data.as_ref().and_then(|data| data["decisions"].as_array());
+    let (Some(binding), true) = (&arguments.explain, decisions.is_some_and(Vec::is_empty)) else { return Ok(()) };
+    let known = finished.report.placements.iter().map(|row| row.binding.as_str());
+    let example = bulkhead_plugin::nearest(binding, known).unwrap_or("default/nginx-deployment");
+    bail!(
+        "--explain {binding}: there is no decision about this binding; a binding is named namespace/name-kind, such as \
+         {example}"
+    )
 }
 
 fn text(arguments: &Arguments, report: &Report) -> anyhow::Result<String> {

@@ -54,8 +54,12 @@ impl JournalError {
 /// Problem with a part of a journal; other parts can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The last frame is incomplete: the process or the machine died while writing it.
-    #[error("{}: the last {bytes} bytes are an incomplete record; it was never acted upon", path.display())]
+    /// The last frame is incomplete: the process or the machine died while writing it, or the file was cut.
+    #[error(
+        "{}: the last {bytes} bytes are an incomplete record: its process ended while it wrote, or the file was cut and \
+         later records are missing",
+        path.display()
+    )]
     Torn {
         /// Path of the segment.
         path: PathBuf,

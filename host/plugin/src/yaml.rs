@@ -28,6 +28,20 @@ pub struct Documents<T> {
     pub warnings: Vec<String>,
 }
 
+/// Returns the limits of files that a person names: an export of thousands of objects has millions of nodes. Few or none
+/// of them are repeated by aliases, which kubectl does not write.
+pub fn limits_of_files() -> Options {
+    serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+        budget: serde_saphyr::budget! {
+            max_events: 200_000_000,
+            max_nodes: 100_000_000,
+            max_total_scalar_bytes: 4 * 1024 * 1024 * 1024,
+            max_documents: 1_000_000,
+        }
+    }
+}
+
 /// Reads the only document of a text; `origin` is the name of its file.
 ///
 /// # Errors

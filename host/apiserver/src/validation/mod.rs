@@ -16,14 +16,41 @@ use serde_json::Value;
 
 use crate::cause::Cause;
 use crate::kind::ResourceKind;
+use crate::kubectl::schema::{self, Checked};
 use crate::status_error::StatusError;
+
+/// Validates a complete object: with `is_main` all of it, otherwise only by its schema. `old` is the stored object of an
+/// update. Returns warnings.
+///
+/// # Errors
+///
+/// 400 if a value cannot be decoded, 422 with all invalid fields.
+pub(crate) fn validate(
+    kind: &ResourceKind,
+    name: &str,
+    object: &Value,
+    old: Option<&Value>,
+    is_main: bool,
+) -> Result<Vec<String>, StatusError> {
+    decode(kind, object)?;
+    let Checked { mut causes, warnings } = schema::check(kind, object, old)?;
+    if is_main {
+        for cause in check(kind, name, object, old) {
+            if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
+    }
+    StatusError::refuse(kind, name, &causes)?;
+    Ok(warnings)
+}
 
 /// Rejects values that cannot be decoded.
 ///
 /// # Errors
 ///
 /// 400 with the words of Go's decoder.
-pub(crate) fn decode(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
+fn decode(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
     let field = match (&*kind.group, &*kind.kind) {
         ("", "Secret") => "data",
         ("", "ConfigMap") => "binaryData",
@@ -41,7 +68,7 @@ pub(crate) fn decode(kind: &ResourceKind, object: &Value) -> Result<(), StatusEr
 }
 
 /// Returns the causes for which Kubernetes refuses an object. `old` is the stored object of an update.
-pub(crate) fn check(kind: &ResourceKind, name: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn check(kind: &ResourceKind, name: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut wrong = Vec::new();
     metadata::check(kind, name, object, old, &mut wrong);
     match (&*kind.group, &*kind.kind) {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_conformance::Request;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::read_documents;
+use bulkhead_plugin::{limits_of_files, read_documents};
 use clap::Args;
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
 /// Parses the non-empty documents of a file. Prints a warning for YAML that only other programs accept.
 fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
     let name = file.display().to_string();
-    let read = read_documents::<Value>(&name, &read(file)?, &serde_saphyr::Options::default());
+    let read = read_documents::<Value>(&name, &read(file)?, &limits_of_files());
     let read = read.map_err(anyhow::Error::msg)?;
     for warning in &read.warnings {
         writeln!(anstream::stderr(), "warning: {name}: {warning}")?;

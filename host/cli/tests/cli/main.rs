@@ -87,9 +87,10 @@ fn the_report_is_written_and_the_chain_of_reasons_is_printed() {
     let report = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");
     let arguments = ["--report", &report.display().to_string(), "--explain", "default/nothing"].map(str::to_owned);
     let output = simulate("report", HEAD, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(2));
     let page = fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!doctype html>"));
     assert!(page.contains("<th scope=\"row\">scenario file</th><td>sha256:"), "{page}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("There is no decision about such a binding"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("--explain default/nothing: there is no decision about this binding"), "{error}");
 }

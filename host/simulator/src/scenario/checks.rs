@@ -4,6 +4,7 @@ use bulkhead_controllers::controller_names;
 use serde_json::json;
 
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
+use super::manifests::Use;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
 
 impl Loader<'_> {
@@ -54,7 +55,7 @@ impl Loader<'_> {
             self.failure_modes(line, field, modes);
             EventAction::FailureModes(cluster, modes.clone())
         } else if let Some(source) = &spec.apply {
-            let objects = self.manifests(line, &format!("{field}.apply"), source);
+            let objects = self.manifests(line, &format!("{field}.apply"), source, Use::Apply);
             let description = match source {
                 ManifestSource::File(file) => file.clone(),
                 ManifestSource::Generated(generated) => generated.file.clone(),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::{Digest, ManifestProblem, PluginManifest, ProblemKind};
+use bulkhead_core::quantity::Quantity;
 use bulkhead_emulator::ClusterState;
 use bulkhead_plugin::{FoundPlugin, read_document};
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::faults::FaultSpec;
+use super::manifests::Use;
 use super::{ClusterSpec, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Maximum number of member clusters of a scenario.
@@ -223,7 +225,7 @@ impl Loader<'_> {
         let mut manifests = Vec::new();
         for (index, source) in scenario.manifests.into_iter().enumerate() {
             let line = line_of(&source);
-            manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value));
+            manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value, Use::Create));
         }
         let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), plugin.value.clone())).collect();
         let plugins = self.plugins("plugins", plugins);
@@ -278,6 +280,11 @@ impl Loader<'_> {
                     self.problem(line, &format!("{field}.name"), format!("there are two clusters {name:?}"));
                 }
                 clusters.push(ClusterSpec { name, count: None, ..spec.clone() });
+            }
+            for (name, quantity) in [("cpu", &spec.capacity.cpu), ("memory", &spec.capacity.memory)] {
+                if let Err(error) = quantity.parse::<Quantity>() {
+                    self.problem(line, &format!("{field}.capacity.{name}"), format!("{quantity:?}: {error}"));
+                }
             }
             self.failure_modes(line, &field, &spec.failure_modes);
         }

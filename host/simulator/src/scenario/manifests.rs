@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use bulkhead_api::decode;
-use bulkhead_apiserver::kinds;
-use bulkhead_plugin::read_documents;
+use bulkhead_apiserver::{ResourceKind, kinds};
+use bulkhead_plugin::{limits_of_files, read_documents};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,6 +17,20 @@ use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Maximum number of copies of one file.
 const GENERATED_MAX: u32 = 100_000;
+/// Maximum number of replicas of one workload: each of them is a pod of a simulated member.
+const REPLICAS_MAX: i64 = 100_000;
+
+/// Use of an object of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// The object is created, so it has to be whole.
+    Create,
+    /// The object may exist, so it may have only the fields to change.
+    Apply,
+}
+
+/// Kinds of Kubernetes that a simulated control plane serves.
+static BUILTIN: LazyLock<Vec<ResourceKind>> = LazyLock::new(kinds::kubernetes);
 
 /// Reads the shape from the fields. The derived implementation for untagged enums would read keys without a type, and
 /// take `n`, `y`, `on` and `off` in an inline object for booleans.
@@ -52,7 +67,13 @@ impl<'de> Visitor<'de> for SourceVisitor {
 }
 
 impl Loader<'_> {
-    pub(super) fn manifests(&mut self, line: u64, field: &str, source: &ManifestSource) -> Vec<ManifestObject> {
+    pub(super) fn manifests(
+        &mut self,
+        line: u64,
+        field: &str,
+        source: &ManifestSource,
+        purpose: Use,
+    ) -> Vec<ManifestObject> {
         let (file, count) = match source {
             ManifestSource::File(file) => (file, None),
             ManifestSource::Generated(generated) => (&generated.file, Some((generated.first, generated.count))),
@@ -60,7 +81,7 @@ impl Loader<'_> {
                 let origin = |index: usize| format!("{}: {field}.objects[{index}]", self.path().display());
                 let origins: Vec<_> = (0..inline.objects.len()).map(origin).collect();
                 let objects = origins.into_iter().zip(&inline.objects);
-                return objects.filter_map(|(origin, object)| self.object(origin, object.clone())).collect();
+                return objects.filter_map(|(origin, object)| self.object(origin, object.clone(), purpose)).collect();
             }
         };
         if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
@@ -77,18 +98,18 @@ impl Loader<'_> {
             }
         };
         match count {
-            None => self.documents(&path, &text),
+            None => self.documents(&path, &text, purpose),
             // Warnings of the first copy stand for all copies.
             Some((first_number, count)) => {
                 let problems = self.problems.len();
-                let first = self.documents(&path, &expand(&text, first_number));
+                let first = self.documents(&path, &expand(&text, first_number), purpose);
                 if self.problems.len() > problems {
                     return first;
                 }
                 let warnings = self.warnings.len();
                 let rest = (1..count)
                     .map(|offset| first_number.saturating_add(offset))
-                    .flat_map(|n| self.documents(&path, &expand(&text, n)));
+                    .flat_map(|n| self.documents(&path, &expand(&text, n), purpose));
                 let all = first.into_iter().chain(rest.collect::<Vec<_>>()).collect();
                 self.warnings.truncate(warnings);
                 all
@@ -96,9 +117,9 @@ impl Loader<'_> {
         }
     }
 
-    fn documents(&mut self, path: &Path, text: &str) -> Vec<ManifestObject> {
+    fn documents(&mut self, path: &Path, text: &str, purpose: Use) -> Vec<ManifestObject> {
         let name = path.display().to_string();
-        let documents = match read_documents::<Value>(&name, text, &serde_saphyr::Options::default()) {
+        let documents = match read_documents::<Value>(&name, text, &limits_of_files()) {
             Ok(read) => {
                 let warnings = read.warnings.iter().map(|warning| format!("{name}: {warning}"));
                 self.warnings.extend(warnings);
@@ -109,20 +130,23 @@ impl Loader<'_> {
                 return Vec::new();
             }
         };
+        if documents.iter().all(Value::is_null) {
+            self.warnings.push(format!("{name}: there is no object in this file"));
+        }
         let mut objects = Vec::new();
         for (index, document) in documents.into_iter().enumerate() {
             if document.is_null() {
                 continue;
             }
             let origin = format!("{} (document {})", path.display(), index + 1);
-            if let Some(object) = self.object(origin, document) {
+            if let Some(object) = self.object(origin, document, purpose) {
                 objects.push(object);
             }
         }
         objects
     }
 
-    fn object(&mut self, origin: String, value: Value) -> Option<ManifestObject> {
+    fn object(&mut self, origin: String, mut value: Value, purpose: Use) -> Option<ManifestObject> {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         for (field, text) in [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)] {
@@ -141,8 +165,34 @@ impl Loader<'_> {
             }
             return None;
         }
-        self.check_fields(&origin, &kind, &api_version, &value);
+        if let Some(builtin) = builtin(&api_version, &kind) {
+            if purpose == Use::Create {
+                self.conform(&origin, builtin, &mut value)?;
+            }
+        } else {
+            self.check_fields(&origin, &kind, &api_version, &value);
+        }
         Some(ManifestObject { origin, value })
+    }
+
+    /// Completes and validates an object of Kubernetes as an API server does. Returns `None` if it is invalid.
+    fn conform(&mut self, origin: &str, kind: &ResourceKind, value: &mut Value) -> Option<()> {
+        match bulkhead_apiserver::conform(kind, value) {
+            Ok(warnings) => self.warnings.extend(warnings.iter().map(|warning| format!("{origin}: {warning}"))),
+            Err(error) => {
+                self.problems.push(format!("{origin}: {}", error.message));
+                return None;
+            }
+        }
+        for field in ["replicas", "parallelism"] {
+            let count = value["spec"][field].as_i64().unwrap_or_default();
+            if count > REPLICAS_MAX {
+                let message = format!("{origin}: spec.{field}: is {count}; a simulation has at most {REPLICAS_MAX}");
+                self.problems.push(message);
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// Returns true if the scenario's control plane serves a kind.
@@ -212,8 +262,12 @@ fn expand(text: &str, n: u32) -> String {
 
 /// Returns true if the control plane serves a kind without custom kinds.
 fn is_served(api_version: &str, kind: &str) -> bool {
-    served_kind(api_version, kind).is_some()
-        || kinds::kubernetes().iter().any(|known| known.api_version() == api_version && known.kind == kind)
+    served_kind(api_version, kind).is_some() || builtin(api_version, kind).is_some()
+}
+
+/// Returns a kind of Kubernetes that a simulated control plane serves.
+pub(crate) fn builtin(api_version: &str, kind: &str) -> Option<&'static ResourceKind> {
+    BUILTIN.iter().find(|known| known.api_version() == api_version && known.kind == kind)
 }
 
 #[cfg(test)]

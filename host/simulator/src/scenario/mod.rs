@@ -20,6 +20,7 @@ use serde_saphyr::Spanned;
 
 pub use checks::parse_workload;
 pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
+pub(crate) use manifests::builtin;
 
 /// Scenario as written in its file.
 #[derive(Debug, Deserialize, JsonSchema)]

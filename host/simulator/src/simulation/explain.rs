@@ -44,9 +44,6 @@ pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
             out.push_str(&schedule(explanation));
         }
     }
-    if chain.is_empty() {
-        out.push_str("\n  There is no decision about such a binding. A binding is named namespace/name-kind,\n  for example default/nginx-deployment.\n");
-    }
     out
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
 use bulkhead_core::model;
-use bulkhead_plugin::read_documents;
+use bulkhead_plugin::{limits_of_files, read_documents};
 use bulkhead_runtime::controller::is_not_found;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
@@ -46,7 +46,7 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         let documents: Vec<Value> = if is_json {
             vec![serde_json::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?]
         } else {
-            let read = read_documents::<Value>(&path.display().to_string(), &text, &large());
+            let read = read_documents::<Value>(&path.display().to_string(), &text, &limits_of_files());
             let read = read.map_err(anyhow::Error::msg)?;
             export.notes.extend(read.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
             read.documents
@@ -105,20 +105,6 @@ where
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
-        }
-    }
-}
-
-/// Returns parser limits for exports: thousands of bindings have millions of nodes. Few or none are repeated by aliases,
-/// which kubectl does not write.
-fn large() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
-        budget: serde_saphyr::budget! {
-            max_events: 200_000_000,
-            max_nodes: 100_000_000,
-            max_total_scalar_bytes: 4 * 1024 * 1024 * 1024,
-            max_documents: 1_000_000,
         }
     }
 }

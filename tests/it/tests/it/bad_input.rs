@@ -33,6 +33,10 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     refused("no-controller", "events:\n- {at: 1s, kill-controller: sheduler}\n", &["sheduler", "scheduler"]);
     refused("no-file", "manifests: [missing.yaml]\n", &[":4: manifests[0]", "missing.yaml"]);
     refused("no-plugin-file", "plugins: [{name: p, wasm: missing.wasm}]\n", &["plugin p", "fetch", "missing.wasm"]);
+    let capacity = "duration: 1m\nclusters: [{name: a, capacity: {cpu: much}}]\n";
+    let folder = Folder::new("bad-capacity", &[("scenario.yaml", &format!("name: bad\n{capacity}"))]);
+    let error = folder.load().err().unwrap_or_default();
+    assert!(error.contains(":3: clusters[0].capacity.cpu: \"much\""), "{error}");
     refused("no-subject", "expect: [{at: 10s, clusters: {member1: 1}}]\n", &["expect[0]", "exactly one subject"]);
 }
 
@@ -58,6 +62,55 @@ fn a_manifest_of_an_unknown_kind_is_refused_unless_it_may_be_skipped() {
     let skipped = scenario("unknownKinds: skip\n");
     let skipped = Folder::new("skipped-kind", &[("scenario.yaml", &skipped), ("thing.yaml", manifest)]).load().unwrap();
     assert_eq!(skipped.warnings.len(), 1, "{:?}", skipped.warnings);
+}
+
+/// Returns a Deployment with these lines in its spec.
+fn deployment(spec: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: default}}\nspec:\n  \
+         selector: {{matchLabels: {{app: web}}}}\n  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: \
+         a, image: a}}]}}}}\n{spec}"
+    )
+}
+
+/// Loads a scenario with one manifest.
+fn loaded(name: &str, manifest: &str) -> Result<bulkhead_simulator::scenario::Loaded, String> {
+    let scenario = format!("name: a\nduration: 1m\n{CLUSTERS}manifests: [web.yaml]\n");
+    Folder::new(name, &[("scenario.yaml", &scenario), ("web.yaml", manifest)]).load()
+}
+
+#[test]
+fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
+    for (name, spec, words) in [
+        ("text-replicas", "  replicas: three\n", ["cannot be handled as a Deployment: spec.replicas", "must be of type integer"]),
+        ("negative-replicas", "  replicas: -3\n", ["spec.replicas", "greater than or equal to 0"]),
+        ("many-replicas", "  replicas: 2000000000\n", ["spec.replicas: is 2000000000", "at most 100000"]),
+    ] {
+        let error = loaded(name, &deployment(spec)).err().unwrap_or_default();
+        for word in words.iter().chain(&["web.yaml (document 1)"]) {
+            assert!(error.contains(word), "{name}: no {word:?} in: {error}");
+        }
+    }
+    let loaded = loaded("unknown-field-of-a-workload", &deployment("  replica: 3\n")).unwrap();
+    assert!(loaded.warnings.iter().any(|warning| warning.contains("spec.replica")), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn a_workload_without_replicas_has_one_as_on_an_api_server() {
+    let loaded = loaded("default-replicas", &deployment("")).unwrap();
+    assert_eq!(loaded.manifests[0].value["spec"]["replicas"], 1);
+}
+
+#[test]
+fn a_file_of_thousands_of_documents_is_read_and_one_without_any_is_reported() {
+    let documents: String = (0..3_000)
+        .map(|number| {
+            format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}, namespace: default}}\n")
+        })
+        .collect();
+    assert_eq!(loaded("many-documents", &documents).unwrap().manifests.len(), 3_000);
+    let loaded = loaded("no-documents", "# nothing\n").unwrap();
+    assert!(loaded.warnings[0].ends_with("web.yaml: there is no object in this file"), "{:?}", loaded.warnings);
 }
 
 /// A Plugin object is rejected, because it would be active from a different moment than the scenario specifies.

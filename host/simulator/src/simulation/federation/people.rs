@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bulkhead_apiserver::conform;
 use bulkhead_runtime::kinds::ObjectKind;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
 use super::Federation;
-use crate::scenario::{ManifestObject, ObjectSpec};
+use crate::scenario::{ManifestObject, ObjectSpec, builtin};
 
 /// Attempts in a row at one request.
 const ATTEMPTS: usize = 6;
@@ -33,6 +34,14 @@ async fn attempted<F: Future<Output = anyhow::Result<()>>>(request: impl Fn() ->
     Ok(false)
 }
 
+/// Returns an object with the defaults of its kind. An object that is not whole, because a disturbance deleted what it
+/// would change, stays as it is.
+fn completed(kind: &ObjectKind, object: &Value) -> Value {
+    let mut whole = object.clone();
+    let is_valid = builtin(&kind.api_version, &kind.kind).is_some_and(|kind| conform(kind, &mut whole).is_ok());
+    if is_valid { whole } else { object.clone() }
+}
+
 impl Federation {
     /// Creates an object in the control plane, or merges it into the existing one. Returns false if the request failed for
     /// a reason that passes.
@@ -52,7 +61,7 @@ impl Federation {
             let patch = Patch::Merge(&object.value);
             api.patch(name, &PatchParams::default(), &patch).await.with_context(about)?;
         } else {
-            let typed = serde_json::from_value(object.value.clone()).with_context(about)?;
+            let typed = serde_json::from_value(completed(&kind, &object.value)).with_context(about)?;
             api.create(&PostParams::default(), &typed).await.with_context(about)?;
         }
         Ok(())
