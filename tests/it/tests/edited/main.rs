@@ -70,7 +70,9 @@ fn within(limit: usize, name: &str, input: &[u8], read: &impl Fn(&[u8])) {
 fn reads(reader: &str, inputs: &[Vec<u8>], limit: usize, read: impl Fn(&[u8])) {
     let _turn = turn();
     // Constants and caches of the process are made by the first input.
-    inputs.iter().for_each(|input| read(input));
+    for input in inputs {
+        read(input);
+    }
     for (name, input) in corpus(reader) {
         within(limit, &name, &input, &read);
     }

@@ -82,7 +82,11 @@ fn loaded(name: &str, manifest: &str) -> Result<bulkhead_simulator::scenario::Lo
 #[test]
 fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
     for (name, spec, words) in [
-        ("text-replicas", "  replicas: three\n", ["cannot be handled as a Deployment: spec.replicas", "must be of type integer"]),
+        (
+            "text-replicas",
+            "  replicas: three\n",
+            ["cannot be handled as a Deployment: spec.replicas", "must be of type integer"],
+        ),
         ("negative-replicas", "  replicas: -3\n", ["spec.replicas", "greater than or equal to 0"]),
         ("many-replicas", "  replicas: 2000000000\n", ["spec.replicas: is 2000000000", "at most 100000"]),
     ] {
@@ -103,11 +107,9 @@ fn a_workload_without_replicas_has_one_as_on_an_api_server() {
 
 #[test]
 fn a_file_of_thousands_of_documents_is_read_and_one_without_any_is_reported() {
-    let documents: String = (0..3_000)
-        .map(|number| {
-            format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}, namespace: default}}\n")
-        })
-        .collect();
+    let document =
+        |number| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}, namespace: default}}\n");
+    let documents = (0..3_000).map(document).collect::<Vec<_>>().concat();
     assert_eq!(loaded("many-documents", &documents).unwrap().manifests.len(), 3_000);
     let loaded = loaded("no-documents", "# nothing\n").unwrap();
     assert!(loaded.warnings[0].ends_with("web.yaml: there is no object in this file"), "{:?}", loaded.warnings);
