@@ -57,6 +57,12 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Makes something that a test needs while no other test measures memory.
+fn alone<T>(make: impl FnOnce() -> T) -> T {
+    let _turn = turn();
+    make()
+}
+
 /// Reads an input and asserts that at most `limit` bytes are allocated at any moment beside those before.
 fn within(limit: usize, name: &str, input: &[u8], read: &impl Fn(&[u8])) {
     let before = MEMORY.current_usage();

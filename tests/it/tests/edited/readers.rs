@@ -21,7 +21,7 @@ use bulkhead_simulator::what_if;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 
-use crate::{file, reads, root};
+use crate::{alone, file, reads, root};
 
 /// Limit of readers of text: trees of 256 KiB of the shortest elements, and of the million events that aliases may
 /// repeat.
@@ -157,7 +157,7 @@ fn recorded_segment() -> (String, Vec<u8>) {
 
 #[test]
 fn segments_of_a_journal_are_read_and_replayed_within_a_bound() {
-    let (name, segment) = recorded_segment();
+    let (name, segment) = alone(recorded_segment);
     let folder = tempfile::tempdir().unwrap();
     let replayer = Replayer::with_recorded_replies();
     reads("journal", &[segment], TEXT_BYTES_MAX, |input| {
@@ -179,7 +179,7 @@ fn load(engine: &dyn Engine, code: &[u8]) {
 
 #[test]
 fn scripts_are_loaded_within_a_bound() {
-    let engine = LuaEngine::default();
+    let engine = alone(LuaEngine::default);
     assert_eq!(engine.kind(), EngineKind::Lua);
     reads("script", &bytes(&[SCRIPT]), SCRIPT_BYTES_MAX, |input| load(&engine, input));
 }
@@ -187,7 +187,7 @@ fn scripts_are_loaded_within_a_bound() {
 #[test]
 fn components_are_loaded_within_a_bound() {
     let inputs = ["deployment-health", "most-free"].map(|name| file(&format!("target/guests/{name}.wasm")));
-    let engine = WasmEngine::new(Default::default()).unwrap();
+    let engine = alone(|| WasmEngine::new(Default::default()).unwrap());
     reads("component", &inputs, COMPONENT_BYTES_MAX, |input| load(&engine, input));
 }
 
@@ -225,7 +225,7 @@ fn requests_to_the_embedded_server_are_answered_within_a_bound() {
 
 #[test]
 fn reviews_of_an_interpreter_are_answered_within_a_bound() {
-    let policies = PolicySet::new(builtin::all());
+    let policies = alone(|| PolicySet::new(builtin::all()));
     let reviews = serve::OPERATIONS.map(|operation| REVIEW.replace("\"OP\"", &format!("\"{operation}\"")).into_bytes());
     reads("review", &reviews, TEXT_BYTES_MAX, |input| {
         if let Ok(response) = serve::answer(&policies, input, Time::from_millis(0)) {
