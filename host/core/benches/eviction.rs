@@ -88,7 +88,7 @@ fn decisions(criterion: &mut Criterion) {
     let clusters: Vec<_> = (1..=200).map(|n| cluster(&format!("member{n}"), n > 1)).collect();
     group.bench_function("has a target, 200 clusters", |bencher| {
         bencher.iter(|| {
-            has_target(PreCheck::Feasible, black_box(&plain.spec), &placement, "member1", black_box(&clusters))
+            has_target(PreCheck::Feasible, black_box(&plain.spec), &placement, "member1", black_box(&clusters), late)
         });
     });
     group.finish();

@@ -19,6 +19,18 @@ fn cluster(name: &str, lost: bool) -> Arc<Cluster> {
 /// `m1` and `m2` are lost, `m3` is ready if `third`.
 fn placed_at(scheduling: &Value, targets: &[(&str, i32)], tolerant: bool, third: bool, spares: bool) -> SchedulePlan {
     let tolerations = if tolerant { json!([{"operator": "Exists"}]) } else { json!([]) };
+    let clusters = [cluster("m1", true), cluster("m2", true), cluster("m3", !third)];
+    placed_among(clusters, scheduling, targets, &tolerations, spares)
+}
+
+/// Returns the result for a workload with these targets and tolerations that leaves `m1`.
+fn placed_among(
+    clusters: [Arc<Cluster>; 3],
+    scheduling: &Value,
+    targets: &[(&str, i32)],
+    tolerations: &Value,
+    spares: bool,
+) -> SchedulePlan {
     let placement = json!({"clusterTolerations": tolerations, "replicaScheduling": scheduling});
     let targets: Vec<_> = targets.iter().map(|(name, replicas)| TargetCluster::new(*name, *replicas)).collect();
     let binding: Binding = serde_json::from_value(json!({
@@ -32,7 +44,6 @@ fn placed_at(scheduling: &Value, targets: &[(&str, i32)], tolerant: bool, third:
     }))
     .unwrap();
     let options = SchedulerOptions { spares_lost: spares, ..SchedulerOptions::default() };
-    let clusters = [cluster("m1", true), cluster("m2", true), cluster("m3", !third)];
     let clusters = Arc::new(ClusterSnapshot::new(clusters));
     let (peers, accurate, now, assumed) = (&[][..], None, Time::from_millis(5_000), &BTreeMap::new());
     let snapshot =
@@ -76,4 +87,28 @@ fn a_duplicated_copy_on_a_lost_cluster_stays_and_no_new_one_is_made_there() {
     assert_eq!(replicas(&plan), [("m3", 6)]);
     let rejected: Vec<_> = plan.rejections.iter().map(|(name, reason)| (name, reason.reason.code.as_str())).collect();
     assert!(rejected.contains(&("m2", "ClusterLost")), "{rejected:?}");
+}
+
+/// Karmada's filter accepts the toleration, so the workload would pass to and fro between two such clusters.
+#[test]
+fn an_evicted_workload_does_not_move_to_a_cluster_whose_toleration_has_expired() {
+    // The evaluation is at 5 s, the taint of `m2` is from 2 s.
+    let tainted = |seconds: i64| {
+        let taint = json!({"key": "not-ready", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:02Z"});
+        let mut m2 = Cluster::clone(&cluster("m2", false));
+        m2.spec.taints = serde_json::from_value(json!([taint])).unwrap();
+        let tolerations = json!([{"operator": "Exists", "tolerationSeconds": seconds}]);
+        ([cluster("m1", true), Arc::new(m2), cluster("m3", true)], tolerations)
+    };
+    let weighted = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"});
+    let (clusters, tolerations) = tainted(3);
+    let plan = placed_among(clusters, &weighted, &[], &tolerations, true);
+    assert!(plan.error().is_some() && replicas(&plan).is_empty(), "{:?}", plan.outcome);
+    let rejected: Vec<_> = plan.rejections.iter().map(|(name, reason)| (name, reason.reason.code.as_str())).collect();
+    assert!(rejected.contains(&("m2", "TolerationExpired")), "{rejected:?}");
+    let (clusters, tolerations) = tainted(4);
+    assert_eq!(replicas(&placed_among(clusters, &weighted, &[], &tolerations, true)), [("m2", 6)]);
+    // Karmada's result.
+    let (clusters, tolerations) = tainted(3);
+    assert_eq!(placed_among(clusters, &weighted, &[], &tolerations, false).error().map(|_| ()), None);
 }

@@ -130,12 +130,15 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         },
     });
     let placement = taint_based::placement_in(&binding.annotations).unwrap_or_default();
-    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &decision.clusters);
+    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &decision.clusters, decision.now);
     let possible: Vec<_> = decision
         .clusters
         .iter()
         .filter(|other| other.name != *cluster)
-        .filter(|other| has_target(*pre_check, &binding.spec, &placement, cluster, &[std::sync::Arc::clone(other)]))
+        .filter(|other| {
+            let alone = [std::sync::Arc::clone(other)];
+            has_target(*pre_check, &binding.spec, &placement, cluster, &alone, decision.now)
+        })
         .map(|other| other.name.as_str())
         .collect();
     let possible = if possible.is_empty() { "none on its own".to_owned() } else { possible.join(", ") };

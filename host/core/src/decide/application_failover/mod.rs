@@ -249,6 +249,7 @@ pub fn stays(
     options: FailoverOptions,
     cluster: &str,
     clusters: &[&Cluster],
+    now: Time,
 ) -> Option<Attribution> {
     let anywhere = Placement::default();
     let placement = spec.placement.as_ref().unwrap_or(&anywhere);
@@ -257,12 +258,12 @@ pub fn stays(
         Attribution::rule("NoTargetCluster", message)
     };
     let check = pre_check(options, application.purge_mode);
-    if !has_target(check, spec, placement, cluster, clusters) {
+    if !has_target(check, spec, placement, cluster, clusters, now) {
         return Some(no_target());
     }
     // Without a pre-check in the options, the clusters are not known.
     options.pre_check?;
-    if !would_return(spec, placement, cluster, clusters) {
+    if !would_return(spec, placement, cluster, clusters, now) {
         return None;
     }
     if application.block_predecessor_seconds.is_none() {
@@ -297,7 +298,7 @@ fn leave(
     let (pre_check, reports) = (pre_check(options, application.purge_mode), &binding.status.aggregated_status);
     for (cluster, attribution) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
-        if let Some(reason) = stays(&targets.spec, reports, application, options, &cluster, clusters) {
+        if let Some(reason) = stays(&targets.spec, reports, application, options, &cluster, clusters, now) {
             targets.without_target.push((cluster, reason));
             continue;
         }

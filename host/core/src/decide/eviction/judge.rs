@@ -93,14 +93,14 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
     }
     let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
     let placement = taint_based::placement_in(binding.annotations).ok_or_else(resource)?;
-    if !has_target(pre_check, binding.spec, &placement, source, clusters) {
+    if !has_target(pre_check, binding.spec, &placement, source, clusters, now) {
         let message = "no other cluster can run the workload, so an eviction would only remove it";
         return Ok(Judgement::Wait {
             attribution: Attribution::rule("NoTargetCluster", message),
             again_after_ms: None,
         });
     }
-    if would_return(binding.spec, &placement, source, clusters) {
+    if would_return(binding.spec, &placement, source, clusters, now) {
         return Ok(Judgement::Wait { attribution: returns(), again_after_ms: None });
     }
     Ok(Judgement::Evict { spec, task, attribution })

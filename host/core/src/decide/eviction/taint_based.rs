@@ -46,6 +46,13 @@ pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tol
     tolerance_of(&taints, &tolerations.iter().collect::<Vec<_>>(), now)
 }
 
+/// Returns true if a workload with these tolerations has to leave a cluster with these taints at once.
+pub fn evicts_at_once(taints: &[Taint], tolerations: &[Toleration], now: Time) -> bool {
+    // Most clusters have no such taint, and this is checked for every cluster.
+    taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+        && matches!(tolerance(taints, tolerations, now), Tolerance::Not(_) | Tolerance::For { remaining_ms: ..=0 })
+}
+
 fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> Tolerance {
     if taints.is_empty() {
         return Tolerance::Untainted;

@@ -5,9 +5,11 @@
 
 use std::borrow::Borrow;
 
+use super::taint_based::evicts_at_once;
 use crate::affinity;
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
+use crate::time::Time;
 
 /// Check that must succeed before a binding is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -25,20 +27,21 @@ pub enum PreCheck {
     None,
 }
 
-/// Returns true if a binding that leaves `source` has a feasible target. `clusters` are all known clusters.
+/// Returns true if a binding that leaves `source` has a feasible target now. `clusters` are all known clusters.
 pub fn has_target<C: Borrow<Cluster>>(
     check: PreCheck,
     spec: &BindingSpec,
     placement: &Placement,
     source: &str,
     clusters: &[C],
+    now: Time,
 ) -> bool {
     let others = || clusters.iter().map(Borrow::borrow).filter(|cluster| cluster.name != source);
     match check {
         PreCheck::None => true,
         PreCheck::Feasible => {
             let needed = fewest_clusters(placement).unwrap_or(1).max(1);
-            others().filter(|cluster| could_run(cluster, spec, placement)).take(needed).count() == needed
+            others().filter(|cluster| could_run(cluster, spec, placement, now)).take(needed).count() == needed
         }
         PreCheck::Proposal => {
             let selected = others().filter(|cluster| is_selected(cluster, placement));
@@ -61,6 +64,7 @@ pub fn would_return<C: Borrow<Cluster>>(
     placement: &Placement,
     source: &str,
     clusters: &[C],
+    now: Time,
 ) -> bool {
     let everywhere = placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated || !spec.is_workload();
     let known = || clusters.iter().map(<C as Borrow<Cluster>>::borrow);
@@ -68,7 +72,7 @@ pub fn would_return<C: Borrow<Cluster>>(
     let is_new = |one: &Cluster| {
         one.name != source
             && !spec.targets(&one.name)
-            && could_run(one, spec, placement)
+            && could_run(one, spec, placement, now)
             && shares_group(one, &others, placement)
     };
     let is_open = |one: &Cluster| {
@@ -104,14 +108,15 @@ fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
         || groups.iter().any(|group| affinity::group_matches(group, cluster))
 }
 
-/// Returns true if the scheduler's filters could accept the cluster. A current target may keep its replicas despite
-/// taints that block new workloads.
-fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bool {
+/// Returns true if the scheduler could accept the cluster for a workload that leaves another one. A current target may
+/// keep its replicas despite taints that block new workloads.
+fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement, now: Time) -> bool {
     cluster.is_ready()
         && !cluster.is_terminating()
         && !is_excluded(spec, &cluster.name)
         && is_selected(cluster, placement)
         && admits(cluster, placement, spec.targets(&cluster.name))
+        && !evicts_at_once(&cluster.spec.taints, &placement.cluster_tolerations, now)
 }
 
 /// Returns true if the placement tolerates all taints that block a workload. `stays` is true for a current target.
@@ -137,6 +142,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn now() -> Time {
+        Time::from_millis(60_000)
+    }
 
     /// Returns three ready clusters with changes by name.
     fn three(change: &Value) -> Vec<Cluster> {
@@ -167,7 +176,7 @@ mod tests {
     fn check(change: Value, spec: Value, placement: Value, feasible: bool, proposal: bool) {
         let (clusters, spec) = (three(&change), deployment(&spec));
         let read: Placement = serde_json::from_value(placement.clone()).unwrap();
-        let found = |check| has_target(check, &spec, &read, "member1", &clusters);
+        let found = |check| has_target(check, &spec, &read, "member1", &clusters, now());
         assert_eq!(
             (found(PreCheck::Feasible), found(PreCheck::Proposal)),
             (feasible, proposal),
@@ -212,6 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_whose_taint_would_evict_at_once_is_no_target() {
+        // The taint is 40 s old.
+        let taint = json!({"key": "k", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:20Z"});
+        let tainted = || json!({"member2": {"spec": {"syncMode": "Push", "taints": [taint]}}});
+        let tolerant = |seconds: Value| {
+            let mut placement = divided(&["member1", "member2"]);
+            placement["clusterTolerations"] = json!([{"key": "k", "operator": "Exists", "tolerationSeconds": seconds}]);
+            placement
+        };
+        for targets in [on(&["member1"]), on(&["member1", "member2"])] {
+            let proposal = targets["clusters"].as_array().unwrap().len() == 1;
+            check(tainted(), targets.clone(), tolerant(json!(40)), false, proposal);
+            check(tainted(), targets.clone(), tolerant(json!(41)), true, proposal);
+            check(tainted(), targets, tolerant(Value::Null), true, proposal);
+        }
+    }
+
+    #[test]
     fn a_spread_constraint_asks_for_as_many_targets() {
         let all = ["member1", "member2", "member3"];
         check(json!({}), on(&["member1", "member2"]), duplicated(&all, Some(2)), true, true);
@@ -232,7 +259,7 @@ mod tests {
     fn a_duplicated_workload_returns_unless_another_cluster_or_a_taint_is_in_the_way() {
         let check = |change: Value, spec: Value, placement: Value, expected: bool| {
             let read: Placement = serde_json::from_value(placement.clone()).unwrap();
-            let found = would_return(&deployment(&spec), &read, "member1", &three(&change));
+            let found = would_return(&deployment(&spec), &read, "member1", &three(&change), now());
             assert_eq!(found, expected, "{change} {spec} {placement}");
         };
         let (two, pair) = (["member1", "member2"], || on(&["member1", "member2"]));

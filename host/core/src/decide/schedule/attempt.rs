@@ -103,7 +103,7 @@ fn place(
 }
 
 /// Returns the rows of the clusters that pass all filters. Terminating clusters are excluded without a reason.
-/// Readiness is checked only for lost clusters that an evicted workload does not run on; taints cover the rest.
+/// `lost` has the clusters that an evicted workload must not move to; taints cover the rest.
 fn filter(
     snapshot: SchedulingSnapshot<'_>,
     policies: &PolicySet,
@@ -113,9 +113,9 @@ fn filter(
     let SchedulingSnapshot { binding, clusters, peers, now, .. } = snapshot;
     let present = clusters.present();
     let mut filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
-    for (row, rejection) in present.rows().iter().zip(&mut filtered.rejections) {
-        if rejection.is_none() && lost.contains(row) && !binding.spec.targets(clusters.name(*row)) {
-            *rejection = Some(Box::new(lost::rejection()));
+    for ((row, cluster), rejection) in present.rows().iter().zip(present.iter()).zip(&mut filtered.rejections) {
+        if rejection.is_none() && lost.contains(row) && !binding.spec.targets(&cluster.name) {
+            *rejection = Some(Box::new(lost::rejection(cluster)));
         }
     }
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());

@@ -32,8 +32,8 @@ pub(super) struct EvictionDeadlines {
     pre_check: PreCheck,
     failover: FailoverOptions,
     brake: BrakeSettings,
-    /// Time after which a replacement no longer waits for a purge, in milliseconds.
-    purge_timeout_ms: i64,
+    /// Grace period of a task that has none of its own, in milliseconds.
+    grace_period_ms: i64,
     /// Lowest configured rate, in evictions per second.
     rate: f64,
     disturbed_until: GoDuration,
@@ -63,7 +63,7 @@ impl EvictionDeadlines {
             pre_check: flags.eviction_pre_check,
             failover: flags.failover_options(),
             brake: flags.brake(),
-            purge_timeout_ms: i64::try_from(flags.graceful_eviction_timeout.0.as_millis()).unwrap_or(i64::MAX),
+            grace_period_ms: i64::try_from(flags.graceful_eviction_timeout.0.as_millis()).unwrap_or(i64::MAX),
             rate,
             disturbed_until: GoDuration::default(),
             due: BTreeMap::new(),
@@ -134,9 +134,17 @@ impl EvictionDeadlines {
         let leaves = matches!(due(Evictable::from(binding), cluster, self.options, now), Ok(Due::Now(_)));
         let placement = applied_placement(binding).filter(|_| leaves);
         placement.is_some_and(|placement| {
-            has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters)
-                && !would_return(&binding.spec, &placement, &cluster.name, clusters)
+            has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters, now)
+                && !would_return(&binding.spec, &placement, &cluster.name, clusters, now)
         })
+    }
+
+    /// Returns the milliseconds until the grace period of a task is over, negative after it; `None` for a task without a
+    /// creation time.
+    pub(super) fn grace_left_ms(&self, task: &GracefulEvictionTask, now: Time) -> Option<i64> {
+        let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+        let limit_ms = own_s.map_or(self.grace_period_ms, |seconds| seconds * 1000);
+        Some(limit_ms - now.millis_since(task.creation_timestamp?))
     }
 
     /// L1: a replacement does not wait for the purge of a lost cluster for longer than the task's grace period.
@@ -146,12 +154,8 @@ impl EvictionDeadlines {
             let missing = |target: &&TargetCluster| works.is_none_or(|works| !works.contains_key(&target.name));
             let target = binding.spec.clusters.iter().find(missing)?;
             // Each task may hold the replacement back for its own grace period, so that the last one to end counts.
-            let direct = |task: &GracefulEvictionTask| {
-                let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
-                let limit_ms = own_s.map_or(self.purge_timeout_ms, |seconds| seconds * 1000);
-                let since = task.creation_timestamp.filter(|_| task.purge_mode == Some(PurgeMode::Directly))?;
-                Some(limit_ms - now.millis_since(since))
-            };
+            let is_direct = |task: &GracefulEvictionTask| task.purge_mode == Some(PurgeMode::Directly);
+            let direct = |task| self.grace_left_ms(task, now).filter(|_| is_direct(task));
             let tasks = binding.spec.graceful_eviction_tasks.iter();
             let (left_ms, task) =
                 tasks.filter_map(|task| Some((direct(task)?, task))).max_by_key(|(left_ms, _)| *left_ms)?;
@@ -170,7 +174,7 @@ impl EvictionDeadlines {
         let clusters = application_failover::usable_clusters(binding, &clusters, now);
         let (spec, reports) = (&binding.spec, &binding.status.aggregated_status);
         application.is_some_and(|application| {
-            application_failover::stays(spec, reports, application, self.failover, cluster, &clusters).is_none()
+            application_failover::stays(spec, reports, application, self.failover, cluster, &clusters, now).is_none()
         })
     }
 
