@@ -36,8 +36,8 @@ use crate::subjects::{about, input, subject, template_of};
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
-/// Delay of the next decision about a binding whose unhealthy reports its Works contradict. If the application fails
-/// again before the status of the binding is written, that status does not change.
+/// Delay of the next decision about a binding whose unhealthy reports are contradicted by its Works, or outdated. If the
+/// application fails again before the status of the binding is written, that status does not change.
 const CONTRADICTED_RECHECK: Duration = Duration::from_secs(10);
 
 struct ApplicationFailover {
@@ -135,6 +135,11 @@ impl Reconcile for ApplicationFailover {
         if !plan.evicted.is_empty() {
             clusters.extend(deps.stores.clusters.list().iter().map(|cluster| Arc::new(cluster.to_model())));
             plan = decide(&clusters, options);
+        }
+        // Neither does the Work have the recovery of an application while its status cannot be written.
+        let leaving = plan.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
+        if deps.reported.is_outdated_in(&model, leaving).await {
+            return Ok(Action::After(CONTRADICTED_RECHECK));
         }
         let waits = self.new_waits(&key, &plan);
         let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();

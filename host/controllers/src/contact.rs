@@ -184,6 +184,15 @@ impl Reported {
         replaced
     }
 
+    /// Queries clusters for the object of a binding. Returns true if one of them has a newer version than its report,
+    /// for example because the status of its Work cannot be written. A cluster that does not respond has none.
+    pub(crate) async fn is_outdated_in<'a>(&self, binding: &Binding, clusters: impl Iterator<Item = &'a str>) -> bool {
+        let names: Vec<_> = clusters.map(str::to_owned).collect();
+        let asked = futures::stream::iter(names)
+            .map(|name: String| async move { self.probe_target(binding, &name).await == Err(Unconfirmed::Outdated) });
+        asked.buffered(REQUESTS_MAX).any(std::future::ready).await
+    }
+
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A
     /// target that this process cannot query counts as confirmed.
     pub(crate) async fn confirm(&self, binding: &Binding, unconfirmed: &UnconfirmedTargets) -> UnconfirmedTargets {

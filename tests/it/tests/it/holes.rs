@@ -81,26 +81,34 @@ fn an_eviction_goes_on_soon_after_writes_get_through_again() {
     );
 }
 
-/// The application recovers while the status of its binding cannot be written, so the binding still calls it unhealthy.
+/// The application recovers while the status of its binding, or of its Works, cannot be written, so that they still call
+/// it unhealthy.
 #[test]
 fn an_application_that_recovered_while_writes_failed_stays() {
     let example = root().join("examples/nginx-duplicated");
-    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: nginx, namespace: default}, \
-                  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}], propagateDeps: true, \
-                  placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}, failover: {application: \
-                  {decisionConditions: {tolerationSeconds: 35}, purgeMode: Gracefully}}}}";
-    let scenario = format!(
-        "name: stale-health\nduration: 10m\ninvariants: true\nclusters: [{{name: member1, replicaReadyAfter: 9s}}, \
-         {{name: member2}}]\nmanifests: [{}/nginx.yaml, {{objects: [{policy}]}}]\nevents:\n\
-         - {{at: 50s, cluster: member1, failureModes: [{{mode: never-ready, workload: default/nginx}}]}}\n\
-         - {{at: 55s, fault: {{kind: write-outage, resource: resourcebindings, for: 222s}}}}\n\
-         - {{at: 60s, cluster: member1, failureModes: []}}\nexpect:\n\
-         - {{from: 45s, binding: default/nginx-deployment, clusters: {{member1: 2}}}}\n",
-        example.display()
-    );
-    let report = run(&Folder::new("holes-stale-health", &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
-    assert_held(&report);
-    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    let check = |resource: &str, toleration_s: u32| {
+        let policy = format!(
+            "{{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {{name: nginx, namespace: \
+             default}}, spec: {{resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: nginx}}], propagateDeps: \
+             true, placement: {{spreadConstraints: [{{spreadByField: cluster, minGroups: 1, maxGroups: 1}}]}}, failover: \
+             {{application: {{decisionConditions: {{tolerationSeconds: {toleration_s}}}, purgeMode: Gracefully}}}}}}}}"
+        );
+        let scenario = format!(
+            "name: stale-health\nduration: 10m\ninvariants: true\nclusters: [{{name: member1, replicaReadyAfter: 9s}}, \
+             {{name: member2}}]\nmanifests: [{}/nginx.yaml, {{objects: [{policy}]}}]\nevents:\n\
+             - {{at: 50s, cluster: member1, failureModes: [{{mode: never-ready, workload: default/nginx}}]}}\n\
+             - {{at: 55s, fault: {{kind: write-outage, resource: {resource}, for: 222s}}}}\n\
+             - {{at: 60s, cluster: member1, failureModes: []}}\nexpect:\n\
+             - {{from: 45s, binding: default/nginx-deployment, clusters: {{member1: 2}}}}\n",
+            example.display()
+        );
+        let name = format!("holes-stale-health-{resource}");
+        let report = run(&Folder::new(&name, &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
+        assert_held(&report);
+        assert!(report.violations.is_empty(), "{resource}: {:#?}", report.violations);
+    };
+    check("resourcebindings", 35);
+    check("works", 150);
 }
 
 /// Hole 4: bindings of two kinds derive the same name.
