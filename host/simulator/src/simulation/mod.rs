@@ -116,7 +116,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
                 observed.record_hidden_members(lasts);
             }
             run.taints_replaced.drain(..).for_each(|cluster| observed.taints_replaced(cluster));
-            observed.look(&federation, &run.observer, at);
+            // The write of a person may have been held, so that this moment is later than planned.
+            let looks_at = GoDuration(run.clock_start.elapsed().max(at.0));
+            observed.look(&federation, &run.observer, looks_at);
         }
         for watched in &mut run.watched {
             if watched.covers(at) || watched.moment(end) == Some(at) {

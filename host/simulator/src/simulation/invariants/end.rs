@@ -43,17 +43,23 @@ impl Observed {
         let now = federation.now();
         let settled = |binding: &&Arc<Binding>| binding.deletion_timestamp.is_none() && !moves(binding, now);
         for binding in self.hub.bindings.values().filter(settled) {
-            self.tasks(binding, at);
+            self.tasks(binding, federation, at);
             self.copies(binding, federation, at);
         }
     }
 
-    fn tasks(&self, binding: &Binding, at: GoDuration) {
+    fn tasks(&self, binding: &Binding, federation: &Federation, at: GoDuration) {
         // A workload that fits nowhere, because of a person's taint, keeps its copy.
         if binding.spec.clusters.is_empty() && !self.has_place(binding) {
             return;
         }
-        let ends = |task: &&GracefulEvictionTask| task.suppress_deletion != Some(true);
+        // A replacement in a full member never gets ready, so the old copy stays for its grace period.
+        let (spec, now) = (&binding.spec, federation.now());
+        let is_full = spec.clusters.iter().any(|one| federation.unschedulable_pods(&one.name, &spec.resource) > 0);
+        let waits = |task: &GracefulEvictionTask| {
+            is_full && self.deadlines.grace_left_ms(task, now).is_some_and(|left_ms| left_ms > 0)
+        };
+        let ends = |task: &&GracefulEvictionTask| task.suppress_deletion != Some(true) && !waits(task);
         for task in binding.spec.graceful_eviction_tasks.iter().filter(ends) {
             let seen = format!("the eviction of {} from {} never ends", binding.key(), task.from_cluster);
             self.inspector.found("L1", at, seen);

@@ -35,7 +35,7 @@ const RECENTLY: Duration = Duration::from_mins(2);
 pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
     pub(super) hub: Hub,
-    deadlines: EvictionDeadlines,
+    pub(super) deadlines: EvictionDeadlines,
     departures: Departures,
     /// Configured evictions per second.
     rate: f64,
