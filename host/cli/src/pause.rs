@@ -4,6 +4,8 @@
 //! and changes of the leader. Its name follows from its scope, so that `resume` with the same arguments finds it.
 //! The rules are in `host/core/src/decide/eviction/pause.rs`.
 
+mod scope;
+
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -20,13 +22,10 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
+use self::scope::{ScopeArguments, check_name, check_scope, scope_of};
 use crate::conflict::advice;
 use crate::join::{check_member, finish};
 
-/// Name of the pause without a scope.
-const ALL: &str = "all-evictions";
-/// Maximum length of the name of an object, in bytes (Kubernetes: DNS subdomain).
-const NAME_BYTES_MAX: usize = 253;
 /// Limit of every pause, in the summary.
 const NOT_HELD: &str = "  not held: old copies of earlier evictions, which leave when their replacements are healthy";
 
@@ -93,22 +92,6 @@ pub(crate) struct ResumeArguments {
     dry_run: bool,
 }
 
-/// Scope of a pause.
-#[derive(Args, Clone, Debug, Default)]
-struct ScopeArguments {
-    /// Cluster whose evictions are paused; a list separated by commas names several.
-    #[arg(long = "cluster", value_name = "CLUSTER", value_delimiter = ',')]
-    clusters: Vec<String>,
-
-    /// Namespace whose workloads stay; a list separated by commas names several.
-    #[arg(short, long = "namespace", value_name = "NAMESPACE", value_delimiter = ',')]
-    namespaces: Vec<String>,
-
-    /// Name of the EvictionPause; by default the name follows from the scope.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// Summary.
@@ -144,74 +127,6 @@ fn parse_end(text: &str) -> Result<End, String> {
     }
     let parsed = text.parse().map(Time::new).map(End::At);
     parsed.map_err(|_| "must be a time with its zone, for example 2026-12-31T18:00:00Z, or `never`".to_owned())
-}
-
-/// Checks that an object can have a name (Kubernetes: RFC 1123 subdomain).
-///
-/// # Errors
-///
-/// The name is too long, or has characters that are not allowed.
-fn check_name(name: &str) -> anyhow::Result<()> {
-    if name.len() > NAME_BYTES_MAX {
-        let (start, _) = name.split_at(name.floor_char_boundary(40));
-        bail!(
-            "the name of the EvictionPause, {start}…, has {} bytes, and at most {NAME_BYTES_MAX} are allowed; choose a \
-             shorter one with --name, for `bulkhead resume` too",
-            name.len()
-        );
-    }
-    let is_end = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        let ends = bytes.first().zip(bytes.last());
-        ends.is_some_and(|(first, last)| is_end(*first) && is_end(*last))
-            && bytes.iter().all(|byte| is_end(*byte) || *byte == b'-')
-    };
-    if !name.split('.').all(is_label) {
-        bail!(
-            "{name:?} cannot be the name of an EvictionPause: it must be lower-case letters, digits, hyphens and dots, \
-             with a letter or digit at both ends of each part; choose one with --name"
-        );
-    }
-    Ok(())
-}
-
-impl ScopeArguments {
-    /// Returns the given name, or the name that follows from the scope.
-    fn name(&self) -> String {
-        let EvictionPauseSpec { clusters, namespaces, .. } = self.spec();
-        let mut parts = Vec::new();
-        for (kind, names) in [("cluster", clusters), ("namespace", namespaces)] {
-            if !names.is_empty() {
-                parts.push(kind.to_owned());
-                parts.extend(names);
-            }
-        }
-        if parts.is_empty() {
-            parts.push(ALL.to_owned());
-        }
-        self.name.clone().unwrap_or_else(|| parts.join("-"))
-    }
-
-    /// Returns true if a cluster or a namespace is given.
-    fn is_narrow(&self) -> bool {
-        !self.clusters.is_empty() || !self.namespaces.is_empty()
-    }
-
-    /// Returns a pause of this scope, without end and reason.
-    fn spec(&self) -> EvictionPauseSpec {
-        let sorted = |list: &[String]| {
-            let mut list = list.to_vec();
-            list.sort();
-            list.dedup();
-            list
-        };
-        EvictionPauseSpec {
-            clusters: sorted(&self.clusters),
-            namespaces: sorted(&self.namespaces),
-            ..EvictionPauseSpec::default()
-        }
-    }
 }
 
 /// Returns the end that the arguments give, `None` if they give none.
@@ -450,31 +365,6 @@ enum Change {
     KeptEnd,
     /// The pause was in force, and has the given end or none.
     Continued,
-}
-
-/// Checks that an existing pause has the wanted scope.
-fn check_scope(name: &str, existing: &EvictionPauseSpec, wanted: &EvictionPauseSpec) -> anyhow::Result<()> {
-    let sorted = |list: &[String]| {
-        let mut list = list.to_vec();
-        list.sort();
-        list
-    };
-    let same = sorted(&existing.clusters) == sorted(&wanted.clusters)
-        && sorted(&existing.namespaces) == sorted(&wanted.namespaces)
-        && existing.workloads == wanted.workloads;
-    if !same {
-        bail!("EvictionPause {name} holds {}, not {}; choose another --name", scope_of(existing), scope_of(wanted));
-    }
-    Ok(())
-}
-
-/// Formats the scope of a pause.
-fn scope_of(spec: &EvictionPauseSpec) -> String {
-    let workloads: Vec<_> = spec.workloads.iter().map(|workload| workload.name.clone()).collect();
-    let lists = [(" from ", &spec.clusters), (" of namespace ", &spec.namespaces), (" of workload ", &workloads)];
-    let given = lists.iter().filter(|(_, names)| !names.is_empty());
-    let parts: Vec<_> = given.map(|(by, names)| format!("{by}{}", names.join(", "))).collect();
-    if parts.is_empty() { "all evictions".to_owned() } else { format!("evictions{}", parts.concat()) }
 }
 
 /// Formats a pause with its end and its reason.

@@ -159,18 +159,7 @@ impl Reconcile for ApplicationFailover {
         } else {
             None
         };
-        for (cluster, attribution) in waits {
-            let record = Record {
-                controller: NAME,
-                subject: subject(&*binding),
-                cluster: Some(cluster),
-                decision: Decision::EvictionsWait,
-                attribution,
-                effect: "the application stays for now".to_owned(),
-                inputs: vec![input(&*binding)],
-            };
-            deps.log.record_decided(record, decision_record.as_ref(), None);
-        }
+        self.record_waits(&*binding, waits, decision_record.as_ref());
         if plan.health_histories.is_some() || plan.spec.is_some() {
             let records = self.record(&*binding, &plan, decision_record.as_ref());
             let eviction = Eviction {
@@ -200,6 +189,27 @@ fn health_history(plan: &FailoverPlan) -> Option<(&'static str, Value)> {
 }
 
 impl ApplicationFailover {
+    /// Records why an application stays on each of its clusters.
+    fn record_waits<B: Binding>(
+        &self,
+        binding: &B,
+        waits: Vec<(String, Attribution)>,
+        decision_record: Option<&Arc<DecisionRecord>>,
+    ) {
+        for (cluster, attribution) in waits {
+            let record = Record {
+                controller: NAME,
+                subject: subject(binding),
+                cluster: Some(cluster),
+                decision: Decision::EvictionsWait,
+                attribution,
+                effect: "the application stays for now".to_owned(),
+                inputs: vec![input(binding)],
+            };
+            self.deps.log.record_decided(record, decision_record, None);
+        }
+    }
+
     /// Evictions that wait for a reason that is not recorded yet.
     fn new_waits(&self, key: &Key, plan: &FailoverPlan) -> Vec<(String, Attribution)> {
         let all = || plan.paused.iter().chain(&plan.without_target);

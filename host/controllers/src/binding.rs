@@ -1,5 +1,7 @@
 //! Binding → Works (Karmada: `pkg/controllers/binding`).
 
+mod purge;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use bulkhead_api::Work;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::dispatch::{self, Purge};
+use bulkhead_core::decide::dispatch;
 use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self};
@@ -25,6 +27,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
+use self::purge::Purged;
 use crate::binding_kind::{self, Binding, Bindings, Reconcile};
 use crate::binding_owner::{self, Contested};
 use crate::decision_log::{DecisionLog, Record};
@@ -137,7 +140,9 @@ impl Reconcile for BindingController {
             Purged::Yes { given_up } => given_up,
             Purged::NotYet { after } => return Ok(Action::After(after)),
         };
-        let Some(template) = self.template(&*binding).await? else { return Ok(Action::Wait) };
+        let Some(template) = self.template(&*binding).await? else {
+            return Ok(Action::Wait);
+        };
         let mut first_error = None;
         let mut written = 0;
         let none = BTreeMap::new();
@@ -171,20 +176,6 @@ impl Reconcile for BindingController {
     }
 }
 
-/// State of the old copies that must be gone before the replacement starts.
-enum Purged {
-    /// No old copy that the replacement waits for is left.
-    Yes {
-        /// Reason why a remaining copy is not waited for.
-        given_up: Option<String>,
-    },
-    /// At least one old copy is left.
-    NotYet {
-        /// Time until the next check.
-        after: Duration,
-    },
-}
-
 impl BindingController {
     fn blocked(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
@@ -193,63 +184,18 @@ impl BindingController {
     /// Returns true if an override policy selects the template, or may select it: without the policy's changes, a Work
     /// would undo them in the member.
     async fn is_left_alone<B: Binding>(&self, binding: &B) -> Result<bool, Error> {
-        let (Some(overrides), resource) = (&self.overrides, &binding.spec().resource) else { return Ok(false) };
+        let (Some(overrides), resource) = (&self.overrides, &binding.spec().resource) else {
+            return Ok(false);
+        };
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let template = self.deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
         let Some(template) = template else { return Ok(true) };
-        let Some(policy) = overrides.selecting(&kind, &template) else { return Ok(false) };
+        let Some(policy) = overrides.selecting(&kind, &template) else {
+            return Ok(false);
+        };
         let message = format!("{policy} selects the object, and only Karmada implements it; its Works are left alone.");
         self.deps.log.events.emit(NAME, about(binding), EventType::Warning, "OverrideNotImplemented", message);
         Ok(true)
-    }
-
-    /// Checks the clusters whose old copies must be purged first and are not gone. A cluster that is not ready holds
-    /// back the replacement for a limited time, which is recorded once.
-    fn purged<B: Binding>(&self, key: &Key, binding: &B, unpurged: BTreeSet<String>) -> Purged {
-        let (deps, now) = (&self.deps, self.deps.clock.now());
-        let timeout_s = deps.flags.graceful_eviction_timeout.as_secs();
-        let (mut blocked, mut given_up, mut after) = (BTreeSet::new(), Vec::new(), None);
-        for name in unpurged {
-            let is_ready = deps.stores.cluster(&name).is_some_and(|cluster| cluster.to_model().is_ready());
-            match dispatch::purge(binding.spec(), &name, is_ready, timeout_s, now) {
-                Purge::UnderWay => after = Some(DIRECT_PURGE_RECHECK),
-                Purge::Blocked { limit_s, .. } => {
-                    after = Some(DIRECT_PURGE_RECHECK);
-                    if !self.blocked().get(key).is_some_and(|known| known.contains(&name)) {
-                        self.record_blocked(binding, &name, limit_s);
-                    }
-                    blocked.insert(name);
-                }
-                Purge::GivenUp { limit_s } => {
-                    given_up.push(format!("{name} is not ready and was not purged within {limit_s} s"));
-                }
-            }
-        }
-        if blocked.is_empty() {
-            self.blocked().remove(key);
-        } else {
-            self.blocked().insert(key.clone(), blocked);
-        }
-        match after {
-            Some(after) => Purged::NotYet { after },
-            None => Purged::Yes { given_up: (!given_up.is_empty()).then(|| given_up.join(", ")) },
-        }
-    }
-
-    fn record_blocked<B: Binding>(&self, binding: &B, cluster: &str, limit_s: i64) {
-        let message = format!(
-            "purge mode Directly removes the old copy first, and {cluster} is not ready; the replacement waits until the \
-             copy is gone, for {limit_s} s after the eviction at most"
-        );
-        self.deps.log.record(Record {
-            controller: NAME,
-            subject: subject(binding),
-            cluster: Some(cluster.to_owned()),
-            decision: Decision::RemovalWaits,
-            attribution: Attribution::rule("ReplacementWaitsForPurge", message),
-            effect: "the replacement is not started yet".to_owned(),
-            inputs: vec![input(binding)],
-        });
     }
 
     /// Returns an error if a binding is outdated: a watch that lags must not cost a workload its place.
@@ -406,64 +352,4 @@ impl BindingController {
 }
 
 #[cfg(test)]
-mod tests {
-    use bulkhead_api::ResourceBinding;
-    use bulkhead_core::model::TargetCluster;
-    use bulkhead_plugin::Layer;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::api::PostParams;
-
-    use super::*;
-    use crate::components::Components;
-    use crate::testing::{Renames, components, hub_of_works, member, object};
-
-    fn controller(components: &Components, overrides: Option<Overrides>) -> BindingController {
-        let (blocked, refused) = (Mutex::default(), Contested::default());
-        BindingController { deps: components.binding(), blocked, refused, overrides }
-    }
-
-    #[tokio::test]
-    async fn a_template_that_an_interpreter_revises_under_another_name_is_refused() {
-        let (components, _events) = components(hub_of_works(1).client(), member().client());
-        components.registry.replace(Layer::Builtins, vec![Renames::policy()]);
-        let controller = controller(&components, None);
-        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
-        let binding: ResourceBinding = serde_json::from_value(json!({
-            "metadata": {"name": "web-deployment", "namespace": "default"},
-            "spec": {"resource": resource, "replicas": 2},
-        }))
-        .unwrap();
-        let metadata = json!({"name": "web", "namespace": "default"});
-        let template = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}));
-        let revised = controller.revised(&binding, &template, &TargetCluster::new("m1", 1)).await;
-        let refused = revised.unwrap_err().to_string();
-        assert!(refused.contains("another object: metadata.name is \"other\", not \"web\""), "{refused}");
-    }
-
-    #[tokio::test]
-    async fn works_of_a_workload_that_an_override_policy_selects_are_left_alone() {
-        let hub = hub_of_works(1).client();
-        let (components, _events) = components(hub.clone(), member().client());
-        let labels = json!({names::keys::RESOURCE_BINDING_ID: "id"});
-        let template: ConfigMap = object(json!({"metadata": {"name": "web", "namespace": "default"}}));
-        Api::namespaced(hub.clone(), "default").create(&PostParams::default(), &template).await.unwrap();
-        let bindings: Api<ResourceBinding> = Api::namespaced(hub.clone(), "default");
-        let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "web"});
-        let binding = object(json!({"metadata": {"name": "web-configmap", "namespace": "default", "labels": labels},
-            "spec": {"resource": resource}}));
-        let binding = bindings.create(&PostParams::default(), &binding).await.unwrap();
-        let works: Api<Work> = Api::namespaced(hub, "karmada-es-m1");
-        let work = object(json!({"metadata": {"name": "web", "namespace": "karmada-es-m1", "labels": labels},
-            "spec": {"workload": {"manifests": []}}}));
-        let work = works.create(&PostParams::default(), &work).await.unwrap();
-        let key = Key::of(&binding);
-        components.stores.bindings.replace_all([binding]);
-        components.stores.works.replace_all([work]);
-
-        let left = controller(&components, Some(Overrides::of_everything()));
-        left.reconcile::<ResourceBinding>(key.clone()).await.unwrap();
-        assert!(works.get_opt("web").await.unwrap().is_some(), "the Work of a cluster that is no target stays");
-        controller(&components, None).reconcile::<ResourceBinding>(key).await.unwrap();
-        assert!(works.get_opt("web").await.unwrap().is_none());
-    }
-}
+mod tests;

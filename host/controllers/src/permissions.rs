@@ -1,12 +1,29 @@
 //! Permissions of each mode and each controller on the control plane, as data.
 //!
-//! The manifests in `host/deploy/chart/rbac` are generated from this file by `roles.rs`. `tests/tidy` fails if they
-//! differ, or if a controller or a kind is missing here. Each new request of a controller needs a line in this file.
+//! The manifests in `host/deploy/chart/rbac` are generated from this module by `roles.rs`. `tests/tidy` fails if they
+//! differ, or if a controller or a kind is missing here. Each new request of a controller needs a line in
+//! `permissions/controllers.rs`.
 //!
 //! Omitted on purpose: access to member clusters, which depends on the account that `bulkhead join` creates there,
 //! and discovery, which Kubernetes grants to every authenticated user.
 //!
 //! Start reading at [`Mode::duties`].
+
+// The paths are written out because `tests/tidy` includes this file by its path.
+#[path = "permissions/controllers.rs"]
+mod controllers;
+#[path = "permissions/process.rs"]
+mod process;
+
+use self::controllers::{
+    APPLICATION_FAILOVER, BINDING, BINDING_STATUS, CLUSTER, CLUSTER_DRAIN, CLUSTER_STATUS, CLUSTER_TAINT_POLICY,
+    DEPENDENCIES_DISTRIBUTOR, DETECTOR, EXECUTION, GRACEFUL_EVICTION, PLUGIN_STATUS, SCHEDULER, TAINT_MANAGER,
+    WORK_STATUS,
+};
+use self::process::{
+    ADMISSION, DEFAULT_MODE, DOCTOR, DOCTOR_OF_INTERPRETER, EVENTS, INFORMERS, INTERPRETER_CUSTOMIZATION,
+    INTERPRETER_INFORMERS, INTERPRETER_WEBHOOK, LEADER_ELECTION, MEMBER_CREDENTIALS, WEBHOOK_CERTIFICATE,
+};
 
 /// Set of rights on one kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,317 +188,7 @@ const fn only(object: &'static str, rule: Rule) -> Rule {
 const LEASES: &str = "coordination.k8s.io";
 /// Namespace of the credentials and the leases of member clusters, as in Karmada.
 const MEMBERS: Place = Place::Namespace("karmada-cluster");
-
-const LEADER_ELECTION: Duty = Duty {
-    name: "leader election",
-    rules: &[
-        within(
-            Place::LeaseNamespace,
-            rule(LEASES, "leases", &["create"], "create the Lease; a rule for create cannot name it"),
-        ),
-        within(
-            Place::LeaseNamespace,
-            only("bulkhead", rule(LEASES, "leases", &["get", "update"], "take, renew and release the Lease")),
-        ),
-    ],
-};
-
 /// Namespace of Karmada's own components: the Leases of its controllers and the Services of its estimators.
 const KARMADA: Place = Place::Namespace("karmada-system");
 
-const DEFAULT_MODE: Duty = Duty {
-    name: "default mode",
-    rules: &[
-        within(
-            KARMADA,
-            only(
-                "karmada-controller-manager",
-                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada's controllers run"),
-            ),
-        ),
-        within(
-            KARMADA,
-            only(
-                "karmada-scheduler",
-                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada schedules"),
-            ),
-        ),
-    ],
-};
-
-const DOCTOR: Duty = Duty {
-    name: "doctor",
-    rules: &[
-        within(
-            Place::LeaseNamespace,
-            rule(LEASES, "leases", &["list"], "the Leases of Karmada's controllers, for `bulkhead doctor`"),
-        ),
-        only(
-            "bulkhead",
-            rule(
-                "admissionregistration.k8s.io",
-                "mutatingwebhookconfigurations",
-                GET,
-                "a registration without a process, for `bulkhead doctor`",
-            ),
-        ),
-    ],
-};
-
-const INFORMERS: Duty = Duty {
-    name: "informers",
-    rules: &[
-        rule(CLUSTERS, "clusters", READ, "clusters and their state"),
-        rule(POLICY, "propagationpolicies", READ, "selected resources, their placement and failover"),
-        rule(
-            POLICY,
-            "clusterpropagationpolicies",
-            READ,
-            "selected resources of the whole control plane, their placement and failover",
-        ),
-        rule(POLICY, "clustertaintpolicies", READ, "conditions that taint a cluster"),
-        rule(WORK, "resourcebindings", READ, "scheduling results and eviction tasks"),
-        rule(WORK, "clusterresourcebindings", READ, "scheduling results and eviction tasks of cluster-scoped objects"),
-        rule(WORK, "works", READ, "objects dispatched to each cluster"),
-        CUSTOMIZATIONS,
-        rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "webhooks that interpret kinds"),
-        rule(OURS, "evictionpauses", READ, "pauses of evictions"),
-        rule(OURS, "clusterdrains", READ, "clusters to drain"),
-        PLUGINS,
-    ],
-};
-
-const CUSTOMIZATIONS: Rule = rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds");
-const PLUGINS: Rule = rule(OURS, "plugins", READ, "plugins that are objects");
-
-/// Informers of a process in mode `interpret` alone, which decides nothing.
-const INTERPRETER_INFORMERS: Duty = Duty { name: "interpreter informers", rules: &[CUSTOMIZATIONS, PLUGINS] };
-
-/// Kinds that only `bulkhead doctor` reads in mode `interpret`.
-const DOCTOR_OF_INTERPRETER: Duty = Duty {
-    name: "doctor",
-    rules: &[
-        rule(CLUSTERS, "clusters", LIST, "member clusters and their state"),
-        rule(POLICY, "propagationpolicies", LIST, "kinds in use"),
-        rule(POLICY, "clusterpropagationpolicies", LIST, "kinds in use"),
-        rule(POLICY, "clustertaintpolicies", LIST, "taints that a policy would remove"),
-        rule(CONFIG, "resourceinterpreterwebhookconfigurations", LIST, "registrations without a process"),
-        rule(OURS, "evictionpauses", LIST, "pauses of evictions"),
-    ],
-};
-
-const EVENTS: Duty = Duty {
-    name: "events",
-    rules: &[rule("", "events", &["create", "patch"], "report actions; a repeated event increments the count")],
-};
-
-const ADMISSION: Duty = Duty {
-    name: "admission",
-    rules: &[only(
-        "bulkhead",
-        rule(
-            "admissionregistration.k8s.io",
-            "mutatingwebhookconfigurations",
-            &["create", "patch"],
-            "register the reviews by server-side apply; only with --webhook-bind-address",
-        ),
-    )],
-};
-
-const WEBHOOK_CERTIFICATE: Duty = Duty {
-    name: "webhook certificate",
-    rules: &[
-        within(
-            Place::LeaseNamespace,
-            rule("", "secrets", &["create"], "store the certificate; only without --webhook-cert-dir"),
-        ),
-        within(
-            Place::LeaseNamespace,
-            only("bulkhead-webhook", rule("", "secrets", &["get", "update"], "share and renew the certificate")),
-        ),
-    ],
-};
-
-const MEMBER_CREDENTIALS: Duty = Duty {
-    name: "member clients",
-    rules: &[within(
-        MEMBERS,
-        rule("", "secrets", GET, "token and CA of each Push member, where `bulkhead join` and karmadactl keep them"),
-    )],
-};
-
-const INTERPRETER_CUSTOMIZATION: Duty = Duty { name: "interpreterCustomization", rules: &[] };
-
 const HOOK_SERVICE: Rule = rule("", "services", GET, "address of a webhook interpreter that names a service");
-
-const DETECTOR: Duty = Duty {
-    name: "detector",
-    rules: &[
-        rule("*", "*", READ, "resource templates, of the kinds that policies select"),
-        rule("*", "*", PATCH, "labels and annotations of a template that a policy claims"),
-        rule("scheduling.k8s.io", "priorityclasses", GET, "the priority that a policy names"),
-        rule(WORK, "resourcebindings", &["create", "update"], "the binding of a template"),
-        rule(WORK, "clusterresourcebindings", &["create", "update"], "the binding of a template without a namespace"),
-        HOOK_SERVICE,
-    ],
-};
-
-const SCHEDULER: Duty = Duty {
-    name: "scheduler",
-    rules: &[
-        rule(WORK, "resourcebindings", PATCH, "the scheduling result and the applied placement"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the scheduling result and the applied placement"),
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "resourcebindings/status", UPDATE, "the condition Scheduled"),
-        rule(WORK, "clusterresourcebindings/status", UPDATE, "the condition Scheduled"),
-        within(
-            KARMADA,
-            rule("", "services", GET, "addresses of accurate estimators; only with --enable-scheduler-estimator"),
-        ),
-    ],
-};
-
-const BINDING: Duty = Duty {
-    name: "binding",
-    rules: &[
-        rule(WORK, "works", &["create", "update", "delete"], "the Work of each target cluster"),
-        rule(WORK, "resourcebindings", PATCH, "remove the finalizer of a deleted binding"),
-        rule(WORK, "clusterresourcebindings", PATCH, "remove the finalizer of a deleted binding"),
-        rule("*", "*", GET, "a template that no informer knows yet"),
-        HOOK_SERVICE,
-    ],
-};
-
-const EXECUTION: Duty = Duty {
-    name: "execution",
-    rules: &[
-        rule(WORK, "works", PATCH, "remove the finalizer of a deleted Work after its objects"),
-        rule(WORK, "works", GET, "a fresh copy after a conflict"),
-        rule(WORK, "works/status", UPDATE, "the conditions Applied and Dispatching"),
-        HOOK_SERVICE,
-    ],
-};
-
-const WORK_STATUS: Duty = Duty {
-    name: "workStatus",
-    rules: &[
-        rule(WORK, "works", GET, "a fresh copy after a conflict"),
-        rule(WORK, "works/status", UPDATE, "status and health of the objects in the member"),
-        HOOK_SERVICE,
-    ],
-};
-
-const BINDING_STATUS: Duty = Duty {
-    name: "bindingStatus",
-    rules: &[
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "resourcebindings/status", UPDATE, "the aggregated status"),
-        rule(WORK, "clusterresourcebindings/status", UPDATE, "the aggregated status"),
-        rule("*", "*/status", PATCH, "the status of a template, aggregated from the member clusters"),
-        HOOK_SERVICE,
-    ],
-};
-
-const CLUSTER_STATUS: Duty = Duty {
-    name: "clusterStatus",
-    rules: &[
-        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
-        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready, versions, sums of nodes and pods"),
-    ],
-};
-
-const CLUSTER: Duty = Duty {
-    name: "cluster",
-    rules: &[
-        rule(CLUSTERS, "clusters", PATCH, "finalizer of a Cluster"),
-        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
-        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready of a Pull cluster that stopped reporting"),
-        rule("", "namespaces", &["get", "create", "delete"], "the execution namespace karmada-es-NAME of a cluster"),
-        rule(WORK, "works", PATCH, "remove the finalizers of the Works of a removed Pull cluster"),
-        within(MEMBERS, rule(LEASES, "leases", GET, "heartbeats of Pull clusters")),
-        within(
-            MEMBERS,
-            rule(LEASES, "leases", &["create"], "the Lease of an agent, which renews it and may not create it"),
-        ),
-    ],
-};
-
-const CLUSTER_TAINT_POLICY: Duty = Duty {
-    name: "clustertaintpolicy",
-    rules: &[
-        rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that record their owners"),
-        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
-    ],
-};
-
-const TAINT_MANAGER: Duty = Duty {
-    name: "taintManager",
-    rules: &[
-        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks"),
-        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks"),
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
-    ],
-};
-
-const CLUSTER_DRAIN: Duty = Duty {
-    name: "clusterDrain",
-    rules: &[
-        rule(OURS, "clusterdrains", GET, "a fresh copy after a conflict"),
-        rule(OURS, "clusterdrains/status", UPDATE, "progress of a drain"),
-    ],
-};
-
-const GRACEFUL_EVICTION: Duty = Duty {
-    name: "gracefulEviction",
-    rules: &[
-        rule(WORK, "resourcebindings", PATCH, "complete or cancel an eviction task"),
-        rule(WORK, "clusterresourcebindings", PATCH, "complete or cancel an eviction task"),
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
-    ],
-};
-
-const APPLICATION_FAILOVER: Duty = Duty {
-    name: "applicationFailover",
-    rules: &[
-        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
-        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
-    ],
-};
-
-const DEPENDENCIES_DISTRIBUTOR: Duty = Duty {
-    name: "dependenciesDistributor",
-    rules: &[
-        rule("*", "*", READ, "objects that workloads depend on"),
-        rule("*", "*", GET, "a dependency that no informer knows yet"),
-        rule(WORK, "resourcebindings", &["create", "patch", "update", "delete"], "the bindings of dependencies"),
-        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        HOOK_SERVICE,
-    ],
-};
-
-const PLUGIN_STATUS: Duty = Duty {
-    name: "pluginStatus",
-    rules: &[
-        rule(OURS, "plugins", GET, "a fresh copy after a conflict"),
-        rule(OURS, "plugins/status", UPDATE, "the state of a plugin"),
-    ],
-};
-
-const INTERPRETER_WEBHOOK: Duty = Duty {
-    name: "interpreter webhook",
-    rules: &[only(
-        "bulkhead",
-        rule(
-            CONFIG,
-            "resourceinterpreterwebhookconfigurations",
-            &["create", "patch"],
-            "register the interpreter by server-side apply",
-        ),
-    )],
-};

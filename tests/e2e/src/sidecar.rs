@@ -33,12 +33,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     if let Some(process) = federation.processes().first_mut() {
         process.kill();
     }
-    for ours in ["lease/bulkhead", "secret/bulkhead-webhook"] {
-        federation.kubectl(&["delete", ours, "-n", "karmada-system", "--ignore-not-found"])?;
-    }
-    federation.kubectl(&["delete", "mutatingwebhookconfiguration", "bulkhead", "--ignore-not-found"])?;
-    let ours = ["evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev", "plugins.bulkhead.dev"];
-    federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
+    delete_installed(&federation)?;
     let folder = federation.logs().join("clone");
     fs::create_dir_all(folder.join("bin"))?;
     std::os::unix::fs::symlink(&site.program, folder.join("bin/bulkhead"))?;
@@ -87,6 +82,17 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     ensure!(history.contains("default/till"), "the history has no decision about it: {history}");
     let why = federation.bulkhead(&["explain", "--journal", &journal, "default/till"])?;
     ensure!(why.contains("member1"), "the explanation does not name the cluster: {why}");
+    Ok(())
+}
+
+/// Deletes the objects of Bulkhead that the federation created at its start.
+fn delete_installed(federation: &Federation<'_>) -> anyhow::Result<()> {
+    for ours in ["lease/bulkhead", "secret/bulkhead-webhook"] {
+        federation.kubectl(&["delete", ours, "-n", "karmada-system", "--ignore-not-found"])?;
+    }
+    federation.kubectl(&["delete", "mutatingwebhookconfiguration", "bulkhead", "--ignore-not-found"])?;
+    let ours = ["evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev", "plugins.bulkhead.dev"];
+    federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
     Ok(())
 }
 

@@ -7,6 +7,8 @@
 //! Two marks exempt a block: `,norun` ([`NOT_RUN`] has the reason) and `,e2e` (`cargo xtask e2e` runs it on a real
 //! control plane).
 
+mod block;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -15,12 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use self::block::{Block, blocks, commands, is_as_shown};
 use crate::embedded::has_kubectl;
 
 /// Timeout of a block, long enough to compile a plugin on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Line that stands for output that a page does not show.
-const CUT: &str = "[…]";
 /// Command that builds everything before it runs the main example, and the part of it that a test can run.
 const DEMO: (&str, &str) = ("cargo xtask demo", "bulkhead simulate examples/nginx-divided/scenario.yaml");
 /// Sorts of blocks without commands.
@@ -154,76 +155,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         CONTROL_PLANE,
     ),
 ];
-
-/// Shell block or other fenced block of a page.
-#[derive(Debug)]
-struct Block {
-    /// Line of its fence.
-    line: usize,
-    /// Text after the fence.
-    language: String,
-    /// Number of headings before it.
-    section: usize,
-    /// Spaces before the fence.
-    indent: String,
-    text: String,
-}
-
-/// Returns the fenced blocks of a page.
-fn blocks(page: &str) -> Vec<Block> {
-    let (mut blocks, mut open, mut section) = (Vec::new(), None::<Block>, 0);
-    for (line, text) in (1..).zip(page.lines()) {
-        let trimmed = text.trim_start();
-        let fence = trimmed.strip_prefix("```");
-        if let Some(mut block) = open.take() {
-            if fence.is_some() {
-                blocks.push(block);
-            } else {
-                block.text += text.strip_prefix(block.indent.as_str()).unwrap_or(trimmed);
-                block.text.push('\n');
-                open = Some(block);
-            }
-        } else if let Some(language) = fence {
-            let indent = text[..text.len() - trimmed.len()].to_owned();
-            open = Some(Block { line, language: language.trim().to_owned(), section, indent, text: String::new() });
-        } else if text.starts_with('#') {
-            section += 1;
-        }
-    }
-    assert!(open.is_none(), "a block is not closed: {open:?}");
-    blocks
-}
-
-/// Returns the commands of a `console` block, each with the output shown below it.
-fn commands(block: &str) -> Vec<(String, String)> {
-    let mut commands: Vec<(String, String)> = Vec::new();
-    for line in block.lines() {
-        match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push((command.to_owned(), String::new())),
-            (None, Some((_, output))) => *output += &[line, "\n"].concat(),
-            (None, None) => panic!("{line:?} stands before any command"),
-        }
-    }
-    commands
-}
-
-/// Returns true if the output is as shown.
-fn is_as_shown(output: &str, shown: &str) -> bool {
-    let output: Vec<&str> = output.lines().map(str::trim_end).collect();
-    let shown: Vec<&str> = shown.lines().map(str::trim_end).collect();
-    let chunks: Vec<&[&str]> = shown.split(|line| *line == CUT).collect();
-    let [first, middle @ .., last] = chunks.as_slice() else { return output == shown };
-    if !output.starts_with(first) {
-        return false;
-    }
-    let mut rest = &output[first.len()..];
-    for chunk in middle {
-        let mut starts = 0..=rest.len().saturating_sub(chunk.len());
-        let Some(at) = starts.find(|at| rest[*at..].starts_with(chunk)) else { return false };
-        rest = &rest[at + chunk.len()..];
-    }
-    rest.ends_with(last)
-}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
@@ -412,31 +343,4 @@ fn every_block_has_a_known_sort() {
 fn the_demo_runs_the_example_that_stands_in_for_it() {
     let example = DEMO.1.split_whitespace().last().unwrap();
     assert!(read("host/xtask/src/main.rs").contains(&format!("\"{example}\"")), "{example}");
-}
-
-#[test]
-fn blocks_and_commands_are_found() {
-    let page =
-        "# A\n```console\n$ one\nshown\n$ two\n```\n\n   ```text\n   a\n  b\n   ```\n## B\n```sh,norun\nthree\n```\n";
-    let found = blocks(page);
-    let seen: Vec<_> = found.iter().map(|block| (block.line, block.language.as_str(), block.section)).collect();
-    assert_eq!(seen, [(2, "console", 1), (8, "text", 1), (13, "sh,norun", 2)]);
-    assert_eq!(found[1].text, "a\nb\n");
-    let commands = commands(&found[0].text);
-    assert_eq!(commands, [("one".to_owned(), "shown\n".to_owned()), ("two".to_owned(), String::new())]);
-}
-
-#[test]
-fn a_cut_stands_for_any_number_of_lines_and_nothing_else_does() {
-    let check = |output: &str, shown: &str, expected: bool| {
-        assert_eq!(is_as_shown(output, shown), expected, "{output:?} {shown:?}");
-    };
-    check("a  \nb\n", "a\nb\n", true);
-    check("a\nb\nc\n", "a\nb\n", false);
-    check("a\nb\nc\n", "a\n[…]\nc\n", true);
-    check("a\nc\n", "a\n[…]\nc\n", true);
-    check("a\nb\nc\nd\n", "[…]\nb\n[…]\n", true);
-    check("a\nb\nc\nd\n", "[…]\nb\n[…]\nb\n[…]\n", false);
-    check("a\n", "a\n[…]\na\n", false);
-    check("a\nb\n", "[…]\nc\n", false);
 }

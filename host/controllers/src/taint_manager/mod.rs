@@ -13,6 +13,7 @@ mod count;
 mod evict;
 mod failback;
 mod ordering;
+mod records;
 mod stays;
 mod writing;
 
@@ -20,10 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Waiting};
-use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::names::keys;
 use bulkhead_runtime::clock::Clock;
@@ -43,7 +42,7 @@ use self::failback::Failback;
 use self::ordering::Ordering;
 use self::writing::{Attempt, Writing};
 use crate::binding_kind::{Binding, Bindings};
-use crate::decision_log::{DecisionLog, Record};
+use crate::decision_log::DecisionLog;
 use crate::evaluate::Decider;
 use crate::flags::Flags;
 use crate::metrics::{Ending, Metrics};
@@ -267,32 +266,6 @@ impl TaintManager {
         Priority { score: order.score(&self.deps, binding, cluster).await, class }
     }
 
-    /// Records once that the brake slows or stops evictions from a cluster, and once that it no longer does.
-    fn note_brake(&self, name: &str) {
-        let Some((state, message)) = self.clusters.brake(name) else { return };
-        self.deps.metrics.brake(name, state);
-        let mut braked = self.braked.lock().unwrap_or_else(PoisonError::into_inner);
-        if braked.get(name).copied().unwrap_or(BrakeState::Open) == state {
-            return;
-        }
-        braked.insert(name.to_owned(), state);
-        let waiting = self.queue().items().filter(|(_, from)| *from == name).count();
-        let (decision, effect) = match state {
-            BrakeState::Open => (Decision::EvictionsResumed, format!("{waiting} evictions go on")),
-            BrakeState::Slowed => (Decision::EvictionsWait, format!("{waiting} evictions go on at the secondary rate")),
-            BrakeState::Stopped | BrakeState::Held => (Decision::EvictionsWait, format!("{waiting} evictions wait")),
-        };
-        self.deps.log.record(Record {
-            controller: NAME,
-            subject: Subject::new("Cluster", "", name),
-            cluster: Some(name.to_owned()),
-            decision,
-            attribution: Attribution::rule(state.code(), message),
-            effect,
-            inputs: Vec::new(),
-        });
-    }
-
     /// Takes each eviction out of the queue when its slot opens, until the future is dropped.
     async fn pump(self: &Arc<Self>) {
         let mut writing = Writing::default();
@@ -357,35 +330,6 @@ impl TaintManager {
             }
         };
         self.queue().finish(&eviction, finished, now);
-    }
-
-    fn note_wait(&self, eviction: &Eviction, attribution: Attribution, decision_record: Option<&Arc<DecisionRecord>>) {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        if waits.insert(eviction.clone(), attribution.reason.code.clone()).as_ref() == Some(&attribution.reason.code) {
-            return;
-        }
-        drop(waits);
-        self.record_wait(eviction, attribution, decision_record);
-    }
-
-    /// Records that a binding stays on a tainted cluster.
-    fn record_wait(
-        &self,
-        eviction: &Eviction,
-        attribution: Attribution,
-        decision_record: Option<&Arc<DecisionRecord>>,
-    ) {
-        let Key { namespace, name } = &eviction.binding;
-        let record = Record {
-            controller: NAME,
-            subject: Subject::new(eviction.binding_kind(), namespace, name),
-            cluster: Some(eviction.cluster.clone()),
-            decision: Decision::EvictionsWait,
-            attribution,
-            effect: "it stays where it is".to_owned(),
-            inputs: Vec::new(),
-        };
-        self.deps.log.record_decided(record, decision_record, None);
     }
 
     fn finish(&self, attempt: Attempt) {

@@ -3,6 +3,7 @@
 mod disruptions;
 mod people;
 mod person;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +20,7 @@ use bulkhead_controllers::{
 };
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
-use bulkhead_core::model::{ObjectReference, SyncMode};
+use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
 use bulkhead_defaults::admission::InProcess;
@@ -130,6 +131,25 @@ fn karmada_kinds() -> Vec<ResourceKind> {
     REGISTERED.iter().map(kind).collect()
 }
 
+/// Starts the member clusters of a scenario.
+fn start_members(
+    scenario: &Loaded,
+    seed: u64,
+    clock: &apiserver::Clock,
+    tasks: &Tasks,
+) -> BTreeMap<String, SimulatedMember> {
+    let mut members = BTreeMap::new();
+    for spec in &scenario.clusters {
+        let cluster = member::build(spec, custom_kinds(scenario), seed, clock.clone());
+        tasks.spawn(cluster.run());
+        let failure_modes = spec.failure_modes.clone();
+        let (uplink, reachable, healthy) = (Link::new(), true, true);
+        let member = SimulatedMember { cluster, uplink, reachable, healthy, failure_modes, agent: None };
+        members.insert(spec.name.clone(), member);
+    }
+    members
+}
+
 impl Federation {
     /// Starts the federation and waits until the member clusters have joined. Must run on a current-thread runtime
     /// with a paused clock.
@@ -149,15 +169,7 @@ impl Federation {
         });
         let registry = Arc::new(bulkhead_defaults::registry::build(&scenario.flags, engines));
         let tasks = Tasks::default();
-        let mut members = BTreeMap::new();
-        for spec in &scenario.clusters {
-            let cluster = member::build(spec, custom_kinds(scenario), seed, clock.clone());
-            tasks.spawn(cluster.run());
-            let failure_modes = spec.failure_modes.clone();
-            let (uplink, reachable, healthy) = (Link::new(), true, true);
-            let member = SimulatedMember { cluster, uplink, reachable, healthy, failure_modes, agent: None };
-            members.insert(spec.name.clone(), member);
-        }
+        let members = start_members(scenario, seed, &clock, &tasks);
         let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
         let ticking = clock.clone();
         let wall = WallClock::new(move || ticking.now());
@@ -251,7 +263,9 @@ impl Federation {
     /// Starts the agent of a Pull cluster. It reaches the control plane over its own link, and its cluster directly.
     fn start_agent(&mut self, name: &str) {
         let clock = self.clock_of_new_process();
-        let Some(member) = self.members.get_mut(name) else { return };
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
         let hub = self.hub.client_through(member.uplink.clone());
         let (emitter, writer) = events::events(hub.clone(), clock.clone());
         let context = Components {
@@ -389,46 +403,6 @@ impl Federation {
             }
         }
         Ok(())
-    }
-
-    /// Returns the number of bindings with a cluster in their placement.
-    pub(super) fn bindings_on(&self, cluster: &str) -> usize {
-        let stores = &self.context.stores;
-        stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len()
-    }
-
-    /// Returns the target clusters of all bindings with an eviction in progress.
-    pub(super) fn targets_of_evictions(&self) -> std::collections::BTreeSet<String> {
-        let stores = &self.context.stores;
-        let targets = |spec: &bulkhead_core::model::BindingSpec| {
-            let moves = !spec.graceful_eviction_tasks.is_empty();
-            spec.clusters.iter().filter(|_| moves).map(|target| target.name.clone()).collect::<Vec<_>>()
-        };
-        let bindings = stores.bindings.list();
-        let cluster_bindings = stores.cluster_bindings.list();
-        let of_bindings = bindings.iter().flat_map(|binding| targets(&binding.spec));
-        of_bindings.chain(cluster_bindings.iter().flat_map(|binding| targets(&binding.spec))).collect()
-    }
-
-    /// Returns the ready replicas of a workload by member cluster, without clusters in which it does not exist.
-    pub(super) fn ready_replicas(
-        &self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        reachable_only: bool,
-    ) -> BTreeMap<String, i64> {
-        let members = self.members.iter().filter(|(_, member)| member.reachable || !reachable_only);
-        let ready = members.filter_map(|(cluster, member)| {
-            Some((cluster.clone(), member::ready_replicas(&member.cluster, kind, namespace, name)?))
-        });
-        ready.collect()
-    }
-
-    /// Returns the number of pods of a workload that a member cluster has no room for.
-    pub(super) fn unschedulable_pods(&self, cluster: &str, resource: &ObjectReference) -> i64 {
-        let ObjectReference { kind, namespace, name, .. } = resource;
-        self.members.get(cluster).map_or(0, |member| member::unschedulable_pods(&member.cluster, kind, namespace, name))
     }
 }
 

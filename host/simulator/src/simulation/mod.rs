@@ -1,5 +1,6 @@
 //! Execution of scenarios on virtual time.
 
+mod checks;
 mod expect;
 mod explain;
 mod faulty_plugin;
@@ -95,9 +96,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     let mut observed = inspector
         .as_ref()
         .and_then(|inspector| Observed::new(&federation, inspector.clone(), has_plugin_faults(&scenario.events)));
-    for manifest in &scenario.manifests {
-        anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
-    }
+    apply_manifests(scenario, &federation).await?;
     let mut events = scenario.events.iter().peekable();
     let end = scenario.duration;
     let mut at = GoDuration::default();
@@ -106,25 +105,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         run.observer.sample(at);
         run.note_crash(at);
         if let Some(observed) = &mut observed {
-            // A fault that waits for its request can be injected at any time, and can delay one for its whole
-            // duration.
-            let waits = (federation.hub().pending_fault_count() > 0).then_some(GoDuration(at.0 + PENDING_MAX));
-            if let Some(until) = run.disturbed_until.take().into_iter().chain(waits).max() {
-                observed.disturbed(until);
-            }
-            if let Some(lasts) = run.blind_for.take() {
-                observed.record_hidden_members(lasts);
-            }
-            run.taints_replaced.drain(..).for_each(|cluster| observed.taints_replaced(cluster));
-            // The write of a person may have been held, so that this moment is later than planned.
-            let looks_at = GoDuration(run.clock_start.elapsed().max(at.0));
-            observed.look(&federation, &run.observer, looks_at);
+            run.look(observed, &federation, at);
         }
-        for watched in &mut run.watched {
-            if watched.covers(at) || watched.moment(end) == Some(at) {
-                watched.look(&federation, at).await?;
-            }
-        }
+        run.check_expectations(&federation, at, end).await?;
         if at >= end {
             break;
         }
@@ -142,23 +125,15 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         }
         at = run.next_moment(at, end, events.peek().map(|event| event.at));
     }
-    if let Some((_, Act::Apply(ManifestObject { origin: act, .. }) | Act::Delete(ObjectSpec { name: act, .. }))) =
-        run.acts.front()
-    {
-        anyhow::bail!("{act}: the control plane refused writes until the end");
-    }
+    run.check_acts()?;
     if let Some(observed) = &observed {
         observed.end(&federation, end);
     }
     let violations = inspector.map(|inspector| inspector.violations(start.as_millis())).unwrap_or_default();
     let records = timeline::taken(federation.journal());
-    let (explanation, explanation_data) = match &options.explain {
-        None => (None, None),
-        Some(binding) => {
-            let chain = explain::chain(&records, binding);
-            (Some(explain::text(&chain, binding, start)), Some(explain::data(&chain, binding)))
-        }
-    };
+    let chain = options.explain.as_ref().map(|binding| (explain::chain(&records, binding), binding));
+    let explanation = chain.as_ref().map(|(chain, binding)| explain::text(chain, binding, start));
+    let explanation_data = chain.map(|(chain, binding)| explain::data(&chain, binding));
     let mut others = run.injected;
     others.extend(run.observer.take_entries());
     let report = Report {
@@ -178,6 +153,14 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         writes: rows::write_rows(&federation),
     };
     Ok(Finished { report, explanation, explanation_data })
+}
+
+/// Creates the objects of a scenario.
+async fn apply_manifests(scenario: &Loaded, federation: &Federation) -> anyhow::Result<()> {
+    for manifest in &scenario.manifests {
+        anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
+    }
+    Ok(())
 }
 
 /// State of a run.

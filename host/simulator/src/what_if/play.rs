@@ -1,5 +1,7 @@
 //! Event-driven simulation of a failover.
 
+mod leave;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +16,8 @@ use bulkhead_core::decide::eviction::taint_based::{self, Due, Evictable, due};
 use bulkhead_core::decide::eviction::{
     Brake, BrakeState, EvictionQueue, Finished, JudgeSnapshot, Judgement, Limit, Next, Rate, Waiting, judge,
 };
-use bulkhead_core::decide::schedule::capacity::{AssumedWorkload, Assumptions};
-use bulkhead_core::decide::schedule::{
-    self, IN_TREE_WORKLOAD_AFFINITY, SchedulerOptions, SchedulingSnapshot, enabled_plugins,
-};
+use bulkhead_core::decide::schedule::capacity::AssumedWorkload;
+use bulkhead_core::decide::schedule::{IN_TREE_WORKLOAD_AFFINITY, enabled_plugins};
 use bulkhead_core::decide::taint::{self, TaintOptions};
 use bulkhead_core::model::{Binding, Cluster, set_condition};
 use bulkhead_core::policy::{Policy, PolicySet};
@@ -27,7 +27,7 @@ use bulkhead_plugin::{Layer, Registry};
 use bulkhead_plugins_builtin::{ClusterTaintPolicyRule, TaintPolicyOptions};
 use kube::ResourceExt;
 
-use super::{Answer, Export, Load, Move, Question, Stay, TaintChange, Unplaced};
+use super::{Answer, Export, Load, Question, Stay, TaintChange};
 
 /// Interval of the scans of tainted clusters, as in the taint manager.
 const RESCAN: Duration = Duration::from_secs(10);
@@ -132,23 +132,6 @@ fn replicas(bindings: &[Binding]) -> BTreeMap<String, i64> {
     replicas
 }
 
-/// Adds a workload to the assumed ones. Workloads of one namespace with the same pod requirements are merged, so
-/// that the cost of a decision does not grow with the number of earlier moves.
-fn add(existing: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
-    for component in workload.components {
-        let alike = |other: &&mut AssumedWorkload| {
-            let needs = |one: &AssumedWorkload| one.components.first().map(|one| one.replica_requirements.clone());
-            other.namespace == workload.namespace && needs(other) == Some(component.replica_requirements.clone())
-        };
-        match existing.iter_mut().find(alike).and_then(|other| other.components.first_mut()) {
-            Some(known) => known.replicas = known.replicas.saturating_add(component.replicas),
-            None => {
-                existing.push(AssumedWorkload { namespace: workload.namespace.clone(), components: vec![component] });
-            }
-        }
-    }
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -210,7 +193,9 @@ impl Play<'_> {
         let options = TaintOptions { cleans_up: flags.cluster_taint_policy_clean_up, policies_are_complete: true };
         let mut changed = false;
         for name in &self.question.down {
-            let Some(cluster) = self.clusters.get(name) else { continue };
+            let Some(cluster) = self.clusters.get(name) else {
+                continue;
+            };
             let plan = taint::decide(cluster, &self.policies, options, at);
             for (sign, list) in [("-", &plan.removed), ("+", &plan.added)] {
                 for (taint, _) in list {
@@ -308,7 +293,9 @@ impl Play<'_> {
     fn take(&mut self, eviction: Eviction, now: Duration) {
         let (index, name) = eviction.clone();
         let clusters: Vec<_> = self.clusters.values().cloned().collect();
-        let Some(binding) = self.bindings.get(index) else { return };
+        let Some(binding) = self.bindings.get(index) else {
+            return;
+        };
         let judged = judge(JudgeSnapshot {
             binding: Evictable::from(binding),
             cluster: self.clusters.get(&name).map(AsRef::as_ref),
@@ -344,80 +331,6 @@ impl Play<'_> {
             }
         };
         self.queue.finish(&eviction, finished, now);
-    }
-
-    /// Applies an eviction and schedules the binding again.
-    fn leave(
-        &mut self,
-        index: usize,
-        from: &str,
-        spec: bulkhead_core::model::BindingSpec,
-        reason: String,
-        now: Duration,
-    ) {
-        let (at, flags) = (self.at(now), &self.question.flags);
-        let options = SchedulerOptions {
-            multiple_pod_templates: flags.gate(FeatureGate::MultiplePodTemplatesScheduling),
-            resource_models: flags.gate(FeatureGate::CustomizedClusterResourceModeling),
-            overcommit_protection: true,
-            empty_workload_propagation: flags.enable_empty_workload_propagation,
-            evicts_standing: flags.gate(FeatureGate::GracefulEviction),
-            spares_lost: true,
-        };
-        // No summary in the export reflects the simulated moves, so assumed workloads never expire.
-        let assumed = &self.assumed;
-        let Some(binding) = self.bindings.get_mut(index) else { return };
-        let leaving =
-            binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |target| target.replicas);
-        binding.spec = spec;
-        binding.generation += 1;
-        let before: BTreeMap<_, _> =
-            binding.spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect();
-        let snapshot = SchedulingSnapshot {
-            binding,
-            clusters: &self.snapshot,
-            peers: &[],
-            accurate: None,
-            assumed,
-            options: &options,
-            now: at,
-        };
-        let plan = schedule::decide(snapshot, &self.scheduling);
-        if let Some(targets) = plan.targets() {
-            binding.spec.clusters = targets.to_vec();
-            binding.spec.graceful_eviction_tasks.extend(plan.displaced.iter().cloned());
-        }
-        if let Some(error) = plan.error() {
-            self.answer.nowhere.push(Unplaced { binding: binding.key(), why: error.to_string() });
-        }
-        let gained = |target: &bulkhead_core::model::TargetCluster| {
-            let more = target.replicas - before.get(&target.name).copied().unwrap_or(0);
-            (more > 0 || !before.contains_key(&target.name)).then(|| (target.name.clone(), more))
-        };
-        let to: BTreeMap<_, _> = binding.spec.clusters.iter().filter_map(gained).collect();
-        let now_on = |name: &String| {
-            binding.spec.clusters.iter().find(|target| target.name == *name).map_or(0, |target| target.replicas)
-        };
-        let lost = |(name, replicas): (&String, &i32)| {
-            let fewer = replicas - now_on(name);
-            (fewer > 0).then(|| (name.clone(), fewer))
-        };
-        let shrunk: BTreeMap<_, _> = before.iter().filter_map(lost).collect();
-        let moved: Vec<_> = to
-            .iter()
-            .map(|(name, replicas)| bulkhead_core::model::TargetCluster::new(name.clone(), *replicas))
-            .collect();
-        let mut assumptions = Assumptions::default();
-        assumptions.assume(binding, &moved, self.start);
-        for (cluster, workloads) in assumptions.by_cluster(self.start) {
-            let existing = self.assumed.entry(cluster).or_default();
-            for workload in workloads {
-                add(existing, workload);
-            }
-        }
-        self.changed = now;
-        let (at_ms, key) = (millis(now), binding.key());
-        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), leaving, to, shrunk, reason });
     }
 
     fn end(mut self, before: &BTreeMap<String, i64>) -> Answer {
