@@ -26,7 +26,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Pre
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::decision_log::{DecisionLog, Record};
+use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::interpreter::Interpreters;
 use crate::member_owner;
 use crate::members::{Members, ReplacedHandler, Scope};
@@ -112,7 +112,14 @@ pub(crate) async fn run(deps: Dependencies) {
     };
     let of_member = |work: &Key| work.namespace.clone();
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run_per_key(queue, WORKERS, of_member, reconcile, deps.failures.counter(NAME)).await;
+    controller::run_per_key(
+        queue,
+        WORKERS,
+        of_member,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Work")),
+    )
+    .await;
 }
 
 impl Execution {
@@ -192,11 +199,13 @@ impl Execution {
             // Deletes only the object that was read, not one that another process created or took over meanwhile.
             let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
             let parameters = DeleteParams::background().preconditions(preconditions);
-            let deleted = match api.delete(&observed.name_any(), &parameters).await {
-                Err(error) if !is_not_found(&error) => Err(operation()(error)),
-                _ => Ok(()),
+            let deleted = async {
+                match api.delete(&observed.name_any(), &parameters).await {
+                    Err(error) if !is_not_found(&error) => Err(operation()(error)),
+                    _ => Ok(()),
+                }
             };
-            match self.deps.log.settle(&[record], deleted) {
+            match self.deps.log.apply(&[record], deleted).await {
                 // A running workload writes its status all the time.
                 Err(error) if error.is_conflict() && attempt < DELETE_ATTEMPTS_MAX => {}
                 deleted => return deleted,
@@ -249,8 +258,9 @@ impl Execution {
         let metadata = json!({"labels": labels, "annotations": annotations, "resourceVersion": version});
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
-        let patched = api.patch(&observed.name_any(), &PatchParams::default(), &patch).await.map_err(operation);
-        self.deps.log.settle(&[record], patched.map(drop))
+        let name = observed.name_any();
+        let patched = async { api.patch(&name, &PatchParams::default(), &patch).await.map(drop).map_err(operation) };
+        self.deps.log.apply(&[record], patched).await
     }
 
     async fn observe(
@@ -309,8 +319,8 @@ impl Execution {
             let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
             let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
             let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-            let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
-            return self.deps.log.settle(&[record], created.map(drop));
+            let created = async { api.create(&PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+            return self.deps.log.apply(&[record], created).await;
         };
         self.check_owner(work, (cluster, manifest), &desired, &observed)?;
         retain(&mut desired, &observed);
@@ -320,8 +330,9 @@ impl Execution {
         }
         let attribution = Attribution::rule("WorkChanged", "the object differs from its manifest");
         let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-        let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
-        self.deps.log.settle(&[record], replaced.map(drop))
+        let replaced =
+            async { api.replace(&key.name, &PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+        self.deps.log.apply(&[record], replaced).await
     }
 
     /// Refuses to replace an object that did not come from the Work. `overwrite` takes over an object that no control
@@ -429,7 +440,14 @@ impl Execution {
         Ok(())
     }
 
-    fn record(&self, work: &Work, cluster: &str, decision: Decision, attribution: Attribution, effect: &str) -> u64 {
+    fn record(
+        &self,
+        work: &Work,
+        cluster: &str,
+        decision: Decision,
+        attribution: Attribution,
+        effect: &str,
+    ) -> RecordedDecision {
         self.deps.log.record(Record {
             controller: NAME,
             subject: binding_subject(work),

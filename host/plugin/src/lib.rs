@@ -8,6 +8,7 @@
 //! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
 mod bounds;
+mod call_span;
 mod catalog;
 mod circuit_breaker;
 mod config;

@@ -1,4 +1,4 @@
-//! Counts of failed reconciles, for logs and metrics.
+//! Counts and log lines of failed reconciles, and the span of each reconcile.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::{Span, debug, error_span, warn};
 
-use crate::controller::{Error, ErrorClass};
+use crate::controller::{Error, ErrorClass, Observer, TARGET};
+use crate::key::ObjectName;
 
 /// Failure counts by controller and error. Bounded by the number of classes and by the number of distinct texts,
 /// which is limited to [`Failures::KINDS_MAX`].
@@ -21,6 +23,7 @@ pub struct Failures {
 struct Count {
     class: ErrorClass,
     count: u64,
+    first: Instant,
     last: Instant,
 }
 
@@ -42,8 +45,11 @@ impl Failures {
     pub const KINDS_MAX: usize = 1_000;
     /// Age after which a failure that did not recur makes room for others.
     const FORGET: Duration = Duration::from_mins(10);
+    /// Time for which a missing precondition is only logged with debug level. Most are met soon.
+    const PRECONDITION_GRACE: Duration = Duration::from_secs(10);
 
-    /// Counts a failure or a withheld write. Writes that were cut off by the end of the process do not count.
+    /// Counts and logs a failure, or counts a withheld write. Writes that were cut off by the end of the process do
+    /// not count.
     pub fn count(&self, controller: &str, error: &Error) {
         if error.is_withheld() {
             self.withheld.fetch_add(1, Ordering::Relaxed);
@@ -70,15 +76,28 @@ impl Failures {
                 "other failures".clone_into(&mut key.1);
             }
         }
-        let counted = failures.entry(key).or_insert(Count { class, count: 0, last: now });
+        let text = key.1.clone();
+        let counted = failures.entry(key).or_insert(Count { class, count: 0, first: now, last: now });
         counted.count += 1;
         counted.last = now;
+        let is_early = class == ErrorClass::NotYet && now - counted.first < Self::PRECONDITION_GRACE;
+        drop(failures);
+        let class = class.name();
+        if is_early {
+            debug!(target: TARGET, controller, class, "{text}");
+        } else {
+            warn!(target: TARGET, controller, class, "{text}");
+        }
     }
 
-    /// Returns a callback that counts failed reconciles of a controller.
-    pub fn counter<K>(self: &Arc<Self>, controller: &'static str) -> impl Fn(&K, &Error) + Send + Sync + 'static {
-        let failures = Arc::clone(self);
-        move |_, error| failures.count(controller, error)
+    /// Returns the observer that counts the failed reconciles of a controller and opens their spans. `object_of`
+    /// returns the object of a key.
+    pub fn counter<K>(
+        self: &Arc<Self>,
+        controller: &'static str,
+        object_of: for<'a> fn(&'a K) -> ObjectName<'a>,
+    ) -> Counter<K> {
+        Counter { failures: Arc::clone(self), controller, object_of }
     }
 
     /// Returns the failures so far, except for forgotten ones.
@@ -102,6 +121,26 @@ impl Failures {
     /// Returns the number of writes that were decided but not sent because this process only reports.
     pub fn withheld(&self) -> u64 {
         self.withheld.load(Ordering::Relaxed)
+    }
+}
+
+/// Observer of the reconciles of one controller.
+pub struct Counter<K> {
+    failures: Arc<Failures>,
+    controller: &'static str,
+    object_of: for<'a> fn(&'a K) -> ObjectName<'a>,
+}
+
+impl<K: 'static> Observer<K> for Counter<K> {
+    /// Returns the span `reconcile`. Its level is ERROR, so that a failure has its context with every filter that
+    /// shows it.
+    fn span(&self, key: &K) -> Span {
+        let object = (self.object_of)(key);
+        error_span!(target: TARGET, "reconcile", controller = self.controller, kind = object.kind, %object)
+    }
+
+    fn failed(&self, _: &K, error: &Error) {
+        self.failures.count(self.controller, error);
     }
 }
 
