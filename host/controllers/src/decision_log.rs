@@ -175,3 +175,6 @@ impl DecisionLog {
         last.map(|record| self.journal.decision_id(record.number))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,7 @@ fn verdict(reply: &Reply) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use bulkhead_core::call::{HealthCall, HealthVerdict, Reason};
     use bulkhead_core::model::Health;
@@ -75,10 +75,9 @@ mod tests {
     use bulkhead_core::time::Time;
     use serde_json::json;
     use tracing_subscriber::filter::LevelFilter;
-    use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use crate::Bounded;
+    use crate::{Bounded, captured};
 
     /// A plugin that answers `Healthy`, or faults.
     struct Plugin(PolicyId, Build, Option<FaultKind>);
@@ -103,40 +102,16 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Default)]
-    struct Captured(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Captured {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for Captured {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
-
     /// Calls a plugin once. Returns the log as JSON lines.
     fn logged(fault: Option<FaultKind>, level: LevelFilter) -> Vec<serde_json::Value> {
         let id = PolicyId { name: "rollout".to_owned(), version: "2".to_owned(), engine: EngineKind::Lua };
         let build = Build { code: "c0de".to_owned(), config: String::new() };
         let policy = Bounded::new(Arc::new(Plugin(id, build, fault)));
-        let captured = Captured::default();
-        let subscriber = tracing_subscriber::fmt().json().with_max_level(level).with_writer(captured.clone()).finish();
+        let (dispatch, captured) = captured::subscriber(level);
         let object = Arc::new(json!({}));
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
-        tracing::subscriber::with_default(subscriber, || drop(policy.call(&call)));
-        let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        tracing::dispatcher::with_default(&dispatch, || drop(policy.call(&call)));
+        captured.json()
     }
 
     #[test]
@@ -147,15 +122,15 @@ mod tests {
             "name": "call", "kind": "health", "policy": "rollout", "engine": "lua", "digest": "c0de",
             "verdict": "Healthy",
         });
-        assert_eq!(lines[0]["span"], expected);
+        assert_eq!(lines[0]["spans"][0], expected);
     }
 
     #[test]
     fn the_span_of_a_failed_call_has_the_fault_and_no_verdict() {
         let lines = logged(Some(FaultKind::Trap), LevelFilter::DEBUG);
-        assert_eq!(lines[0]["span"]["fault"], "PluginTrapped");
-        assert_eq!(lines[0]["span"].get("verdict"), None);
-        assert_eq!(lines[0]["fields"]["message"], "fault: line 3: no field");
+        assert_eq!(lines[0]["spans"][0]["fault"], "PluginTrapped");
+        assert_eq!(lines[0]["spans"][0].get("verdict"), None);
+        assert_eq!(lines[0]["message"], "fault: line 3: no field");
     }
 
     #[test]

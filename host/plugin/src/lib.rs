@@ -9,6 +9,9 @@
 
 mod bounds;
 mod call_span;
+#[cfg(test)]
+#[path = "../../../tests/logs/captured.rs"]
+mod captured;
 mod catalog;
 mod circuit_breaker;
 mod config;

@@ -146,7 +146,13 @@ impl<K: 'static> Observer<K> for Counter<K> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tracing_subscriber::filter::LevelFilter;
+
     use super::*;
+    use crate::key::Key;
+    use crate::queue::WorkQueue;
+    use crate::{captured, controller};
 
     #[tokio::test(start_paused = true)]
     async fn failures_that_are_over_make_room_for_new_ones() {
@@ -159,5 +165,39 @@ mod tests {
         tokio::time::advance(Failures::FORGET).await;
         fail(5_000);
         assert_eq!(failures.counts().iter().map(|failure| failure.text.as_str()).collect::<Vec<_>>(), ["5000"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_logged_in_the_span_of_its_reconcile() {
+        let (dispatch, captured) = captured::subscriber(LevelFilter::WARN);
+        let _subscribed = tracing::dispatcher::set_default(&dispatch);
+        let queue = Arc::<WorkQueue<Key>>::default();
+        queue.add(Key::new("default", "web"));
+        let reconcile = |key: Key| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Err(Error::Undecided(format!("cannot place {key}")))
+        };
+        let observer = Arc::<Failures>::default().counter("scheduler", |key: &Key| key.named("ResourceBinding"));
+        let _ = tokio::time::timeout(Duration::from_millis(5), controller::run(queue, 1, reconcile, observer)).await;
+        let line = captured.json().remove(0);
+        let expected = json!({
+            "name": "reconcile", "controller": "scheduler", "kind": "ResourceBinding", "object": "default/web",
+        });
+        assert_eq!(line["spans"], json!([expected]));
+        assert_eq!((&line["level"], &line["message"]), (&json!("WARN"), &json!("cannot place default/web")));
+        assert_eq!(line["class"], "undecided");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_precondition_is_a_warning_only_if_it_lasts() {
+        let (dispatch, captured) = captured::subscriber(LevelFilter::DEBUG);
+        let _subscribed = tracing::dispatcher::set_default(&dispatch);
+        let failures = Failures::default();
+        for _ in 0..2 {
+            failures.count("cluster", &Error::NotYet("Cluster m9 has no finalizer yet".to_owned()));
+            tokio::time::advance(Failures::PRECONDITION_GRACE).await;
+        }
+        let levels: Vec<_> = captured.json().iter().map(|line| line["level"].clone()).collect();
+        assert_eq!(levels, ["DEBUG", "WARN"]);
     }
 }

@@ -82,6 +82,9 @@
 //! ```
 
 pub mod boot_clock;
+#[cfg(test)]
+#[path = "../../../tests/logs/captured.rs"]
+mod captured;
 pub mod causes;
 pub mod clock;
 pub mod connection;

@@ -88,7 +88,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
         outcome
     });
     outcome.map_err(|error| {
-        error!("error: {}", causes(error.as_ref()));
+        error!("{}", causes(error.as_ref()));
         Failed
     })
 }

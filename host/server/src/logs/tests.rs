@@ -1,46 +1,18 @@
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use clap::Parser;
 use serde_json::Value;
 use tracing::{debug, error_span, info, warn};
 
+use self::captured::Captured;
 use super::limiter::{BURST_LINES_MAX, INTERVAL};
 use super::*;
+
+#[path = "../../../../tests/logs/captured.rs"]
+mod captured;
 
 #[derive(Parser)]
 struct Program {
     #[command(flatten)]
     log: LogArguments,
-}
-
-/// Log lines in memory.
-#[derive(Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Captured {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Captured {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-impl Captured {
-    fn lines(&self) -> Vec<String> {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap().lines().map(str::to_owned).collect()
-    }
 }
 
 /// Returns the subscriber of these arguments and the lines that it writes.
