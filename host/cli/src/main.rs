@@ -14,6 +14,7 @@ mod interpret;
 mod join;
 mod json_schema;
 mod kubeconfig;
+mod log;
 mod output;
 mod pause;
 mod plugin;
@@ -89,8 +90,14 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
-        Command::Run(arguments) => exit::of_server(bulkhead_server::run(&arguments)),
-        Command::Agent(arguments) => exit::of_server(bulkhead_server::agent::run(&arguments)),
+        Command::Run(arguments) => {
+            log::install(arguments.log());
+            exit::of_server(bulkhead_server::run(&arguments))
+        }
+        Command::Agent(arguments) => {
+            log::install(arguments.log());
+            exit::of_server(bulkhead_server::agent::run(&arguments))
+        }
         Command::Top(arguments) => top::run(&arguments),
         Command::Config(command) => config::run(&command, &given),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::contact::Reported;
-use crate::decision_log::{DecisionLog, Record};
+use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::decision_recorder::DecisionInputs;
 use crate::flags::Flags;
 use crate::scheduler::{Eviction, Evictions, Precondition};
@@ -84,7 +84,7 @@ pub(crate) async fn run(deps: Dependencies) {
     };
     // No eviction may start before pauses are known.
     deps.stores.eviction_pauses.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
 }
 
 fn enqueue<B: Binding>(deps: &Dependencies, queue: &WorkQueue<Key>) {
@@ -229,7 +229,7 @@ impl ApplicationFailover {
         binding: &B,
         plan: &FailoverPlan,
         decision_record: Option<&Arc<DecisionRecord>>,
-    ) -> Vec<u64> {
+    ) -> Vec<RecordedDecision> {
         let record = |cluster: &str, decision, attribution: &Attribution, effect: String| {
             let record = Record {
                 controller: NAME,
@@ -254,7 +254,13 @@ impl ApplicationFailover {
     }
 
     /// Emits an event for each eviction. Karmada has none for a successful one.
-    fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>, records: &[u64]) {
+    fn emit<B: Binding>(
+        &self,
+        binding: &B,
+        plan: &FailoverPlan,
+        error: Option<&kube::Error>,
+        records: &[RecordedDecision],
+    ) {
         let events = self.deps.log.events_of(records);
         if error.is_some_and(controller::is_conflict) {
             return;

@@ -105,7 +105,7 @@ pub(crate) async fn run(deps: Dependencies) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
 }
 
 impl Reconcile for BindingController {
@@ -231,17 +231,17 @@ impl BindingController {
                 effect: format!("Work {} is deleted", Key::of(&**work)),
                 inputs: vec![input(binding), input(&**work)],
             });
-            let deleted = match deps.writers.works(&work.namespace().unwrap_or_default()).delete(work).await {
-                Err(error) => {
+            let deleted = async {
+                let deleted = deps.writers.works(&work.namespace().unwrap_or_default()).delete(work).await;
+                deleted.map_err(|error| {
                     if !is_conflict(&error) {
                         let message = format!("Failed to delete the Work of cluster {cluster}: {error}");
                         deps.log.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
                     }
-                    Err(Error::api(format!("deleting Work {}", Key::of(&**work)))(error))
-                }
-                Ok(()) => Ok(()),
+                    Error::api(format!("deleting Work {}", Key::of(&**work)))(error)
+                })
             };
-            deps.log.settle(&[record], deleted)?;
+            deps.log.apply(&[record], deleted).await?;
         }
         Ok(())
     }
@@ -342,11 +342,14 @@ impl BindingController {
         }
         let operation = Error::api(format!("writing Work {namespace}/{name}"));
         let writer = deps.writers.works(&namespace);
-        let written = match existing {
-            None => writer.create(&desired).await,
-            Some(existing) => writer.replace(&existing, desired).await,
+        let written = async {
+            let written = match existing {
+                None => writer.create(&desired).await,
+                Some(existing) => writer.replace(&existing, desired).await,
+            };
+            written.map_err(operation)
         };
-        deps.log.settle(&records, written.map_err(operation))?;
+        deps.log.apply(&records, written).await?;
         Ok(true)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_runtime::controller::{Action, Error};
-use bulkhead_runtime::key::Key;
+use bulkhead_runtime::key::{Key, ObjectName};
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::{Change, Store, Subscription};
 use bulkhead_runtime::write::Writer;
@@ -96,6 +96,11 @@ impl Binding for ClusterResourceBinding {
 pub(crate) trait Reconcile: Send + Sync {
     /// Reconciles one binding; a key that no longer exists is not an error.
     fn reconcile<B: Binding>(&self, key: Key) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// Returns the name of the binding of a key, with its kind.
+pub(crate) fn named(key: &Key) -> ObjectName<'_> {
+    key.named(if key.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" })
 }
 
 /// Calls the reconcile for the kind of a key.

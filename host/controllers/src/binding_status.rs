@@ -73,7 +73,7 @@ pub(crate) async fn run(deps: Dependencies) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
 }
 
 impl Reconcile for BindingStatus {

@@ -69,7 +69,8 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    let reconciling = controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME));
+    let reconciling =
+        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
     futures::join!(monitor(deps), reconciling);
 }
 

@@ -126,7 +126,14 @@ pub(crate) async fn run(deps: Dependencies) {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
     };
-    controller::run_per_key(queue, 1, Key::clone, reconcile, deps.failures.counter(NAME)).await;
+    controller::run_per_key(
+        queue,
+        1,
+        Key::clone,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Cluster")),
+    )
+    .await;
 }
 
 fn has_finalizer(cluster: &Cluster) -> bool {

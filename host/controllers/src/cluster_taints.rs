@@ -92,7 +92,8 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    let reconciling = controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME));
+    let reconciling =
+        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
     futures::join!(recheck, reconciling, complete);
     drop(policies);
 }
@@ -254,9 +255,9 @@ async fn write_taints(
     records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
     let mut patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
     deps.log.sign(&mut patch, &records);
-    let patched = deps.writers.clusters().patch_if_unchanged(cluster, patch).await;
-    let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
-    match deps.log.settle(&records, patched) {
+    let operation = Error::api(format!("writing the taints of Cluster {}", cluster.name_any()));
+    let patched = async { deps.writers.clusters().patch_if_unchanged(cluster, patch).await.map_err(operation) };
+    match deps.log.apply(&records, patched).await {
         Ok(_) => {
             let Some(taints) = plan.taints else { return Ok(()) };
             let message = format!("Taint cluster succeed: {}.", taint::taints_message(&taints));

@@ -10,6 +10,7 @@ use bulkhead_plugin::{Customization, Layer, LoadedCustomizations, Registry, load
 use bulkhead_runtime::controller::{self, Action, Error};
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::ObjectName;
 use bulkhead_runtime::queue::WorkQueue;
 use kube::ResourceExt;
 
@@ -53,7 +54,13 @@ pub(crate) async fn run(deps: Dependencies) {
             }
         }
     };
-    controller::run(queue, 1, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(
+        queue,
+        1,
+        reconcile,
+        deps.failures.counter(NAME, |()| ObjectName::all("ResourceInterpreterCustomization")),
+    )
+    .await;
 }
 
 /// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stay in

@@ -1,4 +1,6 @@
-//! Journal of decisions as controllers write it, and the marks that decisions leave on objects and events.
+//! Journal of decisions as controllers write it, and the marks that decisions leave on objects, events and log lines.
+
+mod line;
 
 use std::sync::Arc;
 
@@ -13,7 +15,9 @@ use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::events::Events;
 use serde_json::{Value, json};
+use tracing::{Instrument as _, Span, debug, error_span};
 
+use self::line::{DecisionLine, TARGET};
 use crate::decision_recorder::DecisionRecorder;
 
 /// Journal of decisions, and the events that result from them.
@@ -37,9 +41,16 @@ pub(crate) struct Record {
     pub(crate) inputs: Vec<Input>,
 }
 
+/// Decision in the journal, with the span that its effects are applied in.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedDecision {
+    number: u64,
+    span: Span,
+}
+
 impl DecisionLog {
-    /// Records a decision. Called before its effects are applied.
-    pub(crate) fn record(&self, record: Record) -> u64 {
+    /// Records and logs a decision. Called before its effects are applied.
+    pub(crate) fn record(&self, record: Record) -> RecordedDecision {
         self.record_decided(record, None, None)
     }
 
@@ -49,23 +60,50 @@ impl DecisionLog {
         record: Record,
         decision_record: Option<&Arc<DecisionRecord>>,
         explanation: Option<Arc<ScheduleExplanation>>,
-    ) -> u64 {
+    ) -> RecordedDecision {
         let Record { controller, subject, cluster, decision, attribution, effect, inputs } = record;
         let controller = controller.to_owned();
         let at = self.clock.now();
         let entry = Entry { at, controller, subject, cluster, decision, attribution, effect, inputs, explanation };
-        self.journal.record_decided(entry, decision_record)
+        let line = DecisionLine::of(&entry);
+        let number = self.journal.record_decided(entry, decision_record);
+        // As for reconciles, a failure has its context with every filter that shows it.
+        let span = error_span!(target: TARGET, "decision", id = %self.journal.decision_id(number), kind = ?decision);
+        if let Some(line) = line {
+            span.in_scope(|| line.log());
+        }
+        RecordedDecision { number, span }
     }
 
-    /// Passes a result through. If it proves that nothing was written, marks the records of the decision as
-    /// abandoned. Without a response the write may be in effect, so the records stay.
-    pub(crate) fn settle<T>(&self, records: &[u64], result: Result<T, Error>) -> Result<T, Error> {
-        if result.as_ref().is_err_and(Error::is_undone) {
-            for id in records {
-                self.journal.abandon(*id);
+    /// Applies decisions by a write, in the span of the last one. If the result proves that nothing was written, marks
+    /// their records as abandoned. Without a response the write may be in effect, so the records stay.
+    pub(crate) async fn apply<T>(
+        &self,
+        records: &[RecordedDecision],
+        write: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let span = Self::span(records);
+        let result = write.instrument(span.clone()).await;
+        if records.is_empty() {
+            return result;
+        }
+        let _entered = span.enter();
+        match &result {
+            Ok(_) => debug!(target: TARGET, "applied"),
+            Err(error) if error.is_undone() => {
+                debug!(target: TARGET, error = error.describe(), "abandoned");
+                for record in records {
+                    self.journal.abandon(record.number);
+                }
             }
+            Err(error) => debug!(target: TARGET, error = error.describe(), "applied without a confirmation"),
         }
         result
+    }
+
+    /// Returns the span of the last of these decisions, whose id objects and events get; the current one without any.
+    fn span(records: &[RecordedDecision]) -> Span {
+        records.last().map_or_else(Span::current, |record| record.span.clone())
     }
 
     /// Records plugin faults that a decision had to do without, and the different answers of policies in shadow.
@@ -120,20 +158,23 @@ impl DecisionLog {
 
     /// Writes the ID of the last of these decisions into a patch, if the journal outlives the process: after a
     /// restart an ID without a record would be worse than none.
-    pub(crate) fn sign(&self, patch: &mut Value, records: &[u64]) {
+    pub(crate) fn sign(&self, patch: &mut Value, records: &[RecordedDecision]) {
         if let Some(id) = self.lasting(records) {
             patch["metadata"]["annotations"][keys::DECISION] = json!(id.to_string());
         }
     }
 
-    /// Returns an event handle that attaches the ID of the last of these decisions.
-    pub(crate) fn events_of(&self, records: &[u64]) -> Events {
+    /// Returns an event handle that attaches the ID of the last of these decisions, and logs events in its span.
+    pub(crate) fn events_of(&self, records: &[RecordedDecision]) -> Events {
         let annotation = self.lasting(records).map(|id| (keys::DECISION.to_owned(), id.to_string()));
-        self.events.annotated(annotation.into_iter().collect())
+        self.events.annotated(annotation.into_iter().collect()).within(Self::span(records))
     }
 
-    fn lasting(&self, records: &[u64]) -> Option<DecisionId> {
+    fn lasting(&self, records: &[RecordedDecision]) -> Option<DecisionId> {
         let last = records.last().filter(|_| self.journal.keeps_decision_records());
-        last.map(|number| self.journal.decision_id(*number))
+        last.map(|record| self.journal.decision_id(record.number))
     }
 }
+
+#[cfg(test)]
+mod tests;

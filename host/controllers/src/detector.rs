@@ -16,7 +16,7 @@ use bulkhead_runtime::controller::{self, Action, Error};
 use bulkhead_runtime::dynamic::{self, KeptObject};
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
-use bulkhead_runtime::key::Key;
+use bulkhead_runtime::key::{Key, ObjectName};
 use bulkhead_runtime::kinds::ObjectKind;
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::{Change, Store, Subscription};
@@ -89,10 +89,17 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), Arc::clone(&refused), key)
     };
-    let watching = controller::run(kinds, 1, watch, deps.failures.counter(NAME));
+    let watching =
+        controller::run(kinds, 1, watch, deps.failures.counter(NAME, |kind: &ObjectKind| ObjectName::all(&kind.kind)));
     let binding = async {
         deps.interpreters.wait_for_cache_sync().await;
-        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+        controller::run(
+            queue,
+            WORKERS,
+            reconcile,
+            deps.failures.counter(NAME, |(kind, key): &TemplateKey| key.named(&kind.kind)),
+        )
+        .await;
     };
     futures::join!(watching, binding);
 }
@@ -271,11 +278,14 @@ async fn bind<B: Binding>(
     });
     let api = B::api(deps.hub.clone(), &namespace);
     let operation = Error::api(format!("writing {} {name}", B::kind(&())));
-    let written = match existing {
-        None => api.create(&PostParams::default(), &desired).await,
-        Some(_) => api.replace(&name, &PostParams::default(), &desired).await,
+    let written = async {
+        let written = match existing {
+            None => api.create(&PostParams::default(), &desired).await,
+            Some(_) => api.replace(&name, &PostParams::default(), &desired).await,
+        };
+        written.map_err(operation)
     };
-    let written = deps.log.settle(&[record], written.map_err(operation))?;
+    let written = deps.log.apply(&[record], written).await?;
     let message = format!("Apply policy({}) succeed", claim.policy);
     deps.log.events.emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
     Ok(Action::Wait)

@@ -46,7 +46,7 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    controller::run(queue, 1, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, 1, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("ClusterDrain"))).await;
 }
 
 async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {

@@ -28,7 +28,7 @@ use kube::api::{DynamicObject, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::decision_log::{DecisionLog, Record};
+use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::interpreter::Interpreters;
 use crate::member_owner;
 use crate::members::{Members, ReplacedHandler, Scope};
@@ -114,7 +114,14 @@ pub(crate) async fn run(deps: Dependencies) {
     };
     let of_member = |work: &Key| work.namespace.clone();
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run_per_key(queue, WORKERS, of_member, reconcile, deps.failures.counter(NAME)).await;
+    controller::run_per_key(
+        queue,
+        WORKERS,
+        of_member,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Work")),
+    )
+    .await;
 }
 
 impl Execution {
@@ -204,8 +211,8 @@ impl Execution {
             let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
             let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
             let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-            let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
-            return self.deps.log.settle(&[record], created.map(drop));
+            let created = async { api.create(&PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+            return self.deps.log.apply(&[record], created).await;
         };
         self.check_owner(work, (cluster, manifest), &desired, &observed)?;
         retain(&mut desired, &observed);
@@ -215,8 +222,9 @@ impl Execution {
         }
         let attribution = Attribution::rule("WorkChanged", "the object differs from its manifest");
         let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-        let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
-        self.deps.log.settle(&[record], replaced.map(drop))
+        let replaced =
+            async { api.replace(&key.name, &PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+        self.deps.log.apply(&[record], replaced).await
     }
 
     /// Refuses to replace an object that did not come from the Work. `overwrite` takes over an object that no control
@@ -324,7 +332,14 @@ impl Execution {
         Ok(())
     }
 
-    fn record(&self, work: &Work, cluster: &str, decision: Decision, attribution: Attribution, effect: &str) -> u64 {
+    fn record(
+        &self,
+        work: &Work,
+        cluster: &str,
+        decision: Decision,
+        attribution: Attribution,
+        effect: &str,
+    ) -> RecordedDecision {
         self.deps.log.record(Record {
             controller: NAME,
             subject: binding_subject(work),

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::binding_kind::{self, Binding, Bindings, Reconcile};
 use crate::contact::Reported;
-use crate::decision_log::{DecisionLog, Record};
+use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::decision_recorder::DecisionInputs;
 use crate::evaluate::Decider;
 use crate::flags::Flags;
@@ -94,7 +94,7 @@ pub(crate) async fn run(deps: Dependencies) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
 }
 
 impl Reconcile for GracefulEviction {
@@ -161,9 +161,9 @@ impl Reconcile for GracefulEviction {
             }
             deps.log.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
-            let patched =
-                B::writer(&deps.bindings, &binding).patch_if_unchanged(&binding, patch).await.map_err(operation);
-            deps.log.settle(&records, patched)?;
+            let writer = B::writer(&deps.bindings, &binding);
+            let patched = async { writer.patch_if_unchanged(&binding, patch).await.map_err(operation) };
+            deps.log.apply(&records, patched).await?;
         }
         self.emit(&*binding, &plan, &records);
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
@@ -183,7 +183,7 @@ impl GracefulEviction {
     }
 
     /// Emits events for released and cancelled tasks. Karmada has no event for a cancelled one.
-    fn emit<B: Binding>(&self, binding: &B, plan: &GracefulEvictionPlan, records: &[u64]) {
+    fn emit<B: Binding>(&self, binding: &B, plan: &GracefulEvictionPlan, records: &[RecordedDecision]) {
         let events = self.deps.log.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
             ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
@@ -207,7 +207,7 @@ impl GracefulEviction {
         plan: &GracefulEvictionPlan,
         dead: &BTreeSet<String>,
         decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
-    ) -> Vec<u64> {
+    ) -> Vec<RecordedDecision> {
         let decision_record = LazyCell::new(decision_record);
         let record = |cluster: &str, decision, attribution: &Attribution, effect: &str| {
             let record = Record {

@@ -9,7 +9,7 @@ use crate::client::connect;
 use bulkhead_api::Cluster;
 use bulkhead_core::model::SyncMode;
 use bulkhead_runtime::connection::{ResponseCounts, WritePermit};
-use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::controller::{self, Action, Error, Unobserved};
 use bulkhead_runtime::handlers::Handlers;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
@@ -165,7 +165,7 @@ impl MemberClients {
             async move { clients.refresh(&key).await }
         };
         // The Ready condition of the Cluster shows the errors.
-        controller::run(queue, WORKERS, reconcile, |_, _| {}).await;
+        controller::run(queue, WORKERS, reconcile, Unobserved).await;
     }
 
     async fn refresh(&self, key: &Key) -> Result<Action, Error> {

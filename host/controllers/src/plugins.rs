@@ -176,7 +176,7 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
     };
-    controller::run(queue, 1, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, 1, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Plugin"))).await;
 }
 
 /// Last status that this process reported for each plugin. Two leaders in different modes may differ in breakers and

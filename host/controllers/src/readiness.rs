@@ -47,7 +47,7 @@ impl Readiness {
             also(cluster);
             cluster.status != before
         };
-        let written = writer.update_status(cluster, changed).await;
-        self.log.settle(&records, written.map(drop))
+        let written = async { writer.update_status(cluster, changed).await.map(drop) };
+        self.log.apply(&records, written).await
     }
 }

@@ -1,5 +1,8 @@
 //! Helpers for the tests of several modules.
 
+#[path = "../../../tests/logs/captured.rs"]
+pub(crate) mod captured;
+
 use std::sync::{Arc, Condvar, Mutex};
 
 use bulkhead_api::{Cluster, ResourceBinding};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
+use crate::call_span::in_span;
 use crate::text::{is_plain, one_line, plain};
 
 mod interpretation;
@@ -104,11 +105,13 @@ impl Policy for Bounded {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
-            .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
-            .and_then(|reply| in_bounds(call, reply))
-            .and_then(|reply| self.with_own_taints(reply))
-            .map_err(tidy_fault);
+        let answer = in_span(&*self.inner, call, || {
+            catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
+                .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
+                .and_then(|reply| in_bounds(call, reply))
+                .and_then(|reply| self.with_own_taints(reply))
+                .map_err(tidy_fault)
+        });
         if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }

@@ -8,6 +8,10 @@
 //! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
 mod bounds;
+mod call_span;
+#[cfg(test)]
+#[path = "../../../tests/logs/captured.rs"]
+mod captured;
 mod catalog;
 mod circuit_breaker;
 mod config;

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tracing::{Instrument as _, Span, debug};
 
 use crate::causes::causes;
 use crate::connection::WriteRefused;
 use crate::queue::WorkQueue;
+
+/// Target of the log lines and spans of reconciles.
+pub const TARGET: &str = "bulkhead::reconcile";
 
 /// Result of a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,19 +206,33 @@ pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
+/// Observer of the reconciles of a controller.
+pub trait Observer<K>: Send + Sync + 'static {
+    /// Returns the span of a reconcile. By default there is none.
+    fn span(&self, _: &K) -> Span {
+        Span::none()
+    }
+
+    /// Called in the span when a reconcile failed.
+    fn failed(&self, key: &K, error: &Error);
+}
+
+/// Observer of a controller whose failures are visible elsewhere, such as in a condition.
+pub struct Unobserved;
+
+impl<K> Observer<K> for Unobserved {
+    fn failed(&self, _: &K, _: &Error) {}
+}
+
 /// Takes keys from the queue and reconciles up to `workers` of them at the same time. Dropping the future cancels
 /// all.
-pub async fn run<K, F, Fut>(
-    queue: Arc<WorkQueue<K>>,
-    workers: usize,
-    reconcile: F,
-    failed: impl Fn(&K, &Error) + Send + Sync + 'static,
-) where
+pub async fn run<K, F, Fut>(queue: Arc<WorkQueue<K>>, workers: usize, reconcile: F, observer: impl Observer<K>)
+where
     K: Ord + Clone + Send + Sync + 'static,
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
-    run_per_key(queue, workers, |_| (), reconcile, failed).await;
+    run_per_key(queue, workers, |_| (), reconcile, observer).await;
 }
 
 /// Runs like [`run`], with `workers` for each group of keys, so that a group that hangs delays no other.
@@ -223,14 +241,14 @@ pub async fn run_per_key<K, G, F, Fut>(
     workers: usize,
     group_of: impl Fn(&K) -> G,
     reconcile: F,
-    failed: impl Fn(&K, &Error) + Send + Sync + 'static,
+    observer: impl Observer<K>,
 ) where
     K: Ord + Clone + Send + Sync + 'static,
     G: Ord + Clone + Send + 'static,
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
-    let (reconcile, failed) = (Arc::new(reconcile), Arc::new(failed));
+    let (reconcile, observer) = (Arc::new(reconcile), Arc::new(observer));
     let (mut keyed, mut tasks) = (KeyedWorkers::new(workers), JoinSet::new());
     loop {
         let start = tokio::select! {
@@ -244,15 +262,18 @@ pub async fn run_per_key<K, G, F, Fut>(
         };
         let Some((group, key)) = start else { continue };
         queue.begin(&key);
-        let (queue, reconcile, failed) = (Arc::clone(&queue), Arc::clone(&reconcile), Arc::clone(&failed));
-        tasks.spawn(async move {
+        let (queue, reconcile, observer) = (Arc::clone(&queue), Arc::clone(&reconcile), Arc::clone(&observer));
+        let span = observer.span(&key);
+        let reconciling = async move {
             let outcome = reconcile(key.clone()).await;
-            if let Err(error) = &outcome {
-                failed(&key, error);
+            match &outcome {
+                Ok(action) => debug!(target: TARGET, ?action, "reconciled"),
+                Err(error) => observer.failed(&key, error),
             }
             give_back(&queue, key, &outcome);
             group
-        });
+        };
+        tasks.spawn(reconciling.instrument(span));
     }
 }
 
@@ -363,7 +384,7 @@ mod tests {
                 Ok(Action::Wait)
             }
         };
-        let running = run_per_key(queue, 2, |(group, _)| *group, reconcile, |_, _| {});
+        let running = run_per_key(queue, 2, |(group, _)| *group, reconcile, Unobserved);
         let _ = tokio::time::timeout(Duration::from_mins(1), running).await;
         assert_eq!(*ended.lock().unwrap(), [(0, 1), (1, 1), (2, 2), (3, 2)]);
     }
@@ -373,7 +394,7 @@ mod tests {
     async fn a_panic_is_passed_on() {
         let queue = Arc::<WorkQueue<u8>>::default();
         queue.add(1);
-        run(queue, 1, |_| async { panic!("a bug") }, |_, _| {}).await;
+        run(queue, 1, |_| async { panic!("a bug") }, Unobserved).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -387,7 +408,7 @@ mod tests {
                 async move { Err(error()) }
             };
             let _ =
-                tokio::time::timeout(Duration::from_mins(1), run(Arc::clone(&queue), 1, reconcile, |_, _| {})).await;
+                tokio::time::timeout(Duration::from_mins(1), run(Arc::clone(&queue), 1, reconcile, Unobserved)).await;
             attempts.load(Ordering::Relaxed)
         };
         assert_eq!(attempts(|| refused(413, "too large")).await, 1);
@@ -409,7 +430,7 @@ mod tests {
             }
             async move { if succeeds { Ok(Action::Wait) } else { Err(refused(409, "AlreadyExists")) } }
         };
-        let running = run(queue, 1, reconcile, |_, _| {});
+        let running = run(queue, 1, reconcile, Unobserved);
         let _ = tokio::time::timeout(Duration::from_mins(1), running).await;
         let times = times.lock().unwrap().clone();
         (times.len(), times)

@@ -8,9 +8,13 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use tokio::sync::mpsc;
+use tracing::{Instrument as _, Span, debug};
 
 use crate::clock::Clock;
 use crate::controller::is_not_found;
+
+/// Target of the log lines of events.
+const TARGET: &str = "bulkhead::event";
 
 /// Capacity of the event queue. Single events of a larger burst are of no use, so the excess is dropped and counted.
 const PENDING_MAX: usize = 16_384;
@@ -33,6 +37,8 @@ struct Pending {
     message: String,
     source: &'static str,
     annotations: Annotations,
+    /// Span of the caller, with the id of the decision that the event is about.
+    span: Span,
 }
 
 /// Annotations of an event.
@@ -44,6 +50,8 @@ pub struct Events {
     pending: mpsc::Sender<Pending>,
     dropped: Arc<AtomicU64>,
     annotations: Annotations,
+    /// Span to log events in; the current one if absent.
+    span: Option<Span>,
 }
 
 /// Writer of queued events. [`Writer::run`] must be running.
@@ -63,7 +71,7 @@ type Written = (String, i32);
 /// Creates an event queue and its writer.
 pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
     let (sender, pending) = mpsc::channel(PENDING_MAX);
-    let events = Events { pending: sender, dropped: Arc::default(), annotations: Arc::default() };
+    let events = Events { pending: sender, dropped: Arc::default(), annotations: Arc::default(), span: None };
     (events, Writer { client, clock, pending, written: Mutex::default() })
 }
 
@@ -71,6 +79,11 @@ impl Events {
     /// Returns a handle for events with these annotations.
     pub fn annotated(&self, annotations: BTreeMap<String, String>) -> Self {
         Self { annotations: Arc::new(annotations), ..self.clone() }
+    }
+
+    /// Returns a handle for events of a span.
+    pub fn within(&self, span: Span) -> Self {
+        Self { span: Some(span), ..self.clone() }
     }
 
     /// Emits an event about an object. `source` is the controller.
@@ -82,15 +95,13 @@ impl Events {
         reason: &'static str,
         message: impl Into<String>,
     ) {
-        let pending = Pending {
-            about,
-            type_,
-            reason,
-            message: message.into(),
-            source,
-            annotations: Arc::clone(&self.annotations),
-        };
-        if self.pending.try_send(pending).is_err() {
+        let span = self.span.clone().unwrap_or_else(Span::current);
+        let (annotations, message) = (Arc::clone(&self.annotations), message.into());
+        let entered = span.enter();
+        let (kind, namespace, name) = (about.kind.as_deref(), about.namespace.as_deref(), about.name.as_deref());
+        debug!(target: TARGET, controller = source, kind, namespace, name, reason, "{message}");
+        drop(entered);
+        if self.pending.try_send(Pending { about, type_, reason, message, source, annotations, span }).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -105,7 +116,13 @@ impl Writer {
     /// Writes events until every [`Events`] is dropped. An event that cannot be written is discarded.
     pub async fn run(mut self) {
         while let Some(pending) = self.pending.recv().await {
-            let _ = self.write(pending).await;
+            let span = pending.span.clone();
+            let written = async {
+                if let Err(error) = self.write(pending).await {
+                    debug!(target: TARGET, %error, "not written");
+                }
+            };
+            written.instrument(span).await;
         }
     }
 

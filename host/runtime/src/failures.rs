@@ -1,4 +1,4 @@
-//! Counts of failed reconciles, for logs and metrics.
+//! Counts and log lines of failed reconciles, and the span of each reconcile.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::{Span, debug, error_span, warn};
 
-use crate::controller::{Error, ErrorClass};
+use crate::controller::{Error, ErrorClass, Observer, TARGET};
+use crate::key::ObjectName;
 
 /// Failure counts by controller and error. Bounded by the number of classes and by the number of distinct texts,
 /// which is limited to [`Failures::KINDS_MAX`].
@@ -21,6 +23,7 @@ pub struct Failures {
 struct Count {
     class: ErrorClass,
     count: u64,
+    first: Instant,
     last: Instant,
 }
 
@@ -42,8 +45,11 @@ impl Failures {
     pub const KINDS_MAX: usize = 1_000;
     /// Age after which a failure that did not recur makes room for others.
     const FORGET: Duration = Duration::from_mins(10);
+    /// Time for which a missing precondition is only logged with debug level. Most are met soon.
+    const PRECONDITION_GRACE: Duration = Duration::from_secs(10);
 
-    /// Counts a failure or a withheld write. Writes that were cut off by the end of the process do not count.
+    /// Counts and logs a failure, or counts a withheld write. Writes that were cut off by the end of the process do
+    /// not count.
     pub fn count(&self, controller: &str, error: &Error) {
         if error.is_withheld() {
             self.withheld.fetch_add(1, Ordering::Relaxed);
@@ -70,15 +76,28 @@ impl Failures {
                 "other failures".clone_into(&mut key.1);
             }
         }
-        let counted = failures.entry(key).or_insert(Count { class, count: 0, last: now });
+        let text = key.1.clone();
+        let counted = failures.entry(key).or_insert(Count { class, count: 0, first: now, last: now });
         counted.count += 1;
         counted.last = now;
+        let is_early = class == ErrorClass::NotYet && now - counted.first < Self::PRECONDITION_GRACE;
+        drop(failures);
+        let class = class.name();
+        if is_early {
+            debug!(target: TARGET, controller, class, "{text}");
+        } else {
+            warn!(target: TARGET, controller, class, "{text}");
+        }
     }
 
-    /// Returns a callback that counts failed reconciles of a controller.
-    pub fn counter<K>(self: &Arc<Self>, controller: &'static str) -> impl Fn(&K, &Error) + Send + Sync + 'static {
-        let failures = Arc::clone(self);
-        move |_, error| failures.count(controller, error)
+    /// Returns the observer that counts the failed reconciles of a controller and opens their spans. `object_of`
+    /// returns the object of a key.
+    pub fn counter<K>(
+        self: &Arc<Self>,
+        controller: &'static str,
+        object_of: for<'a> fn(&'a K) -> ObjectName<'a>,
+    ) -> Counter<K> {
+        Counter { failures: Arc::clone(self), controller, object_of }
     }
 
     /// Returns the failures so far, except for forgotten ones.
@@ -105,9 +124,35 @@ impl Failures {
     }
 }
 
+/// Observer of the reconciles of one controller.
+pub struct Counter<K> {
+    failures: Arc<Failures>,
+    controller: &'static str,
+    object_of: for<'a> fn(&'a K) -> ObjectName<'a>,
+}
+
+impl<K: 'static> Observer<K> for Counter<K> {
+    /// Returns the span `reconcile`. Its level is ERROR, so that a failure has its context with every filter that
+    /// shows it.
+    fn span(&self, key: &K) -> Span {
+        let object = (self.object_of)(key);
+        error_span!(target: TARGET, "reconcile", controller = self.controller, kind = object.kind, %object)
+    }
+
+    fn failed(&self, _: &K, error: &Error) {
+        self.failures.count(self.controller, error);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tracing_subscriber::filter::LevelFilter;
+
     use super::*;
+    use crate::key::Key;
+    use crate::queue::WorkQueue;
+    use crate::{captured, controller};
 
     #[tokio::test(start_paused = true)]
     async fn failures_that_are_over_make_room_for_new_ones() {
@@ -120,5 +165,39 @@ mod tests {
         tokio::time::advance(Failures::FORGET).await;
         fail(5_000);
         assert_eq!(failures.counts().iter().map(|failure| failure.text.as_str()).collect::<Vec<_>>(), ["5000"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_logged_in_the_span_of_its_reconcile() {
+        let (dispatch, captured) = captured::subscriber(LevelFilter::WARN);
+        let _subscribed = tracing::dispatcher::set_default(&dispatch);
+        let queue = Arc::<WorkQueue<Key>>::default();
+        queue.add(Key::new("default", "web"));
+        let reconcile = |key: Key| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Err(Error::Undecided(format!("cannot place {key}")))
+        };
+        let observer = Arc::<Failures>::default().counter("scheduler", |key: &Key| key.named("ResourceBinding"));
+        let _ = tokio::time::timeout(Duration::from_millis(5), controller::run(queue, 1, reconcile, observer)).await;
+        let line = captured.json().remove(0);
+        let expected = json!({
+            "name": "reconcile", "controller": "scheduler", "kind": "ResourceBinding", "object": "default/web",
+        });
+        assert_eq!(line["spans"], json!([expected]));
+        assert_eq!((&line["level"], &line["message"]), (&json!("WARN"), &json!("cannot place default/web")));
+        assert_eq!(line["class"], "undecided");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_precondition_is_a_warning_only_if_it_lasts() {
+        let (dispatch, captured) = captured::subscriber(LevelFilter::DEBUG);
+        let _subscribed = tracing::dispatcher::set_default(&dispatch);
+        let failures = Failures::default();
+        for _ in 0..2 {
+            failures.count("cluster", &Error::NotYet("Cluster m9 has no finalizer yet".to_owned()));
+            tokio::time::advance(Failures::PRECONDITION_GRACE).await;
+        }
+        let levels: Vec<_> = captured.json().iter().map(|line| line["level"].clone()).collect();
+        assert_eq!(levels, ["DEBUG", "WARN"]);
     }
 }

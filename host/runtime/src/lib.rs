@@ -32,6 +32,7 @@
 //! use std::sync::Arc;
 //!
 //! use bulkhead_runtime::controller::{self, Action, Error};
+//! use bulkhead_runtime::failures::Failures;
 //! use bulkhead_runtime::key::Key;
 //! use bulkhead_runtime::queue::WorkQueue;
 //! use bulkhead_runtime::store::Store;
@@ -43,6 +44,7 @@
 //! struct Counter {
 //!     client: Client,
 //!     config_maps: Arc<Store<ConfigMap>>,
+//!     failures: Arc<Failures>,
 //! }
 //!
 //! impl Counter {
@@ -51,11 +53,12 @@
 //!         let changed = Arc::clone(&queue);
 //!         // The handler is called for as long as the subscription exists.
 //!         let _subscription = self.config_maps.subscribe(move |change| changed.add(Key::of(change.object())));
+//!         let failed = self.failures.counter("counter", |key: &Key| key.named("ConfigMap"));
 //!         let reconcile = move |key| {
 //!             let counter = Arc::clone(&self);
 //!             async move { counter.reconcile(&key).await }
 //!         };
-//!         controller::run(queue, 4, reconcile, |key, error| eprintln!("{key}: {}", error.describe())).await;
+//!         controller::run(queue, 4, reconcile, failed).await;
 //!     }
 //!
 //!     async fn reconcile(&self, key: &Key) -> Result<Action, Error> {
@@ -79,6 +82,9 @@
 //! ```
 
 pub mod boot_clock;
+#[cfg(test)]
+#[path = "../../../tests/logs/captured.rs"]
+mod captured;
 pub mod causes;
 pub mod clock;
 pub mod connection;

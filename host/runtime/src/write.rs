@@ -8,11 +8,15 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tracing::debug;
 
 use crate::controller::{Error, is_conflict, is_not_found};
 use crate::key::Key;
 use crate::object_lock::{ObjectLock, is_newer};
 use crate::store::Store;
+
+/// Target of the log lines of writes.
+const TARGET: &str = "bulkhead::write";
 
 /// Attempts at a status write, or at a deletion, before the reconcile fails.
 const ATTEMPTS_MAX: usize = 5;
@@ -35,7 +39,9 @@ where
 
     /// Creates an object. The store gets it from the watch.
     pub async fn create(&self, object: &K) -> Result<K, kube::Error> {
-        self.api.create(&PostParams::default(), object).await
+        let created = self.api.create(&PostParams::default(), object).await;
+        log("create", object, created.as_ref().err());
+        created
     }
 
     /// Changes the status of an object, and retries with a fresh copy after a conflict. `change` returns true if
@@ -51,7 +57,9 @@ where
             if !change(&mut object) {
                 return Ok(Some(object));
             }
-            match self.api.replace_status(&object.name_any(), &PostParams::default(), &object).await {
+            let written = self.api.replace_status(&object.name_any(), &PostParams::default(), &object).await;
+            log("update status", &object, written.as_ref().err());
+            match written {
                 Ok(written) => {
                     self.store.wrote(&written);
                     return Ok(Some(written));
@@ -97,6 +105,7 @@ where
         let version = self.version(read, holds)?;
         patch["metadata"]["resourceVersion"] = json!(version);
         let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        log("patch", read, written.as_ref().err());
         self.learn(read, written).await
     }
 
@@ -106,6 +115,7 @@ where
         let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
         let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await;
+        log("replace", read, written.as_ref().err());
         self.learn(read, written).await
     }
 
@@ -117,7 +127,9 @@ where
         for attempt in 0.. {
             let preconditions = Preconditions { uid: read.meta().uid.clone(), resource_version: version };
             let parameters = DeleteParams::background().preconditions(preconditions);
-            match self.api.delete(&read.name_any(), &parameters).await {
+            let deleted = self.api.delete(&read.name_any(), &parameters).await;
+            log("delete", read, deleted.as_ref().err());
+            match deleted {
                 Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {}
                 Err(error) if !is_not_found(&error) => return Err(error),
                 _ => return Ok(()),
@@ -162,6 +174,16 @@ where
             Some(newest) => Ok(newest.resource_version()),
             None => Ok(read.resource_version()),
         }
+    }
+}
+
+/// Logs a request in the span of its caller, which has the id of the decision.
+fn log<K: Resource<DynamicType = ()>>(verb: &str, object: &K, error: Option<&kube::Error>) {
+    let (kind, object) = (K::kind(&()), object.meta());
+    let (namespace, name) = (object.namespace.as_deref(), object.name.as_deref());
+    match error {
+        None => debug!(target: TARGET, verb, %kind, namespace, name, "written"),
+        Some(error) => debug!(target: TARGET, verb, %kind, namespace, name, %error, "not written"),
     }
 }
 

@@ -10,16 +10,18 @@ use bulkhead_runtime::connection::WritePermit;
 use clap::Args;
 use kube::Config;
 use tokio::runtime::Handle;
+use tracing::{info, warn};
 
 use super::connect_error::ConnectError;
 use super::endpoint::{self, State};
 use super::federation::{AgentOf, Federation, Parts};
 use super::plugin_state::{Identity, PluginStateArguments};
 use super::settings::Settings;
-use super::{DRAIN, Failed, LogOnChange, RETRY, hub, interrupted, say, stopping, until_stopped};
+use super::{DRAIN, Failed, RETRY, hub, interrupted, log_stop, until_stopped};
 use crate::config_file::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
+use crate::logs::LogArguments;
 
 /// Run the agent of a Pull member, which applies its Works, reports status and health, and renews its Lease.
 ///
@@ -63,6 +65,9 @@ pub struct AgentArguments {
     health_probe_bind_address: SocketAddr,
 
     #[command(flatten)]
+    log: LogArguments,
+
+    #[command(flatten)]
     settings: Settings,
 }
 
@@ -80,11 +85,11 @@ async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Res
     let permit = WritePermit::unlimited();
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
-    say(&format!("health and metrics at http://{address}"));
+    info!("health and metrics at http://{address}");
     let mut stop = std::pin::pin!(interrupted());
     let connected = async {
         let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state, &lease_runtime).await?;
-        say(&format!("control plane {} is {}", hub.address, hub.version));
+        info!("control plane {} is {}", hub.address, hub.version);
         let member = arguments.member_in_time(&permit, &state, &lease_runtime).await?;
         anyhow::Ok((hub, member))
     };
@@ -117,12 +122,17 @@ async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Res
         why = running.failed() => Err(why),
     };
     state.set_stopping();
-    say(&stopping(&stopped));
+    log_stop(&stopped);
     running.stop_within(&permit, DRAIN).await;
     stopped.map_err(anyhow::Error::msg)
 }
 
 impl AgentArguments {
+    /// Returns the arguments of the log.
+    pub fn log(&self) -> &LogArguments {
+        &self.log
+    }
+
     /// Connects to the member, retrying until it is available. Logs the reason for waiting.
     async fn member_in_time(
         &self,
@@ -130,7 +140,7 @@ impl AgentArguments {
         state: &State,
         lease_runtime: &Handle,
     ) -> anyhow::Result<AgentOf> {
-        let (mut log, name) = (LogOnChange::default(), &self.cluster_name);
+        let name = &self.cluster_name;
         loop {
             // Read again for each attempt, because missing credentials may appear.
             let config = self.member_config().await?;
@@ -138,7 +148,7 @@ impl AgentArguments {
             let client = connect(config.clone(), permit, &Arc::default())?;
             let error = match client.apiserver_version().await {
                 Ok(version) => {
-                    say(&format!("member {name} is {}", version.git_version));
+                    info!("member {name} is {}", version.git_version);
                     let lease_client = {
                         let _entered = lease_runtime.enter();
                         connect(config, permit, &Arc::default())?
@@ -151,7 +161,7 @@ impl AgentArguments {
                 return Err(error).with_context(|| format!("asking the member {name} for its version"));
             }
             state.set_stage(format!("connecting to the member {name}: {error}"));
-            log.say(format!("waiting for the member {name}: {error}"));
+            warn!("waiting for the member {name}: {error}");
             tokio::time::sleep(RETRY).await;
         }
     }

@@ -18,6 +18,7 @@ use crate::access::Uses;
 use crate::config_file::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
+use crate::logs::LogArguments;
 
 /// Run the controllers on a control plane.
 ///
@@ -95,6 +96,9 @@ pub struct RunArguments {
     pub(super) embedded: embedded::EmbeddedArguments,
 
     #[command(flatten)]
+    pub(super) log: LogArguments,
+
+    #[command(flatten)]
     pub(super) settings: Settings,
 }
 
@@ -168,6 +172,11 @@ impl RunArguments {
     /// Returns the connection arguments of the control plane.
     pub fn hub(&self) -> &hub::HubArguments {
         &self.hub
+    }
+
+    /// Returns the arguments of the log.
+    pub fn log(&self) -> &LogArguments {
+        &self.log
     }
 
     /// Returns the arguments of the plugin engines.

@@ -12,7 +12,6 @@ use bulkhead_controllers::{
     Components, Evaluator, HttpsWebhooks, LeaseClients, Manager, MemberClients, Members, OneMember, PluginObjects,
     Pool, PoolLimits, Scope, Stores, WriteBudget, estimator_pool,
 };
-use bulkhead_core::journal::Journal;
 use bulkhead_plugin::{
     Catalog, CombinedCatalog, CrashMarks, Directory, Engine, Loading, Objects, PluginStatus, Plugins, Registry,
     SmokeTest, Watch,
@@ -26,11 +25,12 @@ use bulkhead_runtime::kinds::Kinds;
 use bulkhead_runtime::lease_runtime::LeaseRuntime;
 use bulkhead_runtime::store::Store;
 use kube::Client;
+use tracing::{info, warn};
 
 use super::endpoint::State;
 use super::hub::Hub;
 use super::metrics::Observed;
-use super::{failure_log, journal, say};
+use super::{failure_log, journal};
 
 /// Maximum number of decisions kept in memory, where they have no readers; `--journal` stores them.
 const JOURNAL_RECORDS_MAX: usize = 0;
@@ -123,11 +123,7 @@ impl Federation {
             registry,
             evaluator: evaluator()?,
             plugins: Some(plugins),
-            journal: Arc::new({
-                let last_id = decisions.map_or(0, |kept| kept.last_id);
-                Journal::with_sink(JOURNAL_RECORDS_MAX, last_id, journal::logged(decisions))
-                    .of_process(journal::process_uid())
-            }),
+            journal: Arc::new(journal::journal(JOURNAL_RECORDS_MAX, decisions).of_process(journal::process_uid())),
             scheduler: Arc::default(),
             pending_status: Arc::default(),
             contacts: Arc::default(),
@@ -208,7 +204,7 @@ impl Running {
     /// Blocks new writes, waits for the responses to those in flight, and stops the controllers.
     pub(super) async fn stop_within(self, permit: &WritePermit, limit: Duration) {
         if tokio::time::timeout(limit, permit.stop()).await.is_err() {
-            say(&format!("writes that were not answered within {} s are abandoned", limit.as_secs()));
+            warn!("writes that were not answered within {} s are abandoned", limit.as_secs());
         }
     }
 }
@@ -271,28 +267,36 @@ fn load_and_watch(
     let plugins = Arc::new(catalog(registry, path, &objects, crash_marks.clone()));
     plugins.look();
     readable(&plugins)?;
-    let logged = Arc::<Mutex<BTreeSet<String>>>::default();
+    let logged = Arc::<Mutex<BTreeSet<_>>>::default();
     let log = move |plugins: &Plugins| log_changes(plugins, crash_marks.as_deref(), &logged);
     let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone())).transpose()?;
     Ok((Arc::new(PluginObjects::new(plugins, objects, log)), watch))
 }
 
 /// Logs changes of the plugins' status and of the record of those that ended a process.
-fn log_changes(plugins: &Plugins, crash_marks: Option<&CrashMarks>, logged: &Mutex<BTreeSet<String>>) {
+fn log_changes(plugins: &Plugins, crash_marks: Option<&CrashMarks>, logged: &Mutex<BTreeSet<(bool, String)>>) {
+    let problem = |line: String| (true, line);
     let unreadable =
         plugins.list_error().map(|error| format!("cannot reload the plugins, which stay as they are: {error}"));
     let of_plugin = |status: PluginStatus| {
-        let remarks = status.remarks.iter().map(|remark| format!("plugin {}: {remark}", status.name));
-        std::iter::once(status.to_string()).chain(remarks).collect::<Vec<_>>()
+        let line = (status.refused.is_some() || !status.held.is_empty(), status.to_string());
+        let remarks = status.remarks.iter().map(|remark| problem(format!("plugin {}: {remark}", status.name)));
+        std::iter::once(line).chain(remarks).collect::<Vec<_>>()
     };
     let lines: BTreeSet<_> = plugins
         .status()
         .into_iter()
         .flat_map(of_plugin)
-        .chain(unreadable)
-        .chain(crash_marks.map(CrashMarks::problems).unwrap_or_default())
+        .chain(unreadable.map(problem))
+        .chain(crash_marks.map(CrashMarks::problems).unwrap_or_default().into_iter().map(problem))
         .collect();
     let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
-    lines.difference(&logged).for_each(|line| say(line));
+    for (is_problem, line) in lines.difference(&logged) {
+        if *is_problem {
+            warn!(target: "bulkhead::plugin", "{line}");
+        } else {
+            info!(target: "bulkhead::plugin", "{line}");
+        }
+    }
     *logged = lines;
 }

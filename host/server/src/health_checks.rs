@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use bulkhead_core::time::Time;
 use kube::Client;
+use tracing::{info, warn};
 
 use super::endpoint::State;
 use super::hub::{HubArguments, client_certificate};
+use super::now;
 use super::webhook::Endpoint;
-use super::{now, say};
 use crate::access::{self, Need};
 
 /// Interval of the permission check while permissions are missing.
@@ -28,10 +29,10 @@ pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) 
         state.update(|status| status.missing_permissions = missing.len());
         if missing != reported {
             for need in &missing {
-                say(&format!("missing permission: {need}; {}", need.why.join("; ")));
+                warn!("missing permission: {need}; {}", need.why.join("; "));
             }
             if missing.is_empty() {
-                say("no permission is missing any more");
+                info!("no permission is missing any more");
             }
             reported = missing;
         }
@@ -59,7 +60,7 @@ pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, 
             ends.iter().filter(|(_, end)| **end < near).map(|(name, end)| (name.clone(), *end)).collect();
         if soon != reported {
             for (name, end) in &soon {
-                say(&format!("the certificate of the {name} expires at {end}"));
+                warn!("the certificate of the {name} expires at {end}");
             }
             reported = soon;
         }

@@ -12,6 +12,9 @@ pub const PLUGINS: &str = "Plugins";
 /// Addresses that a process listens on.
 pub const ENDPOINTS: &str = "Endpoints";
 
+/// Log of a process.
+pub const LOG: &str = "Log";
+
 /// Environment variable of the configuration file.
 pub const CONFIG_VARIABLE: &str = "BULKHEAD_CONFIG";
 /// Environment variable of the journal that processes write and commands read. Simulations do not use it, because
@@ -19,3 +22,7 @@ pub const CONFIG_VARIABLE: &str = "BULKHEAD_CONFIG";
 pub const JOURNAL_VARIABLE: &str = "BULKHEAD_JOURNAL";
 /// Environment variable of the plugin directory or list.
 pub const PLUGINS_VARIABLE: &str = "BULKHEAD_PLUGINS";
+/// Environment variable of the format of the log.
+pub const LOG_FORMAT_VARIABLE: &str = "BULKHEAD_LOG_FORMAT";
+/// Environment variable of the filter of the log.
+pub const LOG_FILTER_VARIABLE: &str = "BULKHEAD_LOG_FILTER";

@@ -14,8 +14,8 @@ use kube::client::Body;
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tower::BoxError;
+use tracing::warn;
 
-use super::LogOnChange;
 use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::reload::Reloading;
@@ -110,7 +110,7 @@ impl Hub {
         state: &State,
         lease_runtime: &Handle,
     ) -> anyhow::Result<Self> {
-        let (mut log, mut pause) = (LogOnChange::default(), RETRY_BASE);
+        let mut pause = RETRY_BASE;
         loop {
             let error = match Self::connect_with(arguments, permit, lease_runtime, READ_TIME_MAX).await {
                 Ok(hub) => return Ok(hub),
@@ -120,7 +120,7 @@ impl Hub {
                 return Err(error);
             }
             state.set_stage(format!("connecting to the control plane: {error:#}"));
-            log.say(format!("waiting: {error:#}"));
+            warn!("waiting: {error:#}");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_MAX);
         }

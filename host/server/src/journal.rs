@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::journal::{Decision, DecisionRecord, Record, Sink};
+use bulkhead_core::journal::{DecisionRecord, Journal, Record, Sink};
 use bulkhead_journal::{Background, Bounds, Opened, Writer};
 use bulkhead_runtime::connection::{JournalGuard, WritePermit};
 use bulkhead_runtime::journal_barrier::JournalBarrier;
 use clap::Args;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
 
-use super::say;
 use crate::help;
 
+/// Target of the log lines of the journal.
+const TARGET: &str = "bulkhead::journal";
 /// Interval of fsync. A crash of the process alone loses no records in between.
 const SYNC: Duration = Duration::from_secs(1);
 /// Interval of the removal of expired segments, in monotonic time.
@@ -44,7 +46,7 @@ pub(super) struct JournalArguments {
 /// Open journal of a running process.
 pub(super) struct Running {
     /// Id of the last existing record.
-    pub(super) last_id: u64,
+    last_id: u64,
     /// Writer of the journal.
     writer: Arc<Writer>,
     /// Records that are not written yet.
@@ -74,14 +76,14 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
     let (ended, notified) = (permit.clone(), Arc::clone(&failed));
     let on_failure = move |error: &bulkhead_journal::JournalError| {
         ended.end();
-        say(&format!("the journal cannot be written, so this process sends no more writes: {error}"));
+        error!(target: TARGET, "the journal cannot be written, so this process sends no more writes: {error}");
         notified.notify_one();
     };
     let Opened { writer, last_id, records, cut } = Writer::open(directory, bounds, on_failure)?;
     if let Some(cut) = cut {
-        say(&format!("journal {cut}"));
+        warn!(target: TARGET, "journal {cut}");
     }
-    say(&format!("journal {} has {records} decisions", directory.display()));
+    info!(target: TARGET, "journal {} has {records} decisions", directory.display());
     let (writer, guard) = (Arc::new(writer), JournalGuard::of(permit));
     let background = Background::start(Arc::clone(&writer), move || guard.stored());
     let background = Arc::new(background.context("starting the journal")?);
@@ -130,85 +132,29 @@ pub(super) fn process_uid() -> String {
     uid.chars().take(10).collect()
 }
 
-/// Returns the sink of the controllers' records: important ones go to the log, and all to the journal if there is
-/// one.
-pub(super) fn logged(journal: Option<&Running>) -> Box<dyn Sink> {
-    let journal = journal.map(|running| (running.barrier.clone(), Arc::clone(&running.background)));
-    Box::new(Logged(journal))
+/// Returns the journal of the controllers' decisions, in memory and in the directory if there is one.
+pub(super) fn journal(records_max: usize, kept: Option<&Running>) -> Journal {
+    let Some(running) = kept else { return Journal::new(records_max) };
+    let sink = Tracked { barrier: running.barrier.clone(), journal: Arc::clone(&running.background) };
+    Journal::with_sink(records_max, running.last_id, Box::new(sink))
 }
 
-/// Sink that logs important records and writes all records to the journal, tracking the pending ones.
-struct Logged(Option<(JournalBarrier, Arc<Background>)>);
+/// Sink that writes records to the journal and tracks the pending ones.
+struct Tracked {
+    barrier: JournalBarrier,
+    journal: Arc<Background>,
+}
 
-impl Sink for Logged {
+impl Sink for Tracked {
     fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
-        if let Some((barrier, journal)) = &self.0 {
-            barrier.add();
-            journal.keep(record, decision);
-        }
-        if let Some(line) = line(record) {
-            say(&line);
-        }
+        debug!(target: TARGET, decision = %record.decision_id(), "kept before its effects");
+        self.barrier.add();
+        self.journal.keep(record, decision);
     }
 
     fn abandon(&self, id: u64) {
-        if let Some((barrier, journal)) = &self.0 {
-            barrier.add();
-            journal.abandon(id);
-        }
-    }
-
-    fn keeps_decision_records(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-/// Formats the log line of a decision; `None` for decisions that are not logged.
-fn line(record: &Record) -> Option<String> {
-    let (entry, decision) = (&record.entry, record.entry.decision);
-    let is_told = decision.is_about_place() || matches!(decision, Decision::ReadyChanged | Decision::PluginsChanged);
-    is_told.then(|| {
-        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-        let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
-        let (subject, reason) = (&entry.subject, &entry.attribution.reason);
-        format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.decision_id())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use bulkhead_core::combine::Attribution;
-    use bulkhead_core::journal::{Entry, Journal, Outcome, Subject};
-    use bulkhead_core::time::Time;
-
-    use super::*;
-
-    #[test]
-    fn important_decisions_are_logged_in_one_line_without_a_journal_too() {
-        let line_of = |decision, cluster: Option<&str>, effect: &str| {
-            let entry = Entry {
-                at: Time::from_millis(0),
-                controller: "cluster".to_owned(),
-                subject: Subject::new("Cluster", "", "member1"),
-                cluster: cluster.map(str::to_owned),
-                decision,
-                attribution: Attribution::rule("ClusterNotReachable", "cluster is not reachable"),
-                effect: effect.to_owned(),
-                inputs: Vec::new(),
-                explanation: None,
-            };
-            line(&Record { id: 7, process: "3f9a1c2e55".to_owned(), outcome: Outcome::Taken, entry })
-        };
-        let ready = line_of(Decision::ReadyChanged, None, "Ready is False").unwrap();
-        assert!(ready.starts_with("decision 3f9a1c2e55-7 ReadyChanged Cluster member1 (Ready is False): "), "{ready}");
-        assert!(ready.contains("cluster is not reachable") && !ready.contains('\n'), "{ready}");
-        for decision in [Decision::Tainted, Decision::Untainted, Decision::Evicted, Decision::Released] {
-            assert!(line_of(decision, Some("member1"), "").unwrap().contains(" on member1: "));
-        }
-        for decision in [Decision::EvictionsWait, Decision::EvictionsResumed] {
-            assert!(line_of(decision, None, "").is_some());
-        }
-        assert_eq!(line_of(Decision::Applied, None, ""), None);
-        assert!(!Journal::with_sink(0, 0, logged(None)).keeps_decision_records(), "nothing is copied for the log");
+        debug!(target: TARGET, number = id, "abandoned");
+        self.barrier.add();
+        self.journal.abandon(id);
     }
 }

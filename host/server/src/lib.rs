@@ -20,6 +20,7 @@ pub mod hub;
 mod hub_config;
 mod journal;
 pub mod leader;
+pub mod logs;
 mod metrics;
 pub mod mode;
 mod plugin_state;
@@ -32,7 +33,6 @@ pub mod usage_error;
 mod user_folder;
 mod webhook;
 
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ use bulkhead_plugin::CrashMarker;
 use bulkhead_runtime::causes::causes;
 use bulkhead_runtime::connection::WritePermit;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tracing::{error, info, warn};
 
 use self::arguments::host_of;
 pub use self::arguments::{Checked, RunArguments, WebhookCertificate};
@@ -87,7 +88,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
         outcome
     });
     outcome.map_err(|error| {
-        say(&format!("error: {}", causes(error.as_ref())));
+        error!("{}", causes(error.as_ref()));
         Failed
     })
 }
@@ -106,30 +107,6 @@ pub fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
 
-/// Writes a line with a timestamp to the log.
-fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
-}
-
-/// Log lines about a lasting condition: a line is not repeated until a different one is logged or [`Self::resolved`] is
-/// called.
-#[derive(Default)]
-struct LogOnChange(String);
-
-impl LogOnChange {
-    fn say(&mut self, line: String) {
-        if line != self.0 {
-            say(&line);
-            self.0 = line;
-        }
-    }
-
-    /// Marks the condition as resolved, so that its line is logged again if it returns.
-    fn resolved(&mut self) {
-        self.0.clear();
-    }
-}
-
 async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
@@ -138,7 +115,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     // Before the embedded control plane, which replaces a kubeconfig that another process may serve.
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
-    say(&format!("health and metrics at http://{address}"));
+    info!("health and metrics at http://{address}");
     let embedded = arguments.embedded.start(&flags).await?;
     let mut stop = std::pin::pin!(interrupted());
     let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
@@ -147,7 +124,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &lease_runtime) => hub?,
         () = &mut stop => return Ok(()),
     };
-    say(&format!("control plane {} is {}", hub.address, hub.version));
+    info!("control plane {} is {}", hub.address, hub.version);
     // The embedded control plane is new and has no Karmada controllers.
     if embedded.is_none() {
         tokio::select! {
@@ -221,7 +198,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         }
     };
     state.set_stopping();
-    say(&stopping(&stopped));
+    log_stop(&stopped);
     let held = async { if candidate.holds().await { candidate.hold().await } else { std::future::pending().await } };
     tokio::select! {
         () = running.stop_within(&permit, DRAIN) => {}
@@ -274,18 +251,18 @@ fn permit(modes: &Modes, elects: bool) -> WritePermit {
 /// Waits until this process is the leader.
 async fn lead(candidate: &Elector, state: &State) {
     state.update(|status| status.leads = Some(false));
-    let elected = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
+    let elected = candidate.acquire(|why| info!("waiting: {why}")).await;
     let before = elected.modes_before.map(|before| format!("; the previous process ran in mode {before}"));
-    say(&format!("elected{}", before.unwrap_or_default()));
-    elected.clock.iter().for_each(|line| say(line));
+    info!("elected{}", before.unwrap_or_default());
+    elected.clock.iter().for_each(|line| info!("{line}"));
     state.update(|status| status.leads = Some(true));
 }
 
 /// Logs the controllers that this process runs.
 fn announce(modes: &Modes, wanted: &[&str]) {
-    say(&format!("mode {}; controllers {}", modes.names(), named(wanted)));
+    info!("mode {}; controllers {}", modes.names(), named(wanted));
     if wanted.is_empty() {
-        say("no controller runs; start the list of --controllers with * to run all except those it removes");
+        warn!("no controller runs; start the list of --controllers with * to run all except those it removes");
     }
 }
 
@@ -297,11 +274,11 @@ async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
-/// Formats the log line for the start of the shutdown.
-fn stopping(stopped: &Result<(), String>) -> String {
+/// Logs the start of the shutdown.
+fn log_stop(stopped: &Result<(), String>) {
     match stopped {
-        Ok(()) => "stopping".to_owned(),
-        Err(why) => format!("stopping: {why}"),
+        Ok(()) => info!("stopping"),
+        Err(why) => error!("stopping: {why}"),
     }
 }
 
@@ -320,7 +297,6 @@ async fn webhook_in_time(
     federation: &Federation,
     state: &State,
 ) -> anyhow::Result<Option<(Endpoint, String)>> {
-    let mut log = LogOnChange::default();
     loop {
         let error = match webhook(arguments, modes, flags, hub, federation).await {
             Ok(webhook) => return Ok(webhook),
@@ -332,7 +308,7 @@ async fn webhook_in_time(
         }
         let why = causes(error.as_ref());
         state.set_stage(format!("creating the webhook: {why}"));
-        log.say(format!("waiting: {why}"));
+        warn!("waiting: {why}");
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -368,7 +344,7 @@ async fn webhook(
     let credentials = Credentials { source, client_ca: arguments.webhook_client_ca_file.clone() };
     let endpoint = webhook::start(address, credentials, services).await?;
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
-    say(&format!("webhooks answered at {url}"));
+    info!("webhooks answered at {url}");
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
 }
 

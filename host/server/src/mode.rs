@@ -12,12 +12,13 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{Api, Client};
+use tracing::{info, warn};
 
+use super::RETRY;
 use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::hub::Hub;
 use super::usage_error::UsageError;
-use super::{LogOnChange, RETRY, say};
 
 /// Parses the name of a mode.
 ///
@@ -136,7 +137,6 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
 }
 
 async fn check_leases(client: &Client, address: &str, state: &State) -> anyhow::Result<()> {
-    let mut log = LogOnChange::default();
     loop {
         let error = match active_karmada_controller(client, Time::new(super::now())).await {
             Ok(None) => return Ok(()),
@@ -155,7 +155,7 @@ async fn check_leases(client: &Client, address: &str, state: &State) -> anyhow::
             return Err(error.into());
         }
         state.set_stage(format!("looking for Karmada's controllers: {error}"));
-        log.say(format!("waiting: {error}"));
+        warn!("waiting: {error}");
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -192,10 +192,10 @@ async fn active_karmada_controller(client: &Client, now: Time) -> kube::Result<O
         }
     }
     let Some(first) = observed.first() else { return Ok(None) };
-    say(&format!(
+    info!(
         "waiting {observation_s} s at most: {} held the lease {KARMADA_NAMESPACE}/{}; an active holder renews it",
         first.holder, first.name
-    ));
+    );
     for _ in 0..observation_s {
         tokio::time::sleep(Duration::from_secs(1)).await;
         for Held { name, renewed, .. } in &observed {

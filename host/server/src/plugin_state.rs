@@ -8,8 +8,8 @@ use bulkhead_journal::private;
 use bulkhead_plugin::CrashMarker;
 use bulkhead_runtime::causes::causes;
 use clap::Args;
+use tracing::warn;
 
-use super::say;
 use crate::help;
 use crate::user_folder::{self, FolderOrOff};
 
@@ -58,15 +58,15 @@ impl PluginStateArguments {
         let opened = self.directory(owned, state, identity).and_then(|directory| directory.map(open).transpose());
         match opened {
             Ok(marker) => {
-                marker.iter().flat_map(CrashMarker::notices).for_each(|notice| say(notice));
+                marker.iter().flat_map(CrashMarker::notices).for_each(|notice| warn!("{notice}"));
                 marker
             }
             Err(error) => {
                 let error = causes(error.as_ref());
-                say(&format!(
-                    "warning: a plugin that ends this process will be loaded again at the next start: {error}; set \
+                warn!(
+                    "a plugin that ends this process will be loaded again at the next start: {error}; set \
                      --plugin-state-directory to a writable directory of this process, or to off"
-                ));
+                );
                 None
             }
         }

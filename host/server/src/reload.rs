@@ -15,9 +15,9 @@ use kube::client::Body;
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tower::{BoxError, Service};
+use tracing::{info, warn};
 
 use super::hub_config::{HubArguments, client_certificate, unwrapped};
-use super::{LogOnChange, say};
 
 /// Polling interval of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -120,20 +120,16 @@ impl Reloading {
         Client::new(self.lease_unguarded.clone(), self.namespace.clone())
     }
 
-    /// Polls for new credentials. If they are rejected, logs this once and keeps the old ones. Never returns.
+    /// Polls for new credentials. If they are rejected, logs this and keeps the old ones. Never returns.
     pub(super) async fn run(&self) {
-        let mut log = LogOnChange::default();
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             match self.look().await {
-                Ok(false) => log.resolved(),
-                Ok(true) => {
-                    say("the credentials of the control plane were replaced");
-                    log.resolved();
+                Ok(false) => {}
+                Ok(true) => info!("the credentials of the control plane were replaced"),
+                Err(error) => {
+                    warn!("cannot reload the credentials of the control plane, the old ones stay in use: {error:#}");
                 }
-                Err(error) => log.say(format!(
-                    "cannot reload the credentials of the control plane, the old ones stay in use: {error:#}"
-                )),
             }
         }
     }

@@ -7,11 +7,12 @@ use std::fmt;
 use bulkhead_runtime::controller::is_not_found;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
+use tracing::warn;
 
+use super::RETRY;
 use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::hub::Hub;
-use super::{LogOnChange, RETRY, say};
 
 /// Maximum number of objects in a message.
 const SHOWN_MAX: usize = 10;
@@ -152,15 +153,11 @@ async fn check_objects(
     ignore: bool,
     state: &State,
 ) -> anyhow::Result<()> {
-    let mut log = LogOnChange::default();
     loop {
         let NotListed { what, source } = match find(client, controllers).await {
             Ok(objects) if objects.is_empty() => return Ok(()),
             Ok(objects) if ignore => {
-                say(&format!(
-                    "only Karmada's controllers act upon {}; --ignore-unimplemented is set",
-                    listed(&objects)
-                ));
+                warn!("only Karmada's controllers act upon {}; --ignore-unimplemented is set", listed(&objects));
                 return Ok(());
             }
             Ok(objects) => return Err(Unimplemented { address: address.to_owned(), objects }.into()),
@@ -173,7 +170,7 @@ async fn check_objects(
             return Err(anyhow::Error::from(error).context(format!("cannot list {what}")));
         }
         state.set_stage(format!("listing {what}: {error}"));
-        log.say(format!("waiting: {error}"));
+        warn!("waiting: {error}");
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -161,6 +161,32 @@ fn crates_know_only_what_the_architecture_allows() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// Crates that log. The others return what happened, and their callers log it.
+const LOGGING: [&str; 5] =
+    ["bulkhead-plugin", "bulkhead-runtime", "bulkhead-controllers", "bulkhead-server", "bulkhead"];
+/// Crates that format log lines. Each other crate works with any subscriber, or with none.
+const FORMATTING: [&str; 1] = ["bulkhead-server"];
+
+#[test]
+fn only_the_shell_logs_and_only_the_program_installs_a_subscriber() {
+    let root = super::root();
+    let metadata = MetadataCommand::new().manifest_path(root.join("Cargo.toml")).no_deps().exec().unwrap();
+    let users = |library: &str| -> BTreeSet<_> {
+        let uses = |package: &&cargo_metadata::Package| {
+            package.dependencies.iter().any(|d| d.kind == DependencyKind::Normal && d.name == library)
+        };
+        metadata.packages.iter().filter(uses).map(|package| package.name.to_string()).collect()
+    };
+    let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(users("tracing"), set(&LOGGING));
+    assert_eq!(users("tracing-subscriber"), set(&FORMATTING));
+    let installers = super::size::sources(&root.join("host")).into_iter().filter(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        ["set_global_default", "try_init()"].iter().any(|call| text.contains(call))
+    });
+    assert_eq!(installers.collect::<Vec<_>>(), [root.join("host/cli/src/log.rs")]);
+}
+
 #[test]
 fn the_table_names_no_crate_that_is_gone() {
     let manifest = super::root().join("Cargo.toml");

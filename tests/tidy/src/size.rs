@@ -18,10 +18,16 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Returns the Rust files below a folder.
+pub(super) fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    rust_files(folder, &mut found);
+    found
+}
+
 #[test]
 fn no_file_is_longer_than_the_limit() {
-    let mut files = Vec::new();
-    rust_files(&super::root(), &mut files);
+    let files = sources(&super::root());
     assert!(files.len() > 50, "only {} files were found", files.len());
     let long = files.iter().filter_map(|path| {
         let lines = fs::read_to_string(path).unwrap().lines().count();

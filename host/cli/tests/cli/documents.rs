@@ -55,6 +55,7 @@ pages! {
     a_workload_fails_back_as_shown: "docs/src/how-to/fail-back.md",
     evictions_are_paused_as_shown: "docs/src/how-to/pause-evictions.md",
     a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
+    the_logs_are_read_as_shown: "docs/src/how-to/read-the-logs.md",
     priorities_are_set_as_shown: "docs/src/how-to/set-priorities.md",
     the_brake_is_set_as_shown: "docs/src/how-to/set-the-brake.md",
     simulations_and_trials_run_as_shown: "docs/src/how-to/simulate-and-trials.md",
@@ -116,6 +117,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         MEMBER,
     ),
     ("docs/src/reference/modes-and-roles.md", "$ bulkhead account --mode MODE", CONTROL_PLANE),
+    (
+        "docs/src/how-to/read-the-logs.md",
+        "kubectl -n karmada-system logs -l app.kubernetes.io/name=bulkhead | grep 3f9a1c2e55-41",
+        "needs the pods of the Helm chart",
+    ),
     (
         "docs/src/reference/command-line.md",
         "$ bulkhead completion bash > ~/.local/share/bash-completion/completions/bulkhead",

@@ -8,6 +8,7 @@ mod embedded;
 mod formats;
 mod interpret;
 mod journal;
+mod logs;
 mod mistakes;
 mod plugin;
 mod quarantine;

@@ -116,7 +116,8 @@ fn an_agent_quarantines_a_plugin_whose_load_ended_it_and_runs_without_a_writable
     assert_eq!(agent.stop(), Some(0));
 
     let mut agent = start(&folder.join("hub/log/below-a-file"));
-    let warning = "warning: a plugin that ends this process will be loaded again at the next start";
+    let warning =
+        "WARN bulkhead_server::plugin_state: a plugin that ends this process will be loaded again at the next start";
     agent.until("a warning is logged", |agent| agent.log().contains(warning));
     let loaded = "bulkhead_plugin_loaded{plugin=\"freeze\"}";
     agent.until("it works with its plugins", |agent| metric(agent, loaded) == Some(0.0));

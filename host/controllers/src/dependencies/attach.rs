@@ -160,11 +160,14 @@ async fn write(
         inputs: std::iter::once(independent).chain(existing).map(input).collect(),
     });
     let api: Api<ResourceBinding> = Api::namespaced(deps.hub.clone(), &key.namespace);
-    let written = match existing {
-        None => api.create(&PostParams::default(), desired).await,
-        Some(_) => api.replace(&key.name, &PostParams::default(), desired).await,
+    let written = async {
+        let written = match existing {
+            None => api.create(&PostParams::default(), desired).await,
+            Some(_) => api.replace(&key.name, &PostParams::default(), desired).await,
+        };
+        written.map(drop).map_err(Error::api(format!("writing ResourceBinding {key}")))
     };
-    deps.log.settle(&[record], written.map_err(Error::api(format!("writing ResourceBinding {key}")))).map(|_| ())
+    deps.log.apply(&[record], written).await
 }
 
 /// Describes the resulting placement of the object.
@@ -196,9 +199,11 @@ async fn delete(deps: &Dependencies, independent: &ResourceBinding, attached: &R
     let preconditions = Preconditions { resource_version: attached.resource_version(), uid: attached.uid() };
     let parameters = DeleteParams::background().preconditions(preconditions);
     let api: Api<ResourceBinding> = Api::namespaced(deps.hub.clone(), &key.namespace);
-    let deleted = match api.delete(&key.name, &parameters).await {
-        Err(error) if is_not_found(&error) => Ok(()),
-        deleted => deleted.map(|_| ()).map_err(Error::api(format!("deleting ResourceBinding {key}"))),
+    let deleted = async {
+        match api.delete(&key.name, &parameters).await {
+            Err(error) if is_not_found(&error) => Ok(()),
+            deleted => deleted.map(drop).map_err(Error::api(format!("deleting ResourceBinding {key}"))),
+        }
     };
-    deps.log.settle(&[record], deleted)
+    deps.log.apply(&[record], deleted).await
 }

@@ -34,7 +34,7 @@ use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use crate::binding_kind::{Binding, Bindings};
+use crate::binding_kind::{self, Binding, Bindings};
 use crate::binding_owner::Owner;
 use crate::decision_log::DecisionLog;
 use crate::dependency_index::{need, references};
@@ -87,7 +87,7 @@ pub(crate) async fn run(deps: Dependencies) {
         move |key| reconcile(deps.clone(), key)
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME)).await;
+    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
 }
 
 fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {

@@ -14,6 +14,7 @@ use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 use bulkhead_plugin::Registry;
+use tracing::Span;
 
 use crate::decision_log::DecisionLog;
 use crate::decision_recorder::DecisionRecorder;
@@ -44,6 +45,7 @@ impl Evaluator {
         Self(Some(Arc::new(pool)))
     }
 
+    /// Runs a job. The spans and log lines of its policy calls are in the span of the caller, on a thread too.
     async fn run<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -51,7 +53,10 @@ impl Evaluator {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         match &self.0 {
-            Some(pool) if !lane.is_host_only() => pool.run(lane, limit, job).await,
+            Some(pool) if !lane.is_host_only() => {
+                let span = Span::current();
+                pool.run(lane, limit, move || span.in_scope(job)).await
+            }
             _ => Ok(job()),
         }
     }

@@ -4,7 +4,11 @@ use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 
+use tracing::{Instrument as _, info_span};
+use tracing_subscriber::filter::LevelFilter;
+
 use super::*;
+use crate::testing::captured;
 
 struct Releases {
     id: PolicyId,
@@ -67,4 +71,20 @@ fn decisions_that_ask_no_plugin_need_no_thread() {
     assert!(lane(EngineKind::Builtin, &[CallKind::EvictionCheck]).is_host_only());
     assert!(lane(EngineKind::Lua, &[CallKind::Filter]).is_host_only());
     assert!(!lane(EngineKind::Lua, &[CallKind::EvictionCheck]).is_host_only());
+}
+
+#[tokio::test]
+async fn a_decision_on_a_thread_is_in_the_span_of_its_caller() {
+    let (dispatch, _) = captured::subscriber(LevelFilter::INFO);
+    let _subscribed = tracing::dispatcher::set_default(&dispatch);
+    let limits = PoolLimits { threads: 1, lane_threads: 1, waiting: 1 };
+    let evaluator = Evaluator::on(Pool::start("test", limits).unwrap());
+    let (span, on_thread) = (info_span!("reconcile"), dispatch.clone());
+    let job = move || tracing::dispatcher::with_default(&on_thread, || Span::current().id());
+    let lane = Lane::of_work("test");
+    let deciding = evaluator.run(lane, DECISION_TIME_MAX, job).instrument(span.clone());
+    let (id, main) = (deciding.await.unwrap(), std::thread::current().id());
+    assert!(id.is_some() && id == span.id(), "{id:?}");
+    let elsewhere = evaluator.run(Lane::of_work("test"), DECISION_TIME_MAX, || std::thread::current().id()).await;
+    assert_ne!(elsewhere, Ok(main));
 }

@@ -68,11 +68,13 @@ impl Execution {
             // Deletes only the object that was read, not one that another process created or took over meanwhile.
             let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
             let parameters = DeleteParams::background().preconditions(preconditions);
-            let deleted = match api.delete(&observed.name_any(), &parameters).await {
-                Err(error) if !is_not_found(&error) => Err(operation()(error)),
-                _ => Ok(()),
+            let deleted = async {
+                match api.delete(&observed.name_any(), &parameters).await {
+                    Err(error) if !is_not_found(&error) => Err(operation()(error)),
+                    _ => Ok(()),
+                }
             };
-            match self.deps.log.settle(&[record], deleted) {
+            match self.deps.log.apply(&[record], deleted).await {
                 // A running workload writes its status all the time.
                 Err(error) if error.is_conflict() && attempt < DELETE_ATTEMPTS_MAX => {}
                 deleted => return deleted,
@@ -127,7 +129,8 @@ impl Execution {
         let metadata = json!({"labels": labels, "annotations": annotations, "resourceVersion": version});
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
-        let patched = api.patch(&observed.name_any(), &PatchParams::default(), &patch).await.map_err(operation);
-        self.deps.log.settle(&[record], patched.map(drop))
+        let name = observed.name_any();
+        let patched = async { api.patch(&name, &PatchParams::default(), &patch).await.map(drop).map_err(operation) };
+        self.deps.log.apply(&[record], patched).await
     }
 }

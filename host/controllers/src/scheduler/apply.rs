@@ -15,7 +15,7 @@ use super::decide::Recorded;
 use super::eviction_write::{NewPlacement, patch};
 use super::{Dependencies, NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
-use crate::decision_log::Record;
+use crate::decision_log::{Record, RecordedDecision};
 use crate::pending_status::SchedulerFields;
 use crate::subjects::{about, input, subject, template_of};
 
@@ -33,7 +33,7 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, record
     let written = match plan.targets() {
         None => Ok(binding.clone()),
         Some(targets) => {
-            match scheduler.deps.log.settle(records, write_spec(scheduler, binding, targets, recorded).await) {
+            match scheduler.deps.log.apply(records, write_spec(scheduler, binding, targets, recorded)).await {
                 Ok(written) => Ok(written),
                 Err(error) => Err(refusal(&error).ok_or(error)?),
             }
@@ -89,7 +89,7 @@ pub(super) fn record<B: Binding>(
     plan: &SchedulePlan,
     trigger: Trigger,
     decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
-) -> Vec<u64> {
+) -> Vec<RecordedDecision> {
     let conclusion = &plan.conclude(&binding.to_model(), Ok(()));
     let (decision, attribution, effect) = match &plan.outcome {
         Outcome::Nothing => return Vec::new(),

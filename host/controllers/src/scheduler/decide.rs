@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::{Dependencies, NAME, Scheduler, apply, estimators, inputs};
 use crate::binding_kind::Binding;
+use crate::decision_log::RecordedDecision;
 use crate::decision_recorder::{DecisionInputs, DecisionRecorder};
 use crate::subjects::subject;
 
@@ -54,7 +55,7 @@ pub(super) struct Recorded {
     pub(super) trigger: Trigger,
     pub(super) plan: SchedulePlan,
     /// Records that depend on the plan's being carried out.
-    pub(super) records: Vec<u64>,
+    pub(super) records: Vec<RecordedDecision>,
 }
 
 impl Scheduler {

@@ -54,7 +54,7 @@ pub(super) async fn run(deps: Dependencies) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
     let _clusters = deps.stores.clusters.subscribe(move |change| changed.add(Key::of(change.object())));
-    let failed = deps.failures.counter(NAME);
+    let failed = deps.failures.counter(NAME, |key: &Key| key.named("Cluster"));
     let reconcile = move |key: Key| {
         let (deps, pool) = (deps.clone(), Arc::clone(&pool));
         async move { reconcile(&deps, &pool, &key.name).await }

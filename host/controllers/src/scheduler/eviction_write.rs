@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::decide::Recorded;
 use super::{NAME, Scheduler, apply, is_one_at_a_time, triggers};
 use crate::binding_kind::{Binding, Bindings};
-use crate::decision_log::DecisionLog;
+use crate::decision_log::{DecisionLog, RecordedDecision};
 use crate::metrics::Ending;
 
 /// Writer of evictions.
@@ -41,7 +41,7 @@ pub(crate) struct Eviction<'a> {
     /// Annotations to be set; null removes one.
     pub(crate) annotations: Vec<(&'static str, Value)>,
     /// Records of the eviction, which depend on the write.
-    pub(crate) records: Vec<u64>,
+    pub(crate) records: Vec<RecordedDecision>,
     pub(crate) precondition: Precondition,
     /// Operation of errors.
     pub(crate) operation: String,
@@ -77,18 +77,21 @@ impl Evictions {
         for (name, value) in annotations {
             patch["metadata"]["annotations"][name] = value;
         }
-        records.extend(inline.iter().flat_map(|inline| &inline.recorded.records));
+        records.extend(inline.iter().flat_map(|inline| inline.recorded.records.iter().cloned()));
         if let Precondition::Locked(_, cluster) = &precondition {
             stamp(&mut patch, cluster, self.clock.now());
         }
         self.log.sign(&mut patch, &records);
         let writer = B::writer(&self.bindings, binding);
-        let written = match precondition {
-            Precondition::Unchanged => writer.patch_if_unchanged(binding, patch).await,
-            Precondition::Locked(lock, _) => writer.patch_locked(lock, binding, patch).await,
+        let written = async {
+            let written = match precondition {
+                Precondition::Unchanged => writer.patch_if_unchanged(binding, patch).await,
+                Precondition::Locked(lock, _) => writer.patch_locked(lock, binding, patch).await,
+            };
+            emit(written.as_ref().err());
+            written.map_err(Error::api(operation))
         };
-        emit(written.as_ref().err());
-        let written = self.log.settle(&records, written.map_err(Error::api(operation)));
+        let written = Box::pin(self.log.apply(&records, written)).await;
         if let Some(inline) = inline {
             Box::pin(inline.written(written.as_ref())).await;
         }

@@ -25,7 +25,7 @@ use bulkhead_core::decide::schedule::{self, Outcome, Retry};
 use bulkhead_core::model;
 use bulkhead_estimator::EstimatorPool;
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error, after_conflict};
+use bulkhead_runtime::controller::{self, Action, Error, Observer as _, after_conflict};
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
@@ -33,6 +33,7 @@ use bulkhead_runtime::store::{Change, Subscription};
 use kube::Client;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::binding_kind::{self, Binding, Bindings, Reconcile};
 use crate::decision_log::DecisionLog;
@@ -133,7 +134,8 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
 }
 
 async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
-    let (queue, failed) = (Arc::clone(&scheduler.unwritten), scheduler.deps.failures.counter(NAME));
+    let (queue, failed) =
+        (Arc::clone(&scheduler.unwritten), scheduler.deps.failures.counter(NAME, binding_kind::named));
     let reconcile = move |key| {
         let scheduler = Arc::clone(&scheduler);
         async move { binding_kind::dispatch(&*scheduler, key).await }
@@ -205,11 +207,13 @@ impl Scheduler {
 
     /// Runs a worker that schedules one binding after the other.
     async fn worker(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
+        let observer = self.deps.failures.counter(NAME, binding_kind::named);
         loop {
             let item = queue.next().await;
-            let outcome = self.schedule_key(&item.key).await;
+            let span = observer.span(&item.key);
+            let outcome = self.schedule_key(&item.key).instrument(span.clone()).await;
             if let Err(error) = &outcome {
-                self.deps.failures.count(NAME, error);
+                span.in_scope(|| observer.failed(&item.key, error));
             }
             match outcome {
                 // After a conflict the newer version may not have arrived yet.

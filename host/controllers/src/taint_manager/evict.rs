@@ -151,7 +151,7 @@ impl TaintManager {
         let eviction = scheduler::Eviction {
             spec: Some(&spec),
             annotations: home.into_iter().collect(),
-            records: vec![record],
+            records: vec![record.clone()],
             precondition: Precondition::Locked(lock, cluster.to_owned()),
             operation: format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()),
         };
@@ -162,7 +162,13 @@ impl TaintManager {
             let message = format!("Evict from cluster {cluster} failed.");
             for about in [about(binding), template_of(binding)] {
                 let reason = "EvictWorkloadFromClusterFailed";
-                deps.log.events_of(&[record]).emit(NAME, about, EventType::Warning, reason, message.clone());
+                deps.log.events_of(std::slice::from_ref(&record)).emit(
+                    NAME,
+                    about,
+                    EventType::Warning,
+                    reason,
+                    message.clone(),
+                );
             }
         };
         deps.evictions.write(binding, eviction, emit).await

@@ -109,7 +109,8 @@ impl TaintManager {
                 async move { manager.keep_stability(&key).await }
             }
         };
-        let keeping = controller::run(queue, 1, keep, self.deps.failures.counter(NAME));
+        let keeping =
+            controller::run(queue, 1, keep, self.deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
         let scanning = async {
             loop {
                 self.scan_homes(settings).await;

@@ -34,6 +34,7 @@ use bulkhead_runtime::queue::WorkQueue;
 use kube::ResourceExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span, error_span};
 
 use self::clusters::Clusters;
 use self::count::Counts;
@@ -81,6 +82,12 @@ impl Eviction {
 
     fn binding_kind(&self) -> &'static str {
         if self.binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" }
+    }
+
+    /// Returns the span of the decision about the eviction and of its write.
+    fn span(&self) -> Span {
+        let (kind, object, cluster) = (self.binding_kind(), &self.binding, self.cluster.as_str());
+        error_span!(target: controller::TARGET, "reconcile", controller = NAME, kind, %object, cluster)
     }
 }
 
@@ -153,7 +160,7 @@ pub(crate) async fn run(deps: Dependencies) {
             async move { Ok(manager.scan(&key.name).await) }
         }
     };
-    let scanning = controller::run(scans, 1, scan, deps.failures.counter(NAME));
+    let scanning = controller::run(scans, 1, scan, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
     let pumping = async {
         // No eviction may start before pauses and drain rates are known.
         deps.stores.eviction_pauses.wait_for_cache_sync().await;
@@ -303,6 +310,8 @@ impl TaintManager {
 
     /// Decides about an eviction whose slot is open, and starts its write if it is still needed.
     fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
+        let span = eviction.span();
+        let _entered = span.enter();
         let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
             (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
             (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),
@@ -325,7 +334,9 @@ impl TaintManager {
             }
             Judged::Evict(write) => {
                 let slot = self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-                writing.add(async move { Attempt { result: write.await, eviction, slot, since: now } });
+                let written = write.instrument(span.clone());
+                let span = span.clone();
+                writing.add(async move { Attempt { result: written.await, eviction, slot, since: now, span } });
                 return;
             }
         };
@@ -333,7 +344,8 @@ impl TaintManager {
     }
 
     fn finish(&self, attempt: Attempt) {
-        let Attempt { eviction, slot, since, result } = attempt;
+        let Attempt { eviction, slot, since, result, span } = attempt;
+        let _entered = span.enter();
         let now = self.now();
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
         if result.as_ref().is_err_and(Error::is_refusal) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bulkhead_core::decide::eviction::Slot;
 use bulkhead_runtime::controller::Error;
 use tokio::task::JoinSet;
+use tracing::Span;
 
 use super::Eviction;
 
@@ -20,6 +21,8 @@ pub(super) struct Attempt {
     /// Time when the slot was taken.
     pub(super) since: Duration,
     pub(super) result: Result<(), Error>,
+    /// Span of the eviction.
+    pub(super) span: Span,
 }
 
 /// Eviction writes in flight.

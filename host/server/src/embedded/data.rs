@@ -17,8 +17,9 @@ use bulkhead_journal::{JournalError, Problem, private, segment};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tracing::warn;
 
-use super::super::{now, say};
+use super::super::now;
 
 /// Minimum size of a segment before it is replaced, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
@@ -76,7 +77,7 @@ impl DataDirectory {
         let (contents, kept, losses) = Kept::open(&folder, &self.failure, is_known)
             .with_context(|| format!("--data-dir: reading the objects in {}", folder.display()))?;
         for loss in losses {
-            say(&format!("--data-dir: {loss}"));
+            warn!("--data-dir: {loss}");
         }
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&kept));
         let kept: Arc<dyn Persistence> = kept;

@@ -14,8 +14,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tracing::{info, warn};
 
-use super::super::say;
 use super::data::DataDirectory;
 
 /// Namespace of the Secrets with members' credentials, same as for `bulkhead join`.
@@ -173,7 +173,7 @@ fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &st
         return None;
     }
     let read = serde_json::from_value(Value::from(text));
-    read.map_err(|error| say(&format!("cluster {}: annotation {annotation}: {error}", member.name()))).ok()
+    read.map_err(|error| warn!("cluster {}: annotation {annotation}: {error}", member.name())).ok()
 }
 
 fn set_state(member: &MemberCluster, text: &str) {
@@ -186,14 +186,14 @@ fn set_state(member: &MemberCluster, text: &str) {
     };
     member.link().set(state.link());
     member.server().set_ready(state.ready());
-    say(&format!("simulated: {} {message}", member.name()));
+    info!("simulated: {} {message}", member.name());
 }
 
 fn set_workloads(member: &MemberCluster, text: &str) {
     let failure = word::<WorkloadFailure>(member, WORKLOADS, text).map(Into::into);
     member.set_failure(failure);
     let message = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
-    say(&format!("simulated: {}: {message}", member.name()));
+    info!("simulated: {}: {message}", member.name());
 }
 
 #[cfg(test)]

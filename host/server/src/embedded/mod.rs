@@ -27,11 +27,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
 
 use self::data::DataDirectory;
+use super::now;
 use super::server::{self, Transport};
 use super::webhook::certificate::Certificate;
-use super::{now, say};
 use crate::private_file;
 
 /// Kubernetes version that the control plane reports.
@@ -131,8 +132,8 @@ impl EmbeddedArguments {
         let contexts = members.keys().map(|name| (name.clone(), format!("{url}{}", serve::member_path(name))));
         let contexts: Vec<_> = std::iter::once((kubeconfig::CONTEXT.to_owned(), url.clone())).chain(contexts).collect();
         kubeconfig::write(&path, &contexts, &ca_pem, &token)?;
-        say(&format!("embedded control plane at {url} with {} simulated members", members.len()));
-        say(&format!("try: kubectl --kubeconfig {} get clusters", path.display()));
+        info!("embedded control plane at {url} with {} simulated members", members.len());
+        info!("try: kubectl --kubeconfig {} get clusters", path.display());
         Ok(Some(Embedded { kubeconfig: path, members, url, ca_pem, token, data, _tasks: tasks }))
     }
 
@@ -167,7 +168,7 @@ impl Embedded {
                 let clusters: Api<Cluster> = Api::all(hub.clone());
                 let is_ready = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| cluster.to_model().is_ready());
                 if kube::runtime::wait::await_condition(clusters, name, is_ready).await.is_ok() {
-                    say(&format!("{name} is ready"));
+                    info!("{name} is ready");
                 }
             }
             std::future::pending::<String>().await
@@ -206,7 +207,7 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
         ..Options::new("control plane", seed(), clock.clone())
     });
     for object in hub.restore(contents.unwrap_or_default()) {
-        say(&format!("left out: {} {}, which is not served", object["kind"], object["metadata"]["name"]));
+        warn!("left out: {} {}, which is not served", object["kind"], object["metadata"]["name"]);
     }
     let put = |api_version: &str, kind: &str, object: Value| -> Result<(), StatusError> {
         let id = hub.kind_id(api_version, kind).ok_or_else(|| StatusError::unknown_path(kind))?;

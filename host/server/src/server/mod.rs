@@ -29,10 +29,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tracing::warn;
 
 use self::connections::{ConnectionSlot, Connections};
 pub(super) use self::gate::{Gate, Overloaded};
-use super::LogOnChange;
 
 /// Deadline of each step of a client: the TLS handshake, the head of its first request, the body of a request.
 const STEP: Duration = Duration::from_secs(10);
@@ -170,7 +170,7 @@ async fn accept<L: Listener, A: Application>(
     name: &str,
 ) {
     let (transport, application) = (Arc::new(transport), Arc::new(application));
-    let (mut tasks, mut log, mut pause) = (JoinSet::new(), LogOnChange::default(), PAUSE);
+    let (mut tasks, mut pause) = (JoinSet::new(), PAUSE);
     loop {
         while tasks.try_join_next().is_some() {}
         let stream = match listener.next().await {
@@ -178,14 +178,14 @@ async fn accept<L: Listener, A: Application>(
             Err(error) if is_of_connection(&error) => continue,
             Err(error) => {
                 // For example, the process is out of file descriptors. Closing an idle connection frees one.
-                log.say(format!("cannot accept a connection of {name}: {error}; trying again"));
+                warn!("cannot accept a connection of {name}: {error}; trying again");
                 connections.close_longest_waiting();
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
                 continue;
             }
         };
-        (log, pause) = (LogOnChange::default(), PAUSE);
+        pause = PAUSE;
         let slot = connections.slot(STEP).await;
         let served = connection(stream, Arc::clone(&transport), Arc::clone(&application), Arc::clone(&slot));
         tasks.spawn(async move { slot.within_deadlines(served).await });

@@ -8,9 +8,9 @@ use bulkhead_api::webhook::serve;
 use bulkhead_controllers::{Lane, Pool, PoolLimits};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
-use tokio::time::Instant;
+use serde_json::Value;
+use tracing::{Span, warn};
 
-use super::fault_log::FaultLog;
 use super::operations::OfferedOperations;
 
 /// Path of interpreter requests.
@@ -19,6 +19,8 @@ pub(super) const PATH: &str = "/interpret";
 /// Limits of the threads for requests, which are separate from those of the controllers, and of the waiting
 /// requests.
 const LIMITS: PoolLimits = PoolLimits { threads: 4, lane_threads: 4, waiting: 64 };
+/// Code of a response about a fault, or about a policy without a verdict.
+const FAULT: i64 = 500;
 /// Timeout of a response. Karmada waits ten seconds by default.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -30,7 +32,6 @@ pub(crate) struct Interpreter {
     /// Operations that are registered.
     pub(super) offered: OfferedOperations,
     pool: Arc<Pool>,
-    faults: Arc<FaultLog>,
 }
 
 impl Interpreter {
@@ -41,7 +42,7 @@ impl Interpreter {
     /// The system cannot create a thread.
     pub(crate) fn new(registry: Arc<Registry>, offered: OfferedOperations) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
-        Ok(Self { registry, offered, pool: Arc::new(pool), faults: Arc::default() })
+        Ok(Self { registry, offered, pool: Arc::new(pool) })
     }
 
     /// Answers an interpreter request.
@@ -51,12 +52,35 @@ impl Interpreter {
     /// The request is malformed, or [`Unanswered`](bulkhead_controllers::Unanswered) if the plugins are busy.
     pub(super) async fn answer(self, body: bytes::Bytes) -> anyhow::Result<Vec<u8>> {
         let (registry, now) = (self.registry, Time::new(crate::now()));
-        let work = move || serve::answer(&registry.policies(), &body, now);
+        let span = Span::current();
+        let work = move || span.in_scope(|| serve::answer(&registry.policies(), &body, now));
         let answered = self.pool.run(Lane::of_work("interpret"), ANSWER_TIME_MAX, work).await?;
         let answer = answered.map_err(anyhow::Error::msg)?;
-        if let Some(line) = self.faults.line(&answer, Instant::now()) {
-            crate::say(&line);
+        if let Some(fault) = fault(&answer) {
+            warn!(target: "bulkhead::plugin", "interpreter: {fault}");
         }
         Ok(serde_json::to_vec(&answer)?)
+    }
+}
+
+/// Returns the message of a response about a fault, or about a policy without a verdict. Karmada logs it too, but
+/// authors of plugins read this log.
+fn fault(response: &Value) -> Option<&str> {
+    let status = &response["response"]["status"];
+    status["message"].as_str().filter(|_| status["code"] == FAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_faults_are_logged() {
+        let response = |code: i64| json!({"response": {"uid": "1", "successful": false, "status": {"code": code, "message": "no"}}});
+        assert_eq!(fault(&response(500)), Some("no"));
+        assert_eq!(fault(&response(501)), None);
+        assert_eq!(fault(&json!({"response": {"uid": "1", "successful": true}})), None);
     }
 }

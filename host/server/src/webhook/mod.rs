@@ -4,7 +4,6 @@
 //! only the protocol, the certificate and the registration.
 
 pub(super) mod certificate;
-mod fault_log;
 mod interpreter;
 mod operations;
 mod registration;
@@ -33,6 +32,7 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
 
 use self::certificate::Certificate;
 pub(super) use self::interpreter::Interpreter;
@@ -41,7 +41,6 @@ use self::registration::Registration;
 pub use self::source::SECRET as WEBHOOK_SECRET;
 pub(super) use self::source::Source;
 use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transport};
-use super::{LogOnChange, say};
 
 /// Limits of the endpoint. API servers do not store objects larger than about 1.5 MiB, and a review may contain two
 /// of them. A client uses a few connections.
@@ -127,20 +126,18 @@ pub(super) async fn start(
     Ok(Endpoint { address, services, identity, _tasks: tasks })
 }
 
-/// Polls for new credentials. Logs an error once and keeps the old ones.
+/// Polls for new credentials. Logs an error and keeps the old ones.
 async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) {
-    let mut log = LogOnChange::default();
     loop {
         tokio::time::sleep(source::RELOAD).await;
         match credentials.identity().await {
             Ok(identity) if identity.is_like(&renewed.borrow()) => {}
             Ok(identity) => {
-                say("the certificate of the webhook was replaced");
+                info!("the certificate of the webhook was replaced");
                 renewed.send_replace(Arc::new(identity));
-                log.resolved();
             }
             Err(error) => {
-                log.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"));
+                warn!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}");
             }
         }
     }
@@ -162,7 +159,7 @@ impl Endpoint {
                 changed.send_replace(());
             })
         });
-        let (mut written, mut log) = (None, LogOnChange::default());
+        let mut written = None;
         loop {
             identity.mark_unchanged();
             plugins.mark_unchanged();
@@ -171,12 +168,11 @@ impl Endpoint {
             if written.as_ref() != Some(&wanted) {
                 match wanted.write(client).await {
                     Ok(()) => {
-                        say(&format!("registered at {url}"));
-                        log.resolved();
+                        info!("registered at {url}");
                         written = Some(wanted);
                     }
                     Err(error) => {
-                        log.say(format!("{error:#}"));
+                        warn!("{error:#}");
                         retry = Some(RETRY);
                     }
                 }

@@ -31,7 +31,7 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     for part in [
-        "error: cannot run in mode all, the default, on https://127.0.0.1:",
+        "ERROR bulkhead_server: cannot run in mode all, the default, on https://127.0.0.1:",
         "karmada-controller-manager-0 holds the lease karmada-system/karmada-controller-manager",
         "choose --mode report, interpret, finish or evict",
     ] {
