@@ -6,7 +6,9 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=BULKHEAD_COMMIT");
-    let given = std::env::var("BULKHEAD_COMMIT").ok().filter(|commit| !commit.trim().is_empty());
+    let given = std::env::var("BULKHEAD_COMMIT")
+        .ok()
+        .filter(|commit| !commit.trim().is_empty());
     if let Some(commit) = given.or_else(commit) {
         println!("cargo:rustc-env=BULKHEAD_COMMIT={}", commit.trim());
     }
@@ -28,7 +30,11 @@ fn commit() -> Option<String> {
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new("git")
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned())
 }

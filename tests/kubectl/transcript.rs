@@ -47,7 +47,12 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         match (sort, steps.last_mut()) {
             ("$ " | "! " | "% " | "? ", _) => {
                 let (succeeds, is_compared) = (matches!(sort, "$ " | "% "), matches!(sort, "$ " | "! "));
-                steps.push(Step { command: rest.to_owned(), succeeds, is_compared, contains: Vec::new() });
+                steps.push(Step {
+                    command: rest.to_owned(),
+                    succeeds,
+                    is_compared,
+                    contains: Vec::new(),
+                });
             }
             ("> ", Some(step)) => step.contains.push(rest.to_owned()),
             _ => {}
@@ -66,7 +71,10 @@ pub(crate) fn run(root: &Path, steps: &[Step], kubeconfig: &Path, cache: &Path) 
             .env("KUBECACHEDIR", cache)
             .output();
         let (code, output) = match output {
-            Ok(output) => (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()),
+            Ok(output) => (
+                output.status.code(),
+                String::from_utf8_lossy(&output.stdout).into_owned(),
+            ),
             Err(error) => (None, error.to_string()),
         };
         let mut problems = Vec::new();
@@ -80,14 +88,21 @@ pub(crate) fn run(root: &Path, steps: &[Step], kubeconfig: &Path, cache: &Path) 
                 problems.push(format!("its output does not contain {text:?}"));
             }
         }
-        Outcome { command: step.command.clone(), code, output, problems }
+        Outcome {
+            command: step.command.clone(),
+            code,
+            output,
+            problems,
+        }
     };
     steps.iter().map(run).collect()
 }
 
 /// Replaces each run of spaces with a single one.
 fn squeeze(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -96,7 +111,9 @@ fn squeeze(text: &str) -> String {
 #[allow(dead_code, reason = "only one of the two crates compares")]
 pub(crate) fn normalised(output: &str) -> String {
     let is_header = |line: &&str| {
-        ["diff ", "--- ", "+++ ", "Server Version", "exit status"].iter().any(|start| line.starts_with(start))
+        ["diff ", "--- ", "+++ ", "Server Version", "exit status"]
+            .iter()
+            .any(|start| line.starts_with(start))
     };
     let lines = output.lines().filter(|line| !is_header(line));
     let word = |word: &str| {
@@ -132,8 +149,10 @@ fn is_uid(word: &str) -> bool {
 }
 
 fn is_time(word: &str) -> bool {
-    let digits =
-        |range: std::ops::Range<usize>| word.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let digits = |range: std::ops::Range<usize>| {
+        word.get(range)
+            .is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()))
+    };
     word.len() >= 20 && digits(0..4) && digits(5..7) && word.contains('T') && word.ends_with('Z')
 }
 

@@ -36,13 +36,20 @@ impl MakeWriter<'_> for Captured {
 impl Captured {
     /// Returns the lines so far.
     pub(crate) fn lines(&self) -> Vec<String> {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap().lines().map(str::to_owned).collect()
+        String::from_utf8(self.0.lock().unwrap().clone())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Returns the lines so far, parsed.
     #[allow(dead_code, reason = "not every crate writes JSON lines")]
     pub(crate) fn json(&self) -> Vec<Value> {
-        self.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.lines()
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 }
 
@@ -50,7 +57,10 @@ impl Captured {
 #[allow(dead_code, reason = "the server has a subscriber of its own")]
 pub(crate) fn subscriber(level: LevelFilter) -> (Dispatch, Captured) {
     let captured = Captured::default();
-    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_current_span(false);
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false);
     let subscriber = subscriber.with_max_level(level).with_writer(captured.clone()).finish();
     (Dispatch::new(subscriber), captured)
 }

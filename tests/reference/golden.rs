@@ -21,7 +21,10 @@ pub(crate) fn check(page: &str, parts: &[(&str, String)]) {
         std::fs::write(&path, &expected).unwrap();
         return;
     }
-    let line = text.lines().zip(expected.lines()).position(|(written, generated)| written != generated);
+    let line = text
+        .lines()
+        .zip(expected.lines())
+        .position(|(written, generated)| written != generated);
     let line = line.unwrap_or_else(|| text.lines().count().min(expected.lines().count())) + 1;
     assert!(
         text == expected,

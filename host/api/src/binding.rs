@@ -69,7 +69,10 @@ pub trait AnyBinding:
 
     /// Returns the permanent id. An empty label counts as absent, because Works must never be looked up by it.
     fn permanent_id(&self) -> Option<&str> {
-        self.labels().get(Self::ID_LABEL).map(String::as_str).filter(|id| !id.is_empty())
+        self.labels()
+            .get(Self::ID_LABEL)
+            .map(String::as_str)
+            .filter(|id| !id.is_empty())
     }
 
     /// Converts the binding to the model that decisions use.
@@ -130,7 +133,11 @@ macro_rules! any_binding {
 }
 
 any_binding!(ResourceBinding, keys::RESOURCE_BINDING_ID, keys::BINDING_FINALIZER);
-any_binding!(ClusterResourceBinding, keys::CLUSTER_RESOURCE_BINDING_ID, keys::CLUSTER_BINDING_FINALIZER);
+any_binding!(
+    ClusterResourceBinding,
+    keys::CLUSTER_RESOURCE_BINDING_ID,
+    keys::CLUSTER_BINDING_FINALIZER
+);
 
 #[cfg(test)]
 mod tests {
@@ -187,7 +194,9 @@ mod tests {
     fn an_empty_permanent_id_is_none() {
         let mut binding = ResourceBinding::default();
         assert_eq!(binding.permanent_id(), None);
-        binding.labels_mut().insert(keys::RESOURCE_BINDING_ID.into(), String::new());
+        binding
+            .labels_mut()
+            .insert(keys::RESOURCE_BINDING_ID.into(), String::new());
         assert_eq!(binding.permanent_id(), None);
     }
 }

@@ -47,7 +47,9 @@ impl Cluster {
 
     /// Decodes one of Bulkhead's annotations; a default value if it is absent.
     fn annotation<T: Default + DeserializeOwned>(&self, key: &str) -> serde_json::Result<T> {
-        self.annotations().get(key).map_or(Ok(T::default()), |text| serde_json::from_str(text))
+        self.annotations()
+            .get(key)
+            .map_or(Ok(T::default()), |text| serde_json::from_str(text))
     }
 }
 
@@ -93,7 +95,11 @@ mod tests {
         let written = serde_json::to_value(&cluster).unwrap();
         assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true));
         assert_eq!(written["spec"]["proxyHeader"], json!({"X-Tenant": "a"}));
-        assert_eq!(written["spec"]["later"], json!({"than": "this"}), "an unread field survives");
+        assert_eq!(
+            written["spec"]["later"],
+            json!({"than": "this"}),
+            "an unread field survives"
+        );
     }
 
     #[test]
@@ -102,8 +108,16 @@ mod tests {
             let annotations = text.map(|text| json!({keys::TAINT_OWNERS: text}));
             let cluster = json!({"metadata": {"name": "m", "annotations": annotations}, "spec": {"syncMode": "Push"}});
             let model = serde_json::from_value::<Cluster>(cluster).unwrap().to_model();
-            let found: Vec<_> = model.taint_owners.iter().map(|(key, owner)| (key.as_str(), owner.as_str())).collect();
-            assert_eq!((found.as_slice(), model.taint_owners_unknown), (owners, is_unknown), "{text:?}");
+            let found: Vec<_> = model
+                .taint_owners
+                .iter()
+                .map(|(key, owner)| (key.as_str(), owner.as_str()))
+                .collect();
+            assert_eq!(
+                (found.as_slice(), model.taint_owners_unknown),
+                (owners, is_unknown),
+                "{text:?}"
+            );
         };
         check(None, &[], false);
         check(Some("{}"), &[], false);

@@ -24,7 +24,11 @@ pub struct FieldError {
 
 impl FieldError {
     fn within(mut self, segment: &str) -> Self {
-        let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        let separator = if self.path.is_empty() || self.path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
         self.path = format!("{segment}{separator}{}", self.path);
         self
     }
@@ -32,7 +36,10 @@ impl FieldError {
 
 impl de::Error for FieldError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { path: String::new(), message: message.to_string() }
+        Self {
+            path: String::new(),
+            message: message.to_string(),
+        }
     }
 }
 
@@ -48,7 +55,9 @@ pub struct UnknownField {
 impl fmt::Display for UnknownField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: unknown field", self.path)?;
-        self.suggestion.as_ref().map_or(Ok(()), |suggestion| write!(f, ", did you mean {suggestion}?"))
+        self.suggestion
+            .as_ref()
+            .map_or(Ok(()), |suggestion| write!(f, ", did you mean {suggestion}?"))
     }
 }
 
@@ -83,11 +92,18 @@ fn collect_unknown(given: &Value, written: &Value, path: String, unknown: &mut V
     match (given, written) {
         (Value::Object(given), Value::Object(written)) => {
             for (key, value) in given {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 match written.get(key) {
                     Some(written) => collect_unknown(value, written, path, unknown),
                     None if is_zero(value) => {}
-                    None => unknown.push(UnknownField { suggestion: suggestion(&path), path }),
+                    None => unknown.push(UnknownField {
+                        suggestion: suggestion(&path),
+                        path,
+                    }),
                 }
             }
         }
@@ -138,14 +154,24 @@ impl<'de> Deserializer<'de> for Node<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.0 {
-            Value::Array(items) => visitor.visit_seq(Items { rest: items.iter(), index: 0 }),
-            Value::Object(fields) => visitor.visit_map(Fields { rest: fields.iter(), current: None }),
+            Value::Array(items) => visitor.visit_seq(Items {
+                rest: items.iter(),
+                index: 0,
+            }),
+            Value::Object(fields) => visitor.visit_map(Fields {
+                rest: fields.iter(),
+                current: None,
+            }),
             leaf => leaf.deserialize_any(visitor).map_err(de::Error::custom),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, FieldError> {
@@ -158,7 +184,9 @@ impl<'de> Deserializer<'de> for Node<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, FieldError> {
-        self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
+        self.0
+            .deserialize_enum(name, variants, visitor)
+            .map_err(de::Error::custom)
     }
 
     forward_to_deserialize_any! {
@@ -179,7 +207,9 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let Some(item) = self.rest.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        seed.deserialize(Node(item)).map(Some).map_err(|error| error.within(&format!("[{index}]")))
+        seed.deserialize(Node(item))
+            .map(Some)
+            .map_err(|error| error.within(&format!("[{index}]")))
     }
 }
 
@@ -192,7 +222,9 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     type Error = FieldError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, FieldError> {
-        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        let Some((key, value)) = self.rest.next() else {
+            return Ok(None);
+        };
         self.current = Some((key, value));
         seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
     }
@@ -230,7 +262,10 @@ mod tests {
             "effect": "NoExecute", "key": "cluster.karmada.io/not-ready", "operator": "Exists",
             "tolerationSeconds": 600,
         });
-        check(&json!({"resourceSelectors": selectors, "placement": {"clusterTolerations": [toleration]}}), &[]);
+        check(
+            &json!({"resourceSelectors": selectors, "placement": {"clusterTolerations": [toleration]}}),
+            &[],
+        );
         check(
             &json!({"resourceSelectors": selectors, "clusterTolerations": [toleration]}),
             &["spec.clusterTolerations: unknown field, did you mean spec.placement.clusterTolerations?"],
@@ -251,12 +286,18 @@ mod tests {
             ]}}),
             &["spec.placement.clusterAffinities[0].clusterName: unknown field"],
         );
-        check(&json!({"resourceSelectors": selectors, "zero": 0, "empty": [], "propagateDeps": false}), &[]);
+        check(
+            &json!({"resourceSelectors": selectors, "zero": 0, "empty": [], "propagateDeps": false}),
+            &[],
+        );
     }
 
     #[test]
     fn types_that_keep_everything_have_no_unknown_fields() {
-        unknown::<Cluster>(&json!({"syncMode": "Push", "proxyURL": "http://p", "later": {"a": 1}}), &[]);
+        unknown::<Cluster>(
+            &json!({"syncMode": "Push", "proxyURL": "http://p", "later": {"a": 1}}),
+            &[],
+        );
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"});
         unknown::<ResourceBinding>(&json!({"resource": resource, "later": 1}), &[]);
     }
@@ -280,8 +321,14 @@ mod tests {
         };
         let conditions = json!({"addOnConditions": [{"conditionType": "Ready"}]});
         check(conditions, "spec.addOnConditions[0]: missing field `operator`");
-        check(json!({"taints": 7}), "spec.taints: invalid type: integer `7`, expected a sequence");
-        check(json!({"taints": [{"effect": "NoSchedule"}]}), "spec.taints[0]: missing field `key`");
+        check(
+            json!({"taints": 7}),
+            "spec.taints: invalid type: integer `7`, expected a sequence",
+        );
+        check(
+            json!({"taints": [{"effect": "NoSchedule"}]}),
+            "spec.taints[0]: missing field `key`",
+        );
         check(
             json!({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": 7}]}),
             "spec.taints[1].effect: data did not match any variant of untagged enum TaintEffect",

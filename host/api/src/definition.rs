@@ -133,7 +133,10 @@ fn columns(kind: &str) -> Vec<Value> {
             json!({"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"}),
         ],
         "ResourceBinding" | "ClusterResourceBinding" => {
-            vec![text("Scheduled", &condition("Scheduled")), text("FullyApplied", &condition("FullyApplied"))]
+            vec![
+                text("Scheduled", &condition("Scheduled")),
+                text("FullyApplied", &condition("FullyApplied")),
+            ]
         }
         "Work" => vec![
             text("Workload-Kind", ".spec.workload.manifests[*].kind"),
@@ -141,7 +144,10 @@ fn columns(kind: &str) -> Vec<Value> {
             text("Applied", &condition("Applied")),
         ],
         "ResourceInterpreterCustomization" => {
-            vec![text("Target-API-Version", ".spec.target.apiVersion"), text("Target-Kind", ".spec.target.kind")]
+            vec![
+                text("Target-API-Version", ".spec.target.apiVersion"),
+                text("Target-Kind", ".spec.target.kind"),
+            ]
         }
         "EvictionPause" => vec![text("Until", ".spec.until"), text("Reason", ".spec.reason")],
         "ClusterDrain" => vec![
@@ -171,7 +177,15 @@ impl Transform for AnyValue {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let says = |key: &str| schema.get(key).is_some();
-        let closed = ["type", "properties", "enum", "anyOf", "oneOf", "allOf", "x-kubernetes-int-or-string"];
+        let closed = [
+            "type",
+            "properties",
+            "enum",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "x-kubernetes-int-or-string",
+        ];
         if schema.as_bool() == Some(true) || !closed.into_iter().any(says) {
             schema.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
         }
@@ -186,7 +200,10 @@ struct KnownFormat;
 impl Transform for KnownFormat {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
-        let is_unsigned = schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"));
+        let is_unsigned = schema
+            .get("format")
+            .and_then(Value::as_str)
+            .is_some_and(|format| format.starts_with("uint"));
         if is_unsigned {
             schema.remove("format");
         }
@@ -201,13 +218,19 @@ mod tests {
 
     fn schema(kind: &str) -> Value {
         let definitions = definitions();
-        let definition = definitions.iter().find(|definition| definition.spec.names.kind == kind).unwrap();
+        let definition = definitions
+            .iter()
+            .find(|definition| definition.spec.names.kind == kind)
+            .unwrap();
         serde_json::to_value(&definition.spec.versions[0].schema).unwrap()["openAPIV3Schema"].clone()
     }
 
     #[test]
     fn every_registered_kind_has_a_definition() {
-        let names: Vec<_> = definitions().into_iter().map(|definition| definition.spec.names.kind).collect();
+        let names: Vec<_> = definitions()
+            .into_iter()
+            .map(|definition| definition.spec.names.kind)
+            .collect();
         let registered: Vec<_> = REGISTERED.iter().map(|info| info.kind.to_owned()).collect();
         assert_eq!(names, registered, "definition() does not know every kind of kinds.rs");
     }
@@ -217,7 +240,10 @@ mod tests {
         fn check(schema: &Value, path: &str) {
             let has = |key: &str| schema.get(key).is_some();
             let open = has("x-kubernetes-preserve-unknown-fields") || has("x-kubernetes-int-or-string");
-            assert!(schema["type"].is_string() || open, "{path}: a type is missing: {schema}");
+            assert!(
+                schema["type"].is_string() || open,
+                "{path}: a type is missing: {schema}"
+            );
             for key in ["$ref", "anyOf", "oneOf", "allOf", "const"] {
                 assert!(!has(key), "{path}: {key} is not structural: {schema}");
             }
@@ -240,8 +266,14 @@ mod tests {
         fn formats(schema: &Value, found: &mut Vec<String>) {
             found.extend(schema["format"].as_str().map(str::to_owned));
             let inner = [&schema["items"], &schema["additionalProperties"]];
-            let properties = schema["properties"].as_object().into_iter().flat_map(|properties| properties.values());
-            properties.chain(inner).filter(|inner| inner.is_object()).for_each(|inner| formats(inner, found));
+            let properties = schema["properties"]
+                .as_object()
+                .into_iter()
+                .flat_map(|properties| properties.values());
+            properties
+                .chain(inner)
+                .filter(|inner| inner.is_object())
+                .for_each(|inner| formats(inner, found));
         }
         for info in REGISTERED {
             let mut found = Vec::new();
@@ -253,7 +285,10 @@ mod tests {
 
     #[test]
     fn fields_that_we_do_not_read_survive() {
-        for (kind, pointer) in [("Cluster", "/properties/status"), ("ResourceBinding", "/properties/spec")] {
+        for (kind, pointer) in [
+            ("Cluster", "/properties/status"),
+            ("ResourceBinding", "/properties/spec"),
+        ] {
             let schema = schema(kind);
             let kept = &schema.pointer(pointer).unwrap()["x-kubernetes-preserve-unknown-fields"];
             assert_eq!(kept, true, "{kind}{pointer}");
@@ -265,7 +300,12 @@ mod tests {
     fn the_spec_of_a_cluster_has_karmadas_fields_and_no_other() {
         let schema = schema("Cluster");
         let spec = &schema["properties"]["spec"];
-        let fields: Vec<_> = spec["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let fields: Vec<_> = spec["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         let expected = [
             "apiEndpoint",
             "id",
@@ -285,8 +325,14 @@ mod tests {
         assert_eq!(fields, expected);
         assert_eq!(spec["x-kubernetes-preserve-unknown-fields"], Value::Null);
         let range = &spec["properties"]["resourceModels"]["items"]["properties"]["ranges"]["items"];
-        assert_eq!(range["properties"]["min"]["x-kubernetes-int-or-string"], true, "{range}");
-        assert_eq!(spec["properties"]["secretRef"]["required"], json!(["name", "namespace"]));
+        assert_eq!(
+            range["properties"]["min"]["x-kubernetes-int-or-string"], true,
+            "{range}"
+        );
+        assert_eq!(
+            spec["properties"]["secretRef"]["required"],
+            json!(["name", "namespace"])
+        );
     }
 
     /// Karmada: `pkg/apis/work/v1alpha2/binding_types.go:AggregatedStatusItem`.
@@ -294,7 +340,9 @@ mod tests {
     fn a_report_in_a_binding_names_its_cluster() {
         for kind in ["ResourceBinding", "ClusterResourceBinding"] {
             let schema = schema(kind);
-            let report = schema.pointer("/properties/status/properties/aggregatedStatus/items").unwrap();
+            let report = schema
+                .pointer("/properties/status/properties/aggregatedStatus/items")
+                .unwrap();
             assert_eq!(report["required"], json!(["clusterName"]), "{kind}");
             assert_eq!(report["properties"]["clusterName"]["default"], Value::Null, "{kind}");
             assert_eq!(report["properties"]["clusterName"]["type"], "string", "{kind}");
@@ -309,10 +357,15 @@ mod tests {
         let schema = schema("Plugin");
         let spec = &schema["properties"]["spec"];
         let fields = spec["properties"].as_object().unwrap();
-        for field in ["breaker", "budget", "config", "fallback", "kinds", "lua", "mode", "scores", "sha256", "wasm"] {
+        for field in [
+            "breaker", "budget", "config", "fallback", "kinds", "lua", "mode", "scores", "sha256", "wasm",
+        ] {
             assert!(fields.contains_key(field), "{field}: {:?}", fields.keys());
         }
-        assert!(!fields.contains_key("name") && !spec.to_string().contains("\"default\""), "{spec:#}");
+        assert!(
+            !fields.contains_key("name") && !spec.to_string().contains("\"default\""),
+            "{spec:#}"
+        );
     }
 
     #[test]
@@ -320,6 +373,11 @@ mod tests {
         let schema = schema("PropagationPolicy");
         let modes = &schema.pointer("/properties/spec/properties/failover/properties/cluster/properties/purgeMode");
         let modes = modes.unwrap()["enum"].as_array().unwrap();
-        assert_eq!(modes, json!(["Directly", "Immediately", "Gracefully", "Graciously", "Never"]).as_array().unwrap());
+        assert_eq!(
+            modes,
+            json!(["Directly", "Immediately", "Gracefully", "Graciously", "Never"])
+                .as_array()
+                .unwrap()
+        );
     }
 }

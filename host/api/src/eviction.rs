@@ -33,6 +33,9 @@ api_object! {
 impl EvictionPause {
     /// Converts the pause to the model that decisions use.
     pub fn to_model(&self) -> Pause {
-        Pause { name: self.name_any(), spec: self.spec.clone() }
+        Pause {
+            name: self.name_any(),
+            spec: self.spec.clone(),
+        }
     }
 }

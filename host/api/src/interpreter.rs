@@ -127,7 +127,10 @@ struct CustomizationSpecWire {
 
 impl From<CustomizationSpecWire> for CustomizationSpec {
     fn from(wire: CustomizationSpecWire) -> Self {
-        Self { target: wire.target, customizations: wire.customizations.or(wire.beside_target) }
+        Self {
+            target: wire.target,
+            customizations: wire.customizations.or(wire.beside_target),
+        }
     }
 }
 
@@ -148,7 +151,10 @@ mod tests {
             "spec": spec,
         });
         let customization: ResourceInterpreterCustomization = serde_json::from_value(object).unwrap();
-        assert_eq!(customization.spec.customizations.scripts().collect::<Vec<_>>(), expected);
+        assert_eq!(
+            customization.spec.customizations.scripts().collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]
@@ -160,7 +166,10 @@ mod tests {
             json!({"target": target, "customizations": {"healthInterpretation": rule(SCRIPT)}}),
             &[("healthInterpretation", SCRIPT)],
         );
-        check(json!({"target": target, "healthInterpretation": rule(SCRIPT)}), &[("healthInterpretation", SCRIPT)]);
+        check(
+            json!({"target": target, "healthInterpretation": rule(SCRIPT)}),
+            &[("healthInterpretation", SCRIPT)],
+        );
         check(
             json!({
                 "target": target,

@@ -28,7 +28,11 @@ impl Plugin {
     /// Converts the plugin to the form that catalogs use.
     pub fn to_object(&self) -> PluginObject {
         let generation = self.metadata.generation.unwrap_or_default();
-        PluginObject { name: self.name_any(), generation, spec: self.spec.0.clone() }
+        PluginObject {
+            name: self.name_any(),
+            generation,
+            spec: self.spec.0.clone(),
+        }
     }
 }
 

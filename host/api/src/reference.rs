@@ -36,20 +36,41 @@ fn type_of(schema: &Value) -> String {
 /// Returns the description of a field with its possible values.
 fn meaning(schema: &Value) -> String {
     let description = golden::prose(schema["description"].as_str().unwrap_or_default());
-    let values: Vec<_> = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let values: Vec<_> = schema["enum"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     if values.is_empty() {
         return description;
     }
-    format!("{description} Values: `{}`.", values.join("`, `")).trim().to_owned()
+    format!("{description} Values: `{}`.", values.join("`, `"))
+        .trim()
+        .to_owned()
 }
 
 /// Adds a row for each field below a schema.
 fn add(schema: &Value, path: &str, rows: &mut Vec<Vec<String>>) {
-    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<_> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for (name, field) in properties(schema) {
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let path = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        };
         let need = if required.contains(&name) { "required" } else { "–" };
-        rows.push(vec![format!("`{path}`"), type_of(field), need.to_owned(), meaning(field)]);
+        rows.push(vec![
+            format!("`{path}`"),
+            type_of(field),
+            need.to_owned(),
+            meaning(field),
+        ]);
         let (mut inner, mut inner_path) = (field, path);
         loop {
             if inner["items"].is_object() {
@@ -76,7 +97,10 @@ fn fields(schema: &Value) -> Vec<Vec<String>> {
 fn sections(is_own: bool) -> String {
     let mut done: Vec<(String, Vec<Vec<String>>)> = Vec::new();
     let mut parts = Vec::new();
-    for definition in definitions().iter().filter(|definition| (definition.spec.group == OWN) == is_own) {
+    for definition in definitions()
+        .iter()
+        .filter(|definition| (definition.spec.group == OWN) == is_own)
+    {
         let spec = &definition.spec;
         let (kind, version) = (&spec.names.kind, &spec.versions[0]);
         let schema = serde_json::to_value(&version.schema).unwrap()["openAPIV3Schema"].clone();
@@ -85,7 +109,9 @@ fn sections(is_own: bool) -> String {
         let description = golden::prose(schema["description"].as_str().unwrap_or_default());
         let (group, name, plural, scope) = (&spec.group, &version.name, &spec.names.plural, &spec.scope);
         parts.push(format!("### {kind}\n\n{description}\n\n"));
-        parts.push(format!("Version `{group}/{name}`, plural `{plural}`, scope `{scope}`.\n\n"));
+        parts.push(format!(
+            "Version `{group}/{name}`, plural `{plural}`, scope `{scope}`.\n\n"
+        ));
         parts.push(match done.iter().find(|(_, other)| *other == rows) {
             Some((other, _)) => format!("The fields are those of [{other}](#{}).\n\n", other.to_lowercase()),
             None => format!("{}\n", golden::table(&["field", "type", "need", "meaning"], &rows)),
@@ -97,5 +123,8 @@ fn sections(is_own: bool) -> String {
 
 #[test]
 fn the_page_of_custom_resources_is_generated_from_the_definitions() {
-    golden::check("custom-resources.md", &[("bulkhead", sections(true)), ("karmada", sections(false))]);
+    golden::check(
+        "custom-resources.md",
+        &[("bulkhead", sections(true)), ("karmada", sections(false))],
+    );
 }

@@ -43,9 +43,10 @@ impl Call {
             Some("scale") if kind.is_scalable() && matches!(verb, Verb::Get | Verb::Update | Verb::Patch) => {
                 Ok(Part::Main)
             }
-            Some(other) => {
-                Err(StatusError::not_implemented(&format!("the {other} subresource of {}", kind.group_resource())))
-            }
+            Some(other) => Err(StatusError::not_implemented(&format!(
+                "the {other} subresource of {}",
+                kind.group_resource()
+            ))),
         }
     }
 
@@ -78,7 +79,11 @@ impl Call {
     }
 
     fn optional_body(&self) -> Result<Value, StatusError> {
-        if self.body.is_empty() { Ok(Value::Null) } else { self.object() }
+        if self.body.is_empty() {
+            Ok(Value::Null)
+        } else {
+            self.object()
+        }
     }
 
     /// Returns the write options of the client.
@@ -90,7 +95,11 @@ impl Call {
         let mut dry_run = self.query.get("dryRun").to_owned();
         if dry_run.is_empty() && matches!(self.resource.verb, Verb::Delete | Verb::DeleteCollection) {
             let body = self.optional_body()?;
-            array(&body, "/dryRun").first().and_then(Value::as_str).unwrap_or_default().clone_into(&mut dry_run);
+            array(&body, "/dryRun")
+                .first()
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .clone_into(&mut dry_run);
         }
         if !matches!(dry_run.as_str(), "" | "All") {
             let why = format!("dryRun: Unsupported value: \"{dry_run}\": supported values: \"All\"");
@@ -99,11 +108,16 @@ impl Call {
         let manager = self.query.get("fieldManager");
         let applies = self.resource.verb == Verb::Patch && patch::is_apply(self.content_type());
         if applies && manager.is_empty() {
-            return Err(StatusError::bad_request("fieldManager: Required value: is required for apply patch"));
+            return Err(StatusError::bad_request(
+                "fieldManager: Required value: is required for apply patch",
+            ));
         }
         // As in Kubernetes, the default manager is the user agent without its version.
         let agent = self.header(&header::USER_AGENT).split('/').next().unwrap_or_default();
-        let named = [manager, agent].into_iter().find(|name| !name.is_empty()).unwrap_or("unknown");
+        let named = [manager, agent]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or("unknown");
         Ok(Terms {
             manager: named.chars().take(MANAGER_LENGTH_MAX).collect(),
             dry_run: !dry_run.is_empty(),
@@ -114,11 +128,19 @@ impl Call {
 
     /// Negotiates the representation of the response.
     pub(crate) fn form(&self, kind: &ResourceKind, clock: &Clock) -> Result<Form, StatusError> {
-        Form::negotiate(self.header(&header::ACCEPT), self.query.get("includeObject"), kind, clock)
+        Form::negotiate(
+            self.header(&header::ACCEPT),
+            self.query.get("includeObject"),
+            kind,
+            clock,
+        )
     }
 
     fn header(&self, name: &HeaderName) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, StatusError> {

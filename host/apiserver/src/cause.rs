@@ -15,7 +15,11 @@ pub(crate) struct Cause {
 
 impl Cause {
     fn new(field: impl Into<String>, reason: &'static str, message: String) -> Self {
-        Self { field: field.into(), reason, message }
+        Self {
+            field: field.into(),
+            reason,
+            message,
+        }
     }
 
     /// The field is missing; `why` may be empty.
@@ -52,13 +56,21 @@ impl Cause {
 
     /// The value is longer than `bytes_max`.
     pub(crate) fn too_long(field: impl Into<String>, bytes_max: usize) -> Self {
-        Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {bytes_max} bytes"))
+        Self::new(
+            field,
+            "FieldValueTooLong",
+            format!("Too long: may not be more than {bytes_max} bytes"),
+        )
     }
 
     /// The list or map has more than `items_max` items.
     pub(crate) fn too_many(field: impl Into<String>, items: usize, items_max: usize) -> Self {
         let noun = if items_max == 1 { "item" } else { "items" };
-        Self::new(field, "FieldValueTooMany", format!("Too many: {items}: must have at most {items_max} {noun}"))
+        Self::new(
+            field,
+            "FieldValueTooMany",
+            format!("Too many: {items}: must have at most {items_max} {noun}"),
+        )
     }
 
     /// Returns the entry of the list `causes` of a `metav1.Status`.
@@ -68,5 +80,9 @@ impl Cause {
 }
 
 fn with_detail(text: &str, why: &str) -> String {
-    if why.is_empty() { text.to_owned() } else { format!("{text}: {why}") }
+    if why.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}: {why}")
+    }
 }

@@ -19,7 +19,10 @@ pub struct Clock {
 impl Clock {
     /// Returns a clock that reads `start` now.
     pub fn new(start: Timestamp) -> Self {
-        Self { start, origin: Instant::now() }
+        Self {
+            start,
+            origin: Instant::now(),
+        }
     }
 
     /// Returns the current time; saturates at the largest representable timestamp.
@@ -36,7 +39,9 @@ impl Clock {
 
 /// Formats a timestamp as RFC 3339 with whole seconds, as Kubernetes writes `metav1.Time`.
 pub fn rfc3339(at: Timestamp) -> String {
-    Timestamp::from_second(at.as_second()).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+    Timestamp::from_second(at.as_second())
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+        .to_string()
 }
 
 #[cfg(test)]

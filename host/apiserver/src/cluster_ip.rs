@@ -48,8 +48,10 @@ pub(crate) fn allocate(state: &State, kind: &ResourceKind, service: &mut Value) 
         .flat_map(|id| state.table(id).scan(None, None))
         .map(|service| text(service.value(), "/spec/clusterIP").to_owned())
         .collect();
-    let (namespace, name) =
-        (text(service, "/metadata/namespace").to_owned(), text(service, "/metadata/name").to_owned());
+    let (namespace, name) = (
+        text(service, "/metadata/namespace").to_owned(),
+        text(service, "/metadata/name").to_owned(),
+    );
     let listed = array(service, "/spec/clusterIPs").first().and_then(Value::as_str);
     let given = match text(service, "/spec/clusterIP") {
         "" => listed.unwrap_or_default().to_owned(),
@@ -60,10 +62,17 @@ pub(crate) fn allocate(state: &State, kind: &ResourceKind, service: &mut Value) 
         let cause = Cause::invalid("spec.clusterIPs", &json!([given]), &why);
         return StatusError::refuse(kind, &name, &[cause]);
     }
-    let ip = if given.is_empty() { free(&used, &namespace, &name) } else { given };
+    let ip = if given.is_empty() {
+        free(&used, &namespace, &name)
+    } else {
+        given
+    };
     let assigned = [json!(ip), json!([ip]), json!(["IPv4"]), json!("SingleStack")];
     for (field, value) in ASSIGNED.into_iter().zip(assigned) {
-        if service["spec"].get(field).is_none_or(|known| known.is_null() || known == "") {
+        if service["spec"]
+            .get(field)
+            .is_none_or(|known| known.is_null() || known == "")
+        {
             service["spec"][field] = value;
         }
     }
@@ -72,7 +81,11 @@ pub(crate) fn allocate(state: &State, kind: &ResourceKind, service: &mut Value) 
 
 fn free(used: &BTreeSet<String>, namespace: &str, name: &str) -> String {
     // Kubernetes gives the first address to its own Service.
-    let first = if (namespace, name) == ("default", "kubernetes") { 1 } else { stable_hash(0, &[namespace, name]) };
+    let first = if (namespace, name) == ("default", "kubernetes") {
+        1
+    } else {
+        stable_hash(0, &[namespace, name])
+    };
     let address = |number: u64| {
         let number = number & 0xFFFF;
         format!("10.96.{}.{}", number >> 8, number & 0xFF)

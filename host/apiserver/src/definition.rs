@@ -43,12 +43,19 @@ pub(crate) fn kinds(definition: &Value) -> Result<Vec<ResourceKind>, StatusError
         }
     };
     let words = |pointer: &str| -> Vec<Cow<'static, str>> {
-        array(definition, pointer).iter().filter_map(Value::as_str).map(|word| Cow::Owned(word.to_owned())).collect()
+        array(definition, pointer)
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|word| Cow::Owned(word.to_owned()))
+            .collect()
     };
     let (short_names, categories) = (words("/spec/names/shortNames"), words("/spec/names/categories"));
     let versions = array(definition, "/spec/versions");
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        return Err(refuse("spec.versions", "must have exactly one version marked as storage version"));
+        return Err(refuse(
+            "spec.versions",
+            "must have exactly one version marked as storage version",
+        ));
     }
     let served = versions.iter().filter(|version| version["served"] == true);
     served
@@ -122,7 +129,9 @@ pub(crate) fn accept(definition: &mut Value, now: Timestamp) -> Result<(), Statu
     kinds(definition)?;
     let known = array(definition, "/status/conditions").to_vec();
     let condition = |type_: &str, reason: &str, message: &str| {
-        let before = known.iter().find(|known| known["type"] == type_ && known["status"] == "True");
+        let before = known
+            .iter()
+            .find(|known| known["type"] == type_ && known["status"] == "True");
         before.cloned().unwrap_or_else(|| {
             json!({
                 "type": type_,
@@ -133,7 +142,9 @@ pub(crate) fn accept(definition: &mut Value, now: Timestamp) -> Result<(), Statu
             })
         })
     };
-    let stored = array(definition, "/spec/versions").iter().filter(|version| version["storage"] == true);
+    let stored = array(definition, "/spec/versions")
+        .iter()
+        .filter(|version| version["storage"] == true);
     let stored: Vec<Value> = stored.map(|version| version["name"].clone()).collect();
     definition["status"] = json!({
         "conditions": [
@@ -175,7 +186,10 @@ mod tests {
         assert_eq!(definition["status"]["conditions"][1]["type"], "Established");
         assert_eq!(definition["spec"]["names"]["listKind"], "WidgetList");
         let kinds = kinds(&definition).expect("a good definition");
-        assert_eq!((&*kinds[0].kind, kinds[0].scope, kinds[0].status_subresource), ("Widget", Scope::Cluster, true));
+        assert_eq!(
+            (&*kinds[0].kind, kinds[0].scope, kinds[0].status_subresource),
+            ("Widget", Scope::Cluster, true)
+        );
         assert_eq!(kinds[0].columns[0].path, ".spec.size");
         assert!(!kinds[0].has_rules);
     }

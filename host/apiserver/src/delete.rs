@@ -76,7 +76,11 @@ impl Writer<'_> {
     pub(crate) fn delete(&mut self, key: &ObjectKey, options: &DeleteOptions) -> Result<Deletion, StatusError> {
         let kind = self.state.kind(key.kind);
         if kind.is_namespace() && IMMORTAL.contains(&key.name.as_str()) {
-            return Err(StatusError::forbidden(&kind, &key.name, "this namespace may not be deleted"));
+            return Err(StatusError::forbidden(
+                &kind,
+                &key.name,
+                "this namespace may not be deleted",
+            ));
         }
         let object = self.existing(key)?;
         self.check_preconditions(key, &object, options)?;
@@ -180,9 +184,13 @@ impl Writer<'_> {
             return;
         }
         for kind in definition::kinds(object.value()).unwrap_or_default() {
-            let Some(id) = self.state.kind_by_path(&kind.group, &kind.version, &kind.plural) else { continue };
+            let Some(id) = self.state.kind_by_path(&kind.group, &kind.version, &kind.plural) else {
+                continue;
+            };
             let objects = self.state.table(id).scan(None, None);
-            let keys: Vec<_> = objects.map(|object| ObjectKey::new(id, object.namespace(), object.name())).collect();
+            let keys: Vec<_> = objects
+                .map(|object| ObjectKey::new(id, object.namespace(), object.name()))
+                .collect();
             for key in keys {
                 self.state.take(key);
             }
@@ -212,18 +220,28 @@ impl Writer<'_> {
     /// Resumes the deletion of owners whose last blocking dependent was removed.
     fn release_owners(&mut self, gone: &Object, pending: &mut VecDeque<ObjectKey>) {
         for uid in owner_uids(gone.value()) {
-            let Some(key) = self.state.key_of_uid(uid) else { continue };
-            let Some(owner) = self.state.get_key(&key).cloned() else { continue };
+            let Some(key) = self.state.key_of_uid(uid) else {
+                continue;
+            };
+            let Some(owner) = self.state.get_key(&key).cloned() else {
+                continue;
+            };
             let finalizers = array(owner.value(), "/metadata/finalizers");
             let blocks = |key: &ObjectKey| {
-                let references =
-                    self.state.get_key(key).map(|object| array(object.value(), "/metadata/ownerReferences"));
+                let references = self
+                    .state
+                    .get_key(key)
+                    .map(|object| array(object.value(), "/metadata/ownerReferences"));
                 let mut references = references.unwrap_or_default().iter();
                 references.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
             };
             let waits = finalizers.iter().any(|known| known == FOREGROUND);
             if waits && !self.state.dependents(uid).iter().any(blocks) {
-                let remaining: Vec<Value> = finalizers.iter().filter(|known| **known != FOREGROUND).cloned().collect();
+                let remaining: Vec<Value> = finalizers
+                    .iter()
+                    .filter(|known| **known != FOREGROUND)
+                    .cloned()
+                    .collect();
                 let mut value = Value::clone(owner.value());
                 value["metadata"]["finalizers"] = Value::Array(remaining);
                 self.state.put(key.clone(), value);
@@ -256,7 +274,10 @@ impl Writer<'_> {
             return;
         }
         if let Some(kind) = self.state.kind_by_path("", "v1", "namespaces")
-            && self.state.get(kind, "", namespace).is_some_and(|found| found.is_terminating())
+            && self
+                .state
+                .get(kind, "", namespace)
+                .is_some_and(|found| found.is_terminating())
         {
             pending.push_back(ObjectKey::new(kind, "", namespace));
         }
@@ -287,8 +308,11 @@ impl Writer<'_> {
 
     fn drop_owner(&mut self, key: &ObjectKey, dependent: &Object, uid: &str) {
         let mut value = Value::clone(dependent.value());
-        let owners: Vec<Value> =
-            array(&value, "/metadata/ownerReferences").iter().filter(|owner| owner["uid"] != uid).cloned().collect();
+        let owners: Vec<Value> = array(&value, "/metadata/ownerReferences")
+            .iter()
+            .filter(|owner| owner["uid"] != uid)
+            .cloned()
+            .collect();
         value["metadata"]["ownerReferences"] = Value::Array(owners);
         self.state.put(key.clone(), value);
     }

@@ -21,16 +21,28 @@ impl Document {
         let mut hasher = DefaultHasher::new();
         body.hash(&mut hasher);
         let etag = HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish()));
-        Self { body, etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")) }
+        Self {
+            body,
+            etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
+        }
     }
 
     /// Returns the response to a request with these headers: 304 without a body if the client has the document.
     pub(crate) fn answer(&self, request: &HeaderMap, content_type: &'static str) -> Response<ApiBody> {
-        let is_known = request.get_all(header::IF_NONE_MATCH).iter().any(|known| *known == self.etag);
-        let (code, body) = if is_known { (304, Bytes::new()) } else { (200, self.body.clone()) };
+        let is_known = request
+            .get_all(header::IF_NONE_MATCH)
+            .iter()
+            .any(|known| *known == self.etag);
+        let (code, body) = if is_known {
+            (304, Bytes::new())
+        } else {
+            (200, self.body.clone())
+        };
         let mut response = respond(code, content_type, full(body));
         response.headers_mut().insert(header::ETAG, self.etag.clone());
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        response
+            .headers_mut()
+            .insert(header::VARY, HeaderValue::from_static("Accept"));
         response
     }
 }
@@ -52,6 +64,9 @@ mod tests {
             document.answer(&headers, "application/json").status().as_u16()
         };
         let other = Document::new(&json!({"items": [2]}));
-        assert_eq!([code(None), code(Some(&other.etag)), code(Some(&document.etag))], [200, 200, 304]);
+        assert_eq!(
+            [code(None), code(Some(&other.etag)), code(Some(&document.etag))],
+            [200, 200, 304]
+        );
     }
 }

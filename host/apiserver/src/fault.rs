@@ -42,7 +42,10 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) fn inject(&self, injected: Injected) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(injected);
+        self.pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(injected);
     }
 
     /// Returns the first fault that applies to a request. Removes it if it applies once.

@@ -14,11 +14,19 @@ pub(crate) struct FieldLabel {
 }
 
 const fn field(name: &'static str) -> FieldLabel {
-    FieldLabel { name, path: name, default: "" }
+    FieldLabel {
+        name,
+        path: name,
+        default: "",
+    }
 }
 
 const fn field_or(name: &'static str, default: &'static str) -> FieldLabel {
-    FieldLabel { name, path: name, default }
+    FieldLabel {
+        name,
+        path: name,
+        default,
+    }
 }
 
 const NONE: &[FieldLabel] = &[];
@@ -43,7 +51,11 @@ const EVENT: &[FieldLabel] = &[
     field("involvedObject.fieldPath"),
     field("reason"),
     field("reportingComponent"),
-    FieldLabel { name: "source", path: "source.component", default: "" },
+    FieldLabel {
+        name: "source",
+        path: "source.component",
+        default: "",
+    },
     field("type"),
 ];
 
@@ -52,7 +64,11 @@ const NAMESPACE: &[FieldLabel] = &[field("status.phase")];
 const SECRET: &[FieldLabel] = &[field("type")];
 const SERVICE: &[FieldLabel] = &[field("spec.clusterIP"), field("spec.type")];
 const REPLICA_SET: &[FieldLabel] = &[field_or("status.replicas", "0")];
-const JOB: &[FieldLabel] = &[FieldLabel { name: "status.successful", path: "status.succeeded", default: "0" }];
+const JOB: &[FieldLabel] = &[FieldLabel {
+    name: "status.successful",
+    path: "status.succeeded",
+    default: "0",
+}];
 
 /// Returns the selectable fields of a kind besides its name and namespace, and the name of the kind if messages
 /// contain it. Returns `None` for Kubernetes' own kinds without such fields.
@@ -103,7 +119,11 @@ mod tests {
 
     fn check(group: &'static str, kind: &'static str, name: &str, expected: Option<&str>) {
         let mut kind = ResourceKind::namespaced(group, "v1", kind, "plurals");
-        kind.selectable_fields = if group == "example.io" { vec!["spec.size".to_owned()] } else { Vec::new() };
+        kind.selectable_fields = if group == "example.io" {
+            vec!["spec.size".to_owned()]
+        } else {
+            Vec::new()
+        };
         let message = resolve(&kind, name).err().map(|error| error.message);
         assert_eq!(message.as_deref(), expected, "{name}");
     }
@@ -118,6 +138,11 @@ mod tests {
         check("batch", "Job", "status.successful", None);
         check("batch", "Job", "a", Some("field label \"a\" not supported for Job"));
         check("example.io", "Widget", "spec.size", None);
-        check("example.io", "Widget", "spec.mode", Some("field label not supported: spec.mode"));
+        check(
+            "example.io",
+            "Widget",
+            "spec.mode",
+            Some("field label not supported: spec.mode"),
+        );
     }
 }

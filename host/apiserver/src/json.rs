@@ -9,5 +9,8 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 /// Returns the array at a JSON pointer; empty if absent.
 pub fn array<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }

@@ -130,7 +130,11 @@ impl ResourceKind {
 
     /// Returns `group/version`, or only the version in the core group, as written in `apiVersion`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// Returns the kind in lower case.
@@ -140,7 +144,11 @@ impl ResourceKind {
 
     /// Returns `plural.group`, or only the plural in the core group, as error messages name a resource.
     pub fn group_resource(&self) -> String {
-        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
     }
 
     /// Returns true if objects of this kind belong to a namespace.
@@ -220,8 +228,12 @@ pub mod kinds {
     pub fn kubernetes() -> Vec<ResourceKind> {
         let rbac = "rbac.authorization.k8s.io";
         vec![
-            ResourceKind::cluster_scoped("", "v1", "Namespace", "namespaces").with_status().with_short_names(&["ns"]),
-            ResourceKind::cluster_scoped("", "v1", "Node", "nodes").with_status().with_short_names(&["no"]),
+            ResourceKind::cluster_scoped("", "v1", "Namespace", "namespaces")
+                .with_status()
+                .with_short_names(&["ns"]),
+            ResourceKind::cluster_scoped("", "v1", "Node", "nodes")
+                .with_status()
+                .with_short_names(&["no"]),
             ResourceKind::namespaced("", "v1", "Pod", "pods")
                 .with_status()
                 .with_short_names(&["po"])
@@ -253,7 +265,9 @@ pub mod kinds {
                 .with_status()
                 .with_short_names(&["rs"])
                 .with_categories(&["all"]),
-            ResourceKind::namespaced("batch", "v1", "Job", "jobs").with_status().with_categories(&["all"]),
+            ResourceKind::namespaced("batch", "v1", "Job", "jobs")
+                .with_status()
+                .with_categories(&["all"]),
             ResourceKind::namespaced("batch", "v1", "CronJob", "cronjobs")
                 .with_status()
                 .with_short_names(&["cj"])
@@ -288,10 +302,15 @@ pub mod kinds {
             ResourceKind::cluster_scoped("", "v1", "PersistentVolume", "persistentvolumes")
                 .with_status()
                 .with_short_names(&["pv"]),
-            ResourceKind::namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-                .with_status()
-                .with_short_names(&["hpa"])
-                .with_categories(&["all"]),
+            ResourceKind::namespaced(
+                "autoscaling",
+                "v2",
+                "HorizontalPodAutoscaler",
+                "horizontalpodautoscalers",
+            )
+            .with_status()
+            .with_short_names(&["hpa"])
+            .with_categories(&["all"]),
             ResourceKind::namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
             ResourceKind::namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
                 .with_short_names(&["netpol"]),
@@ -320,8 +339,11 @@ mod tests {
 
     #[test]
     fn no_built_in_resource_is_listed_twice() {
-        let mut names: Vec<String> =
-            kinds::kubernetes().iter().chain(&kinds::stored()).map(ResourceKind::group_resource).collect();
+        let mut names: Vec<String> = kinds::kubernetes()
+            .iter()
+            .chain(&kinds::stored())
+            .map(ResourceKind::group_resource)
+            .collect();
         let total = names.len();
         names.sort();
         names.dedup();

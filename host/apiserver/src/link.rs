@@ -68,7 +68,10 @@ impl Link {
     pub fn new() -> Self {
         Self {
             inner: Arc::new(Inner {
-                status: Mutex::new(Status { state: LinkState::Up, drops_total: 0 }),
+                status: Mutex::new(Status {
+                    state: LinkState::Up,
+                    drops_total: 0,
+                }),
                 changed: Notify::new(),
             }),
         }
@@ -96,7 +99,9 @@ impl Link {
 
     /// Waits for the delay of the link. Returns an error if the link is or goes down.
     pub(crate) async fn pass(&self, server: &str) -> Result<(), ConnectionError> {
-        let refused = || ConnectionError::Refused { server: server.to_owned() };
+        let refused = || ConnectionError::Refused {
+            server: server.to_owned(),
+        };
         match self.state() {
             LinkState::Up => Ok(()),
             LinkState::Down => Err(refused()),

@@ -69,7 +69,10 @@ impl ListRequest {
             kind: id,
             namespace: namespace.map(str::to_owned),
             selector: Selector::of(kind, query.get("labelSelector"), query.get("fieldSelector"))?,
-            limit: query.number("limit")?.filter(|&limit| limit > 0).map(|limit| limit as usize),
+            limit: query
+                .number("limit")?
+                .filter(|&limit| limit > 0)
+                .map(|limit| limit as usize),
             position: match query.get("continue") {
                 "" => None,
                 token => Some(Position::parse(token)?),
@@ -86,14 +89,24 @@ impl ListRequest {
     pub(crate) fn page(&self, state: &State) -> Result<Page, StatusError> {
         let table = state.table(self.kind);
         self.check_version(state, table.compacted)?;
-        let after = self.position.as_ref().map(|position| (position.namespace.as_str(), position.name.as_str()));
+        let after = self
+            .position
+            .as_ref()
+            .map(|position| (position.namespace.as_str(), position.name.as_str()));
         let mut matching = table
             .scan(self.namespace.as_deref(), after)
             .filter(|object| self.selector.is_empty() || self.selector.matches(object.value()))
             .cloned();
-        let resource_version = self.position.as_ref().map_or(state.version, |position| position.resource_version);
+        let resource_version = self
+            .position
+            .as_ref()
+            .map_or(state.version, |position| position.resource_version);
         let Some(limit) = self.limit else {
-            return Ok(Page { objects: matching.collect(), resource_version, next: None });
+            return Ok(Page {
+                objects: matching.collect(),
+                resource_version,
+                next: None,
+            });
         };
         let objects: Vec<_> = matching.by_ref().take(limit).collect();
         let next = matching.next().and_then(|_| objects.last()).map(|last| Position {
@@ -101,7 +114,11 @@ impl ListRequest {
             namespace: last.namespace().to_owned(),
             name: last.name().to_owned(),
         });
-        Ok(Page { objects, resource_version, next })
+        Ok(Page {
+            objects,
+            resource_version,
+            next,
+        })
     }
 
     fn check_version(&self, state: &State, compacted: u64) -> Result<(), StatusError> {
@@ -114,9 +131,9 @@ impl ListRequest {
         }
         match self.resource_version {
             Some(version) if version > state.version => Err(StatusError::version_too_large(version, state.version)),
-            Some(version) if self.wants_exact_version && version != state.version => {
-                Err(StatusError::expired(format!("The resourceVersion for the provided list is too old: {version}")))
-            }
+            Some(version) if self.wants_exact_version && version != state.version => Err(StatusError::expired(
+                format!("The resourceVersion for the provided list is too old: {version}"),
+            )),
             _ => Ok(()),
         }
     }
@@ -161,7 +178,11 @@ mod tests {
 
     #[test]
     fn a_continue_token_survives_the_round_trip() {
-        let position = Position { resource_version: 12, namespace: String::new(), name: "system:node".to_owned() };
+        let position = Position {
+            resource_version: 12,
+            namespace: String::new(),
+            name: "system:node".to_owned(),
+        };
         assert_eq!(Position::parse(&position.token()), Ok(position));
         assert_eq!(Position::parse("nonsense").expect_err("no token").code, 400);
     }

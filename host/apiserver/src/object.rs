@@ -18,7 +18,11 @@ pub struct Object {
 
 impl Object {
     pub(crate) fn new(value: Value, resource_version: u64) -> Self {
-        Self { value: Arc::new(value), resource_version, bytes: OnceLock::new() }
+        Self {
+            value: Arc::new(value),
+            resource_version,
+            bytes: OnceLock::new(),
+        }
     }
 
     /// Returns the object as JSON.
@@ -100,7 +104,9 @@ impl Change {
 
     /// Returns the watch event as one line of JSON. Computed once and shared by all watchers.
     pub(crate) fn line(&self) -> Bytes {
-        self.line.get_or_init(|| event_line(self.change_type, &self.object)).clone()
+        self.line
+            .get_or_init(|| event_line(self.change_type, &self.object))
+            .clone()
     }
 }
 
@@ -118,7 +124,11 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// Returns the key of an object of `kind`; `namespace` is empty for cluster-scoped kinds.
     pub fn new(kind: KindId, namespace: &str, name: &str) -> Self {
-        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -136,7 +146,9 @@ pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
 
 /// Returns the uids in `metadata.ownerReferences`.
 pub(crate) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
-    array(value, "/metadata/ownerReferences").iter().filter_map(|owner| owner["uid"].as_str())
+    array(value, "/metadata/ownerReferences")
+        .iter()
+        .filter_map(|owner| owner["uid"].as_str())
 }
 
 pub(crate) fn has_finalizers(value: &Value) -> bool {

@@ -41,7 +41,12 @@ pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: 
         JSON_PATCH => {
             let patch: json_patch::Patch = parse(body)?;
             apply_operations(&mut new, &patch).map_err(|problem| {
-                StatusError::invalid(kind, old["metadata"]["name"].as_str().unwrap_or_default(), "patch", &problem)
+                StatusError::invalid(
+                    kind,
+                    old["metadata"]["name"].as_str().unwrap_or_default(),
+                    "patch",
+                    &problem,
+                )
             })?;
         }
         MERGE_PATCH => json_patch::merge(&mut new, &parse_object(body)?),
@@ -86,7 +91,11 @@ fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, StatusError> 
 
 fn parse_object(body: &[u8]) -> Result<Value, StatusError> {
     let patch: Value = parse(body)?;
-    if patch.is_object() { Ok(patch) } else { Err(StatusError::bad_request("the patch is not a JSON object")) }
+    if patch.is_object() {
+        Ok(patch)
+    } else {
+        Err(StatusError::bad_request("the patch is not a JSON object"))
+    }
 }
 
 fn strategic_merge(target: &mut Value, patch: Value) {
@@ -165,7 +174,9 @@ fn merge_list(field: &str, target: &mut Value, elements: Vec<Value>) {
             (_, None) => changed.push(element),
         }
     }
-    *list = in_order(std::mem::take(list), changed, |element| before.iter().position(|name| *name == named(element)));
+    *list = in_order(std::mem::take(list), changed, |element| {
+        before.iter().position(|name| *name == named(element))
+    });
 }
 
 /// Merges two lists. An unchanged element comes first only if both elements existed before and it preceded the other
@@ -178,9 +189,9 @@ fn in_order(kept: Vec<Value>, changed: Vec<Value>, place: impl Fn(&Value) -> Opt
             (None, None) => return all,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(kept), Some(changed)) => {
-                place(kept).zip(place(changed)).is_some_and(|(kept, changed)| kept < changed)
-            }
+            (Some(kept), Some(changed)) => place(kept)
+                .zip(place(changed))
+                .is_some_and(|(kept, changed)| kept < changed),
         };
         all.extend(if is_kept { kept.next() } else { changed.next() });
     }
@@ -210,8 +221,16 @@ mod tests {
                 json!({"containers": [{"name": "a", "$patch": "delete"}]}),
                 json!({"containers": [{"name": "b"}]}),
             ),
-            (json!({"args": ["x", "y"], "old": 1}), json!({"args": ["z"], "old": null}), json!({"args": ["z"]})),
-            (json!({"finalizers": ["a"]}), json!({"finalizers": ["b", "a"]}), json!({"finalizers": ["a", "b"]})),
+            (
+                json!({"args": ["x", "y"], "old": 1}),
+                json!({"args": ["z"], "old": null}),
+                json!({"args": ["z"]}),
+            ),
+            (
+                json!({"finalizers": ["a"]}),
+                json!({"finalizers": ["b", "a"]}),
+                json!({"finalizers": ["a", "b"]}),
+            ),
             (
                 json!({"labels": {"a": "1"}}),
                 json!({"labels": {"$patch": "replace", "b": "2"}}),
@@ -233,17 +252,32 @@ mod tests {
     #[test]
     fn the_operations_and_the_copies_of_a_json_patch_are_bounded() {
         let kind = ResourceKind::namespaced("", "v1", "ConfigMap", "configmaps");
-        let apply = |patch: Value| apply(&kind, &json!({"data": {"a": "b"}}), JSON_PATCH, patch.to_string().as_bytes());
+        let apply = |patch: Value| {
+            apply(
+                &kind,
+                &json!({"data": {"a": "b"}}),
+                JSON_PATCH,
+                patch.to_string().as_bytes(),
+            )
+        };
         let add = json!({"op": "add", "path": "/data/a", "value": "c"});
         assert_eq!(apply(json!([add])).ok(), Some(json!({"data": {"a": "c"}})));
         let error = apply(vec![add.clone(); OPERATIONS_MAX + 1].into()).expect_err("too many operations");
-        assert!(error.message.contains("10001 operations; the limit is 10000"), "{}", error.message);
+        assert!(
+            error.message.contains("10001 operations; the limit is 10000"),
+            "{}",
+            error.message
+        );
         // Each operation doubles the document.
         let copy = |index| json!({"op": "copy", "from": "/data", "path": format!("/data/{index}")});
         let error = apply((0..40).map(copy).collect()).expect_err("too many copies");
         assert!(error.message.contains("more than 3145728 bytes"), "{}", error.message);
         let error = apply(json!([add, {"op": "remove", "path": "/data/z"}])).expect_err("no such field");
-        assert!(error.message.contains("operation '/1' failed at path '/data/z'"), "{}", error.message);
+        assert!(
+            error.message.contains("operation '/1' failed at path '/data/z'"),
+            "{}",
+            error.message
+        );
     }
 
     #[test]

@@ -140,7 +140,11 @@ impl Query {
 ///
 /// 404 for an unknown path, 405 for a method that the path does not support.
 pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route, StatusError> {
-    let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
+    let segments: Vec<String> = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(decode)
+        .collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let information = match segments.as_slice() {
         ["readyz" | "healthz", ..] => Some(Route::Health(Probe::Ready)),
@@ -152,7 +156,9 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
         ["openapi", "v3"] => Some(Route::OpenApi),
         ["openapi", "v3", "api", version] => Some(openapi_of("", version)),
         ["openapi", "v3", "apis", group, version] => Some(openapi_of(group, version)),
-        ["apis", group] => Some(Route::Group { group: (*group).to_owned() }),
+        ["apis", group] => Some(Route::Group {
+            group: (*group).to_owned(),
+        }),
         ["api", version] => Some(resources("", version)),
         ["apis", group, version] => Some(resources(group, version)),
         _ => None,
@@ -197,11 +203,17 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
 }
 
 fn openapi_of(group: &str, version: &str) -> Route {
-    Route::OpenApiOf { group: group.to_owned(), version: version.to_owned() }
+    Route::OpenApiOf {
+        group: group.to_owned(),
+        version: version.to_owned(),
+    }
 }
 
 fn resources(group: &str, version: &str) -> Route {
-    Route::Resources { group: group.to_owned(), version: version.to_owned() }
+    Route::Resources {
+        group: group.to_owned(),
+        version: version.to_owned(),
+    }
 }
 
 fn verb(method: &Method, is_named: bool, query: &Query) -> Option<Verb> {
@@ -248,12 +260,32 @@ mod tests {
     #[test]
     fn paths_lead_to_resources() {
         check(Method::GET, "/api/v1/pods?", "list /v1 pods - - -");
-        check(Method::GET, "/api/v1/namespaces/a/pods?watch=true", "watch /v1 pods a - -");
+        check(
+            Method::GET,
+            "/api/v1/namespaces/a/pods?watch=true",
+            "watch /v1 pods a - -",
+        );
         check(Method::GET, "/api/v1/namespaces/a", "get /v1 namespaces - a -");
-        check(Method::PATCH, "/api/v1/namespaces/a/status", "patch /v1 namespaces - a status");
-        check(Method::PUT, "/apis/apps/v1/namespaces/a/deployments/b/status", "update apps/v1 deployments a b status");
-        check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments a - -");
-        check(Method::GET, "/apis/cluster.karmada.io", r#"Group { group: "cluster.karmada.io" }"#);
+        check(
+            Method::PATCH,
+            "/api/v1/namespaces/a/status",
+            "patch /v1 namespaces - a status",
+        );
+        check(
+            Method::PUT,
+            "/apis/apps/v1/namespaces/a/deployments/b/status",
+            "update apps/v1 deployments a b status",
+        );
+        check(
+            Method::DELETE,
+            "/apis/apps/v1/namespaces/a/deployments",
+            "deletecollection apps/v1 deployments a - -",
+        );
+        check(
+            Method::GET,
+            "/apis/cluster.karmada.io",
+            r#"Group { group: "cluster.karmada.io" }"#,
+        );
         check(Method::GET, "/readyz", "Health(Ready)");
         check(Method::GET, "/openapi/v2", "OpenApiV2");
         check(Method::PUT, "/api/v1/pods", "405");

@@ -33,8 +33,17 @@ impl ResponseCounts {
                 resource.push_str(part);
             }
         }
-        let response = WriteResponse { resource, verb: request.verb, code };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(response).or_default() += 1;
+        let response = WriteResponse {
+            resource,
+            verb: request.verb,
+            code,
+        };
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(response)
+            .or_default() += 1;
     }
 
     pub(crate) fn counts(&self) -> BTreeMap<WriteResponse, u64> {

@@ -36,7 +36,9 @@ impl SplitMix64 {
     pub(crate) fn name_suffix(&mut self) -> String {
         // Kubernetes' alphabet: no vowels, so no words, and no easily confused characters.
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..5).map(|_| char::from(ALPHABET[(self.next_u64() % ALPHABET.len() as u64) as usize])).collect()
+        (0..5)
+            .map(|_| char::from(ALPHABET[(self.next_u64() % ALPHABET.len() as u64) as usize]))
+            .collect()
     }
 }
 

@@ -28,10 +28,14 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
         }
         _ => return view(&kind, &object),
     };
-    let replicas = wanted["spec"]["replicas"].as_i64().filter(|replicas| (0..=i64::from(i32::MAX)).contains(replicas));
+    let replicas = wanted["spec"]["replicas"]
+        .as_i64()
+        .filter(|replicas| (0..=i64::from(i32::MAX)).contains(replicas));
     let replicas = replicas.ok_or_else(|| {
         let given = &wanted["spec"]["replicas"];
-        StatusError::bad_request(format!("spec.replicas: Invalid value: {given}: must be greater than or equal to 0"))
+        StatusError::bad_request(format!(
+            "spec.replicas: Invalid value: {given}: must be greater than or equal to 0"
+        ))
     })?;
     let mut changed = Value::clone(object.value());
     changed["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
@@ -44,7 +48,9 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
 
 /// Returns the value at a path such as `.spec.replicas`.
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').filter(|field| !field.is_empty()).try_fold(object, |value, field| value.get(field))
+    path.split('.')
+        .filter(|field| !field.is_empty())
+        .try_fold(object, |value, field| value.get(field))
 }
 
 /// Sets the value at a path; missing objects are created.
@@ -69,9 +75,13 @@ struct Scale {
 
 impl Scale {
     fn of_workload(value: &Value) -> Self {
-        let labels = value["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-        let labels: Vec<_> =
-            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+        let labels = value["spec"]["selector"]["matchLabels"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let labels: Vec<_> = labels
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+            .collect();
         Self {
             wanted: value["spec"]["replicas"].as_i64().unwrap_or(1),
             actual: value["status"]["replicas"].as_i64().unwrap_or(0),
@@ -82,9 +92,17 @@ impl Scale {
     fn of_custom(kind: &ResourceKind, paths: &ScalePaths, value: &Value) -> Result<Self, StatusError> {
         let wanted = at(value, &paths.spec_replicas).and_then(Value::as_i64).ok_or_else(|| {
             let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
-            StatusError::internal(&format!("{} \"{}\": {why}", kind.group_resource(), text(value, "/metadata/name")))
+            StatusError::internal(&format!(
+                "{} \"{}\": {why}",
+                kind.group_resource(),
+                text(value, "/metadata/name")
+            ))
         })?;
-        let selector = paths.selector.as_deref().and_then(|path| at(value, path)).and_then(Value::as_str);
+        let selector = paths
+            .selector
+            .as_deref()
+            .and_then(|path| at(value, path))
+            .and_then(Value::as_str);
         Ok(Self {
             wanted,
             actual: at(value, &paths.status_replicas).and_then(Value::as_i64).unwrap_or(0),
@@ -128,7 +146,10 @@ mod tests {
         };
         kind.scale = Some(paths.clone());
         let mut value = json!({"metadata": {"name": "w"}, "spec": {}, "status": {"size": 1, "selector": "app=w"}});
-        assert_eq!(view(&kind, &Object::new(value.clone(), 1)).expect_err("no size").code, 500);
+        assert_eq!(
+            view(&kind, &Object::new(value.clone(), 1)).expect_err("no size").code,
+            500
+        );
         set(&mut value, &paths.spec_replicas, json!(3));
         let scale = view(&kind, &Object::new(value, 1)).expect("a scale");
         assert_eq!(scale["spec"]["replicas"], 3);

@@ -44,8 +44,14 @@ impl Selector {
     /// 400 if a requirement cannot be parsed.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, StatusError> {
         Ok(Self {
-            labels: split_requirements(labels).into_iter().map(parse_label).collect::<Result<_, _>>()?,
-            fields: split_requirements(fields).into_iter().map(parse_field).collect::<Result<_, _>>()?,
+            labels: split_requirements(labels)
+                .into_iter()
+                .map(parse_label)
+                .collect::<Result<_, _>>()?,
+            fields: split_requirements(fields)
+                .into_iter()
+                .map(parse_field)
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -145,7 +151,10 @@ fn parse_label(text: &str) -> Result<LabelRequirement, StatusError> {
     if key.is_empty() || key.contains(char::is_whitespace) || key.contains(['<', '>', ')']) {
         return Err(unparsable("label", text));
     }
-    Ok(LabelRequirement { key: key.to_owned(), operator })
+    Ok(LabelRequirement {
+        key: key.to_owned(),
+        operator,
+    })
 }
 
 fn parse_set<'a>(text: &str, head: &'a str, list: &str) -> Result<(&'a str, LabelOperator), StatusError> {
@@ -229,11 +238,22 @@ mod tests {
     #[test]
     fn fields_have_names_and_defaults_of_their_kind() {
         let node = ResourceKind::cluster_scoped("", "v1", "Node", "nodes");
-        let selects =
-            |fields: &str, object: Value| Selector::of(&node, "", fields).expect("a selectable field").matches(&object);
+        let selects = |fields: &str, object: Value| {
+            Selector::of(&node, "", fields)
+                .expect("a selectable field")
+                .matches(&object)
+        };
         assert!(selects("spec.unschedulable=false", json!({"spec": {}})));
-        assert!(!selects("spec.unschedulable=false", json!({"spec": {"unschedulable": true}})));
-        assert_eq!(Selector::of(&node, "", "spec.podCIDR=a").expect_err("not selectable").code, 400);
+        assert!(!selects(
+            "spec.unschedulable=false",
+            json!({"spec": {"unschedulable": true}})
+        ));
+        assert_eq!(
+            Selector::of(&node, "", "spec.podCIDR=a")
+                .expect_err("not selectable")
+                .code,
+            400
+        );
     }
 
     #[test]

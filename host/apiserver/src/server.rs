@@ -155,7 +155,10 @@ impl ApiServer {
 
     /// Returns the server as a tower service behind a link.
     pub fn service_through(&self, link: Link) -> ApiService {
-        ApiService { server: self.clone(), link }
+        ApiService {
+            server: self.clone(),
+            link,
+        }
     }
 
     /// Returns a client with the default namespace `default`. Must be called within a tokio runtime, which runs a
@@ -231,9 +234,13 @@ impl ApiServer {
         link.pass(&self.shared.name).await?;
         let (parts, body) = request.into_parts();
         // If the body cannot be read, the client has disconnected.
-        let body =
-            body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
-        let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let body = body.collect_bytes().await.map_err(|_| ConnectionError::Reset {
+            server: self.shared.name.clone(),
+        })?;
+        let content_type = parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
         let converted = protobuf::to_json(content_type.unwrap_or_default(), &body);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
@@ -283,20 +290,27 @@ impl ApiServer {
     /// Returns true if the path of a request is served.
     fn understands(&self, resource: &ResourceRequest) -> bool {
         let state = self.shared.lock_state();
-        let is_served = state.kind_by_path(&resource.group, &resource.version, &resource.plural).is_some();
+        let is_served = state
+            .kind_by_path(&resource.group, &resource.version, &resource.plural)
+            .is_some();
         let is_known = matches!(resource.subresource.as_deref(), None | Some("status" | "scale"));
         (is_served && is_known) || review::is_review(resource)
     }
 
     fn answer(&self, link: &Link, call: &Call) -> Response<ApiBody> {
         let response = self.dispatch(link, call).unwrap_or_else(|error| refusal(&error));
-        self.shared.response_counts.note(&call.resource, response.status().as_u16());
+        self.shared
+            .response_counts
+            .note(&call.resource, response.status().as_u16());
         response
     }
 
     fn describe(&self, information: &Route, headers: &HeaderMap) -> Response<ApiBody> {
         let state = self.shared.lock_state();
-        let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let all_at_once = discovery::wants_aggregated(accept);
         let body = match information {
             Route::CoreVersions | Route::Groups if all_at_once => {
@@ -333,7 +347,10 @@ impl ApiServer {
     fn dispatch(&self, link: &Link, call: &Call) -> Result<Response<ApiBody>, StatusError> {
         let resource = &call.resource;
         if review::is_review(resource) {
-            return Ok(complete(201, Bytes::from(review::answer(resource, call.object()?).to_string())));
+            return Ok(complete(
+                201,
+                Bytes::from(review::answer(resource, call.object()?).to_string()),
+            ));
         }
         let mut state = self.shared.lock_state();
         let id = state
@@ -353,7 +370,11 @@ impl ApiServer {
             let watch = Watch::open(&self.shared, id, namespace, resource.name.as_deref(), &call.query, form)?;
             return Ok(stream(link.cut(&self.shared.name, watch.into_lines())));
         }
-        let key = ObjectKey::new(id, namespace.unwrap_or_default(), resource.name.as_deref().unwrap_or_default());
+        let key = ObjectKey::new(
+            id,
+            namespace.unwrap_or_default(),
+            resource.name.as_deref().unwrap_or_default(),
+        );
         let form = call.form(&kind, &self.shared.rules.clock)?;
         let mut writer = Writer::new(&mut state, &self.shared.rules, call.terms()?);
         let answer = carry_out(&mut writer, call, &key, part, &form)?;
@@ -373,7 +394,10 @@ fn carry_out(
     let namespace = call.resource.namespace.as_deref();
     let object = |code: u16, object: &Object| complete(code, form.one(object));
     if call.resource.subresource.as_deref() == Some("scale") {
-        return Ok(complete(200, Bytes::from(scale::answer(writer, call, key)?.to_string())));
+        return Ok(complete(
+            200,
+            Bytes::from(scale::answer(writer, call, key)?.to_string()),
+        ));
     }
     match call.resource.verb {
         Verb::Get => Ok(object(200, &*writer.existing(key)?)),

@@ -108,7 +108,10 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
     }
     let uid = text(object, "/metadata/uid");
     if !uid.is_empty() && uid != old.uid() {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid());
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            old.uid()
+        );
         return Err(StatusError::conflict(kind, name, &why));
     }
     let version = text(object, "/metadata/resourceVersion");
@@ -138,7 +141,9 @@ pub(crate) fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, n
 
 pub(crate) fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value) -> Result<(), StatusError> {
     let known = array(old, "/metadata/finalizers");
-    let adds = array(new, "/metadata/finalizers").iter().any(|finalizer| !known.contains(finalizer));
+    let adds = array(new, "/metadata/finalizers")
+        .iter()
+        .any(|finalizer| !known.contains(finalizer));
     if is_terminating(old) && adds {
         return Err(StatusError::invalid(
             kind,
@@ -166,7 +171,9 @@ pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    object["metadata"].as_object_mut().expect("metadata was just made an object")
+    object["metadata"]
+        .as_object_mut()
+        .expect("metadata was just made an object")
 }
 
 pub(crate) fn remove(object: &mut Value, field: &str) {

@@ -55,13 +55,17 @@ impl Table {
             (None, None) => Bound::Unbounded,
         };
         let last = namespace.map_or(Bound::Unbounded, Bound::Included);
-        self.objects.range::<str, _>((first, last)).flat_map(move |(namespace, names)| {
-            let start = match after {
-                Some((at, name)) if at == namespace => Bound::Excluded(name),
-                _ => Bound::Unbounded,
-            };
-            names.range::<str, _>((start, Bound::Unbounded)).map(|(_, object)| object)
-        })
+        self.objects
+            .range::<str, _>((first, last))
+            .flat_map(move |(namespace, names)| {
+                let start = match after {
+                    Some((at, name)) if at == namespace => Bound::Excluded(name),
+                    _ => Bound::Unbounded,
+                };
+                names
+                    .range::<str, _>((start, Bound::Unbounded))
+                    .map(|(_, object)| object)
+            })
     }
 
     /// Returns the changes after `version`, oldest first. The caller has compared `version` with `compacted`.
@@ -156,7 +160,10 @@ impl State {
     }
 
     pub(crate) fn kind_by_path(&self, group: &str, version: &str, plural: &str) -> Option<KindId> {
-        self.by_path.get(&path_key(group, version, plural)).copied().filter(|id| self.table(*id).is_served)
+        self.by_path
+            .get(&path_key(group, version, plural))
+            .copied()
+            .filter(|id| self.table(*id).is_served)
     }
 
     /// Stops serving a kind and ends its watches.
@@ -175,7 +182,10 @@ impl State {
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = (KindId, &Table)> {
-        self.tables.iter().enumerate().map(|(index, table)| (KindId(index as u32), table))
+        self.tables
+            .iter()
+            .enumerate()
+            .map(|(index, table)| (KindId(index as u32), table))
     }
 
     /// Returns the table of a kind. Panics on a handle from another server.
@@ -210,7 +220,10 @@ impl State {
 
     /// Returns the keys of the objects that name `uid` as an owner, in key order.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
-        self.by_owner_uid.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
+        self.by_owner_uid
+            .get(uid)
+            .map(|keys| keys.iter().cloned().collect())
+            .unwrap_or_default()
     }
 
     pub(crate) fn namespace_is_empty(&self, namespace: &str) -> bool {
@@ -223,8 +236,11 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = Arc::new(Object::new(value, self.version));
         let table = &mut self.tables[key.kind.0 as usize];
-        let previous =
-            table.objects.entry(key.namespace.clone()).or_default().insert(key.name.clone(), Arc::clone(&object));
+        let previous = table
+            .objects
+            .entry(key.namespace.clone())
+            .or_default()
+            .insert(key.name.clone(), Arc::clone(&object));
         if let Some(previous) = &previous {
             self.unindex_owners(&key, previous);
         } else {
@@ -237,7 +253,11 @@ impl State {
         for uid in owner_uids(object.value()) {
             self.by_owner_uid.entry(uid.to_owned()).or_default().insert(key.clone());
         }
-        let change_type = if previous.is_some() { ChangeType::Modified } else { ChangeType::Added };
+        let change_type = if previous.is_some() {
+            ChangeType::Modified
+        } else {
+            ChangeType::Added
+        };
         self.record(change_type, key, Arc::clone(&object), previous);
         object
     }
@@ -245,8 +265,10 @@ impl State {
     /// Restores persisted objects with their resourceVersions. Returns those of kinds that are not served.
     pub(crate) fn restore(&mut self, contents: Contents) -> Vec<Value> {
         let persistence = self.persistence.take();
-        let (definitions, others): (Vec<_>, Vec<_>) =
-            contents.objects.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");
+        let (definitions, others): (Vec<_>, Vec<_>) = contents
+            .objects
+            .into_iter()
+            .partition(|object| object["kind"] == "CustomResourceDefinition");
         let mut homeless = Vec::new();
         for object in definitions.into_iter().chain(others) {
             let Some(kind) = self.kind_by_name(text(&object, "/apiVersion"), text(&object, "/kind")) else {
@@ -311,7 +333,13 @@ impl State {
 
     fn record(&mut self, change_type: ChangeType, key: ObjectKey, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let kind = key.kind;
-        let change = Change { change_type, key, object, previous, line: OnceLock::new() };
+        let change = Change {
+            change_type,
+            key,
+            object,
+            previous,
+            line: OnceLock::new(),
+        };
         if let Some(persistence) = &self.persistence {
             persistence.keep(&self.table(kind).kind, &change);
         }

@@ -23,7 +23,12 @@ pub struct StatusError {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self { code, reason, message, details: Value::Null }
+        Self {
+            code,
+            reason,
+            message,
+            details: Value::Null,
+        }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -51,7 +56,10 @@ impl StatusError {
 
     /// Returns 409: a precondition on uid or resourceVersion does not hold.
     pub fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.group_resource());
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            kind.group_resource()
+        );
         Self::new(409, "Conflict", message).about(kind, name)
     }
 
@@ -69,10 +77,20 @@ impl StatusError {
         if causes.is_empty() {
             return Ok(());
         }
-        let messages: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let messages =
-            if let [only] = messages.as_slice() { only.clone() } else { format!("[{}]", messages.join(", ")) };
-        let named = if kind.group.is_empty() { kind.kind.to_string() } else { format!("{}.{}", kind.kind, kind.group) };
+        let messages: Vec<String> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        let messages = if let [only] = messages.as_slice() {
+            only.clone()
+        } else {
+            format!("[{}]", messages.join(", "))
+        };
+        let named = if kind.group.is_empty() {
+            kind.kind.to_string()
+        } else {
+            format!("{}.{}", kind.kind, kind.group)
+        };
         let mut error =
             Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {messages}")).about(kind, name);
         error.details["kind"] = json!(kind.kind);
@@ -122,12 +140,19 @@ impl StatusError {
 
     /// Returns 413: the request exceeds the size limit.
     pub fn too_large(bytes_max: usize) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {bytes_max}"))
+        Self::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {bytes_max}"),
+        )
     }
 
     /// Returns 415: the content type is not supported for this resource.
     pub fn unsupported_media_type(media_type: &str, supported: &[&str]) -> Self {
-        let message = format!("the body has content type \"{media_type}\"; supported here: {}", supported.join(", "));
+        let message = format!(
+            "the body has content type \"{media_type}\"; supported here: {}",
+            supported.join(", ")
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 
@@ -207,6 +232,9 @@ mod tests {
         let kind = ResourceKind::namespaced("apps", "v1", "Deployment", "deployments");
         let status = StatusError::not_found(&kind, "web").to_value();
         assert_eq!(status["message"], "deployments.apps \"web\" not found");
-        assert_eq!(status["details"], json!({"name": "web", "group": "apps", "kind": "deployments"}));
+        assert_eq!(
+            status["details"],
+            json!({"name": "web", "group": "apps", "kind": "deployments"})
+        );
     }
 }

@@ -88,7 +88,11 @@ impl Store {
 
     /// Subscribes to the changes of some kinds from now on.
     pub fn subscribe(&self, kinds: &[KindId]) -> Subscription {
-        Subscription { shared: Arc::clone(&self.shared), kinds: kinds.to_vec(), cursor: self.resource_version() }
+        Subscription {
+            shared: Arc::clone(&self.shared),
+            kinds: kinds.to_vec(),
+            cursor: self.resource_version(),
+        }
     }
 
     /// Returns the retained changes of a kind, oldest first.

@@ -85,7 +85,10 @@ impl Watch {
             selector = selector.and_name(name);
         }
         // As in Kubernetes, 0 stands for no timeout.
-        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let timeout = query
+            .number("timeoutSeconds")?
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs);
         let initial_events = query.is_true("sendInitialEvents");
         let start = match query.number("resourceVersion")? {
             _ if initial_events => Start::Present,
@@ -168,9 +171,17 @@ impl Watch {
             self.phase = Phase::Ending;
             return;
         }
-        let times = if table.repeat_until.is_some_and(|until| until > Instant::now()) { 2 } else { 1 };
+        let times = if table.repeat_until.is_some_and(|until| until > Instant::now()) {
+            2
+        } else {
+            1
+        };
         for change in table.changes_after(self.cursor) {
-            self.lines.extend(self.line(change).into_iter().flat_map(|line| std::iter::repeat_n(line, times)));
+            self.lines.extend(
+                self.line(change)
+                    .into_iter()
+                    .flat_map(|line| std::iter::repeat_n(line, times)),
+            );
         }
         self.cursor = state.version;
     }
@@ -178,14 +189,21 @@ impl Watch {
     /// Returns the event of a change for this watch. An object that starts or stops matching is reported as added or
     /// deleted.
     fn line(&self, change: &Change) -> Option<Bytes> {
-        if self.namespace.as_ref().is_some_and(|only| *only != change.key.namespace) {
+        if self
+            .namespace
+            .as_ref()
+            .is_some_and(|only| *only != change.key.namespace)
+        {
             return None;
         }
         if self.selector.is_empty() {
             return Some(self.form.change(change));
         }
         let matches_now = change.change_type != ChangeType::Deleted && self.selector.matches(change.object.value());
-        let matched_before = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous.value()));
+        let matched_before = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selector.matches(previous.value()));
         let event = match (matched_before, matches_now) {
             (false, false) => return None,
             (false, true) => ChangeType::Added,

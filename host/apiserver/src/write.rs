@@ -67,7 +67,12 @@ pub(crate) struct Terms {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { manager: "unknown".to_owned(), dry_run: false, applies: false, unknown_fields: UnknownFields::Ignore }
+        Self {
+            manager: "unknown".to_owned(),
+            dry_run: false,
+            applies: false,
+            unknown_fields: UnknownFields::Ignore,
+        }
     }
 }
 
@@ -82,7 +87,12 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(state: &'a mut State, rules: &'a Rules, terms: Terms) -> Self {
-        Self { state, rules, terms, warnings: Vec::new() }
+        Self {
+            state,
+            rules,
+            terms,
+            warnings: Vec::new(),
+        }
     }
 
     pub(crate) fn create(
@@ -139,7 +149,9 @@ impl<'a> Writer<'a> {
     fn furnish(&mut self, namespace: &str) {
         let rules = self.rules;
         for object in &rules.namespace_objects {
-            let kind = self.state.kind_by_name(text(object, "/apiVersion"), text(object, "/kind"));
+            let kind = self
+                .state
+                .kind_by_name(text(object, "/apiVersion"), text(object, "/kind"));
             if let Some(kind) = kind {
                 // The owner of the server passes valid objects, and the namespace is empty.
                 let _ = self.create(kind, namespace, object.clone());
@@ -163,13 +175,18 @@ impl<'a> Writer<'a> {
 
     fn author(&self, part: Part) -> Author {
         let now = self.rules.clock.now();
-        Author { manager: self.terms.manager.clone(), subresource: part.subresource(), now }
+        Author {
+            manager: self.terms.manager.clone(),
+            subresource: part.subresource(),
+            now,
+        }
     }
 
     /// Drops fields that the schema does not declare and records warnings.
     fn decode(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
         if self.rules.fidelity == Fidelity::People {
-            self.warnings.extend(schema::decode(kind, object, self.terms.unknown_fields)?);
+            self.warnings
+                .extend(schema::decode(kind, object, self.terms.unknown_fields)?);
         }
         Ok(())
     }
@@ -191,7 +208,8 @@ impl<'a> Writer<'a> {
         if let Some(old) = old {
             cluster_ip::keep(kind, old, object);
         }
-        self.warnings.extend(validation::validate(kind, name, object, old, part == Part::Main)?);
+        self.warnings
+            .extend(validation::validate(kind, name, object, old, part == Part::Main)?);
         Ok(())
     }
 
@@ -245,7 +263,9 @@ impl<'a> Writer<'a> {
     fn prepare_new(&mut self, kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<String, StatusError> {
         check_shape(kind, namespace, object)?;
         if !text(object, "/metadata/resourceVersion").is_empty() {
-            return Err(StatusError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(StatusError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let metadata = metadata_mut(object);
         for field in SERVER_METADATA {
@@ -258,7 +278,12 @@ impl<'a> Writer<'a> {
         } else if !prefix.is_empty() {
             format!("{prefix}{}", self.state.rng.name_suffix())
         } else {
-            return Err(StatusError::invalid(kind, "", "metadata.name", "name or generateName is required"));
+            return Err(StatusError::invalid(
+                kind,
+                "",
+                "metadata.name",
+                "name or generateName is required",
+            ));
         };
         let is_path_segment = !matches!(name.as_str(), "." | "..") && !name.contains(['/', '%']);
         if name.len() > 253 || !is_path_segment {
@@ -287,9 +312,9 @@ impl<'a> Writer<'a> {
                 &format!("unable to create new content in namespace {namespace} because it is being terminated"),
             )),
             Some(_) => Ok(()),
-            None if self.rules.auto_create_namespaces => {
-                self.create(namespaces, "", json!({"metadata": {"name": namespace}})).map(|_| ())
-            }
+            None if self.rules.auto_create_namespaces => self
+                .create(namespaces, "", json!({"metadata": {"name": namespace}}))
+                .map(|_| ()),
             None => Err(StatusError::not_found(&self.state.kind(namespaces), namespace)),
         }
     }
@@ -358,7 +383,10 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) fn existing(&self, key: &ObjectKey) -> Result<Arc<Object>, StatusError> {
-        self.state.get_key(key).cloned().ok_or_else(|| StatusError::not_found(&self.state.kind(key.kind), &key.name))
+        self.state
+            .get_key(key)
+            .cloned()
+            .ok_or_else(|| StatusError::not_found(&self.state.kind(key.kind), &key.name))
     }
 
     fn admit(
@@ -376,7 +404,11 @@ impl<'a> Writer<'a> {
         let objects = || table.into_iter().flat_map(|table| table.scan(None, None));
         admission
             .admit(AdmissionRequest {
-                operation: if old.is_some() { Operation::Update } else { Operation::Create },
+                operation: if old.is_some() {
+                    Operation::Update
+                } else {
+                    Operation::Create
+                },
                 kind,
                 namespace: kind.is_namespaced().then_some(namespace),
                 old,

@@ -101,7 +101,10 @@ fn run(folder: &Path, bindings: u32, is_lost: bool) -> anyhow::Result<Run> {
 
 /// Virtual milliseconds of the first and the last entry of a sort since the cluster was lost, and their number.
 fn span(report: &Report, what: &str) -> Option<(i64, i64, usize)> {
-    let entries = report.timeline.iter().filter(|entry| entry.what == what && entry.at_ms >= LOST_AT_S * 1000);
+    let entries = report
+        .timeline
+        .iter()
+        .filter(|entry| entry.what == what && entry.at_ms >= LOST_AT_S * 1000);
     let times: Vec<_> = entries.map(|entry| entry.at_ms).collect();
     Some((*times.first()?, *times.last()?, times.len()))
 }
@@ -135,9 +138,16 @@ fn table(storm: &Run, calm: &Run) -> anyhow::Result<String> {
     let settling = real_seconds(storm, first, settled).context("the run ended too early")?;
     let writes = beyond(&storm.report.writes, &calm.report.writes);
     // Events delay no other write.
-    let counted: Vec<_> = writes.iter().filter(|((resource, _), _)| !resource.starts_with("events")).collect();
+    let counted: Vec<_> = writes
+        .iter()
+        .filter(|((resource, _), _)| !resource.starts_with("events"))
+        .collect();
     let all: i64 = counted.iter().map(|(_, count)| **count).sum();
-    let conflicts: i64 = counted.iter().filter(|((_, code), _)| *code == 409).map(|(_, count)| **count).sum();
+    let conflicts: i64 = counted
+        .iter()
+        .filter(|((_, code), _)| *code == 409)
+        .map(|(_, count)| **count)
+        .sum();
     let each = |count: i64| count as f64 / evictions as f64;
     let mut text = String::from("| what | value |\n| --- | --- |\n");
     writeln!(text, "| evictions | {evictions} |")?;
@@ -146,19 +156,32 @@ fn table(storm: &Run, calm: &Run) -> anyhow::Result<String> {
         "| evictions per second, with all that follows from them meanwhile | {:.0} |",
         evictions as f64 / evicting
     )?;
-    writeln!(text, "| until every replacement is healthy and every old copy released | {settling:.1} s |")?;
+    writeln!(
+        text,
+        "| until every replacement is healthy and every old copy released | {settling:.1} s |"
+    )?;
     writeln!(text, "| writes per eviction, events left out | {:.2} |", each(all))?;
     for ((resource, code), count) in counted.iter().filter(|(_, count)| **count != 0) {
-        writeln!(text, "| of those to `{resource}`, answered {code} | {:.2} |", each(**count))?;
+        writeln!(
+            text,
+            "| of those to `{resource}`, answered {code} | {:.2} |",
+            each(**count)
+        )?;
     }
-    writeln!(text, "| answered 409 | {conflicts}, {:.2} % |", 100.0 * conflicts as f64 / all.max(1) as f64)?;
+    writeln!(
+        text,
+        "| answered 409 | {conflicts}, {:.2} % |",
+        100.0 * conflicts as f64 / all.max(1) as f64
+    )?;
     Ok(text)
 }
 
 fn main() -> anyhow::Result<()> {
     let bindings = match std::env::args().nth(1) {
         None => 1_000,
-        Some(text) => text.parse().with_context(|| format!("{text:?} is not a number of bindings"))?,
+        Some(text) => text
+            .parse()
+            .with_context(|| format!("{text:?} is not a number of bindings"))?,
     };
     let folder = std::env::temp_dir().join(format!("bulkhead-storm-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;

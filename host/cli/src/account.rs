@@ -85,7 +85,11 @@ enum Output {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AccountArguments) -> ExitCode {
-    if arguments.apply { finish(apply(arguments)) } else { exit::code(print(arguments).map(|()| true)) }
+    if arguments.apply {
+        finish(apply(arguments))
+    } else {
+        exit::code(print(arguments).map(|()| true))
+    }
 }
 
 /// Returns the modes in order, each of them once.
@@ -98,7 +102,11 @@ fn distinct(modes: &[Mode]) -> Vec<Mode> {
 
 /// Returns the names of the modes, separated by commas.
 fn mode_names(modes: &[Mode]) -> String {
-    distinct(modes).into_iter().map(Mode::name).collect::<Vec<_>>().join(",")
+    distinct(modes)
+        .into_iter()
+        .map(Mode::name)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// Returns the manifests of several modes as YAML documents.
@@ -128,10 +136,18 @@ fn print(arguments: &AccountArguments) -> anyhow::Result<()> {
 }
 
 async fn apply(arguments: &AccountArguments) -> anyhow::Result<String> {
-    let destination = arguments.write_kubeconfig.as_deref().map(Destination::open).transpose()?;
+    let destination = arguments
+        .write_kubeconfig
+        .as_deref()
+        .map(Destination::open)
+        .transpose()?;
     let config = arguments.hub.config().await?;
     let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-    let account = Account { client: &hub.unguarded, namespace: &arguments.namespace, dry_run: arguments.dry_run };
+    let account = Account {
+        client: &hub.unguarded,
+        namespace: &arguments.namespace,
+        dry_run: arguments.dry_run,
+    };
     let mut lines = account.apply(&arguments.mode).await?;
     if let (Some(path), Some(destination)) = (&arguments.write_kubeconfig, destination) {
         let (token, ends) = account.token(arguments.duration).await?;
@@ -164,12 +180,20 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 /// Returns kind, namespace and name of an object; the namespace is empty for one without.
 fn identity(object: &Value) -> (&str, &str, &str) {
-    (text(object, "/kind"), text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+    (
+        text(object, "/kind"),
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    )
 }
 
 /// Formats kind, namespace and name.
 pub(crate) fn shown(kind: &str, namespace: &str, name: &str) -> String {
-    let place = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let place = if namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{namespace}/")
+    };
     format!("{kind} {place}{name}")
 }
 
@@ -186,7 +210,13 @@ pub(crate) async fn remove(
     dry_run: bool,
     lines: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    Account { client, namespace, dry_run }.remove_modes(modes, lines).await
+    Account {
+        client,
+        namespace,
+        dry_run,
+    }
+    .remove_modes(modes, lines)
+    .await
 }
 
 impl Account<'_> {
@@ -219,7 +249,9 @@ impl Account<'_> {
     /// Returns the manifests. The ServiceAccount records the modes, so that two commands at once notice each other.
     fn manifests(&self, modes: &[Mode]) -> anyhow::Result<Vec<Value>> {
         let mut manifests = objects(modes, self.namespace)?;
-        let accounts = manifests.iter_mut().filter(|manifest| text(manifest, "/kind") == "ServiceAccount");
+        let accounts = manifests
+            .iter_mut()
+            .filter(|manifest| text(manifest, "/kind") == "ServiceAccount");
         for account in accounts {
             account["metadata"]["annotations"] = json!({MODES: mode_names(modes)});
         }
@@ -228,18 +260,26 @@ impl Account<'_> {
 
     /// Checks everything that can be checked before the first write. Returns the bindings of the control plane.
     async fn check(&self, manifests: &[Value]) -> anyhow::Result<Vec<Binding>> {
-        let namespaces: BTreeSet<_> = manifests.iter().map(|manifest| text(manifest, "/metadata/namespace")).collect();
+        let namespaces: BTreeSet<_> = manifests
+            .iter()
+            .map(|manifest| text(manifest, "/metadata/namespace"))
+            .collect();
         for namespace in namespaces.into_iter().filter(|namespace| !namespace.is_empty()) {
             self.check_namespace(namespace).await?;
         }
         let bindings = bindings::list(self.client).await?;
         let account = self.subject();
         for manifest in manifests {
-            bindings.iter().try_for_each(|binding| binding.check(manifest, &account))?;
+            bindings
+                .iter()
+                .try_for_each(|binding| binding.check(manifest, &account))?;
         }
         // The server refuses a role with rights that the user has not. A binding can be checked only once its role
         // exists.
-        for manifest in manifests.iter().filter(|manifest| !text(manifest, "/kind").ends_with("Binding")) {
+        for manifest in manifests
+            .iter()
+            .filter(|manifest| !text(manifest, "/kind").ends_with("Binding"))
+        {
             self.write(manifest, true).await.context("nothing was written")?;
         }
         Ok(bindings)
@@ -250,7 +290,9 @@ impl Account<'_> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), self.namespace);
         let about = || format!("reading ServiceAccount {}/{ACCOUNT}", self.namespace);
         let account = accounts.get_opt(ACCOUNT).await.with_context(about)?;
-        let mut annotations = account.and_then(|account| account.metadata.annotations).unwrap_or_default();
+        let mut annotations = account
+            .and_then(|account| account.metadata.annotations)
+            .unwrap_or_default();
         let found = annotations.remove(MODES).unwrap_or_default();
         let wanted = mode_names(modes);
         if found != wanted {
@@ -268,7 +310,10 @@ impl Account<'_> {
     async fn write(&self, manifest: &Value, dry_run: bool) -> anyhow::Result<()> {
         let (kind, namespace, name) = identity(manifest);
         let api = self.api(kind, namespace)?;
-        let parameters = PatchParams { dry_run, ..PatchParams::apply(MANAGER).force() };
+        let parameters = PatchParams {
+            dry_run,
+            ..PatchParams::apply(MANAGER).force()
+        };
         let applied = api.patch(name, &parameters, &Patch::Apply(manifest)).await;
         applied.with_context(|| format!("applying {}", shown(kind, namespace, name)))?;
         Ok(())
@@ -307,9 +352,17 @@ impl Account<'_> {
     async fn token(&self, duration: GoDuration) -> anyhow::Result<(String, Time)> {
         let about = || format!("requesting a token of ServiceAccount {}/{ACCOUNT}", self.namespace);
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), self.namespace);
-        let spec = TokenRequestSpec { expiration_seconds: Some(duration.as_secs()), ..TokenRequestSpec::default() };
-        let request = TokenRequest { spec, ..TokenRequest::default() };
-        let granted = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await;
+        let spec = TokenRequestSpec {
+            expiration_seconds: Some(duration.as_secs()),
+            ..TokenRequestSpec::default()
+        };
+        let request = TokenRequest {
+            spec,
+            ..TokenRequest::default()
+        };
+        let granted = accounts
+            .create_token_request(ACCOUNT, &PostParams::default(), &request)
+            .await;
         let status = granted.with_context(about)?.status.with_context(about)?;
         Ok((status.token, Time::new(status.expiration_timestamp.0)))
     }

@@ -42,7 +42,9 @@ fn print(group: Option<&str>, output: Format) -> anyhow::Result<()> {
         let groups: Vec<_> = groups.into_iter().collect();
         anyhow::bail!("--group {group}: there are {}", groups.join(", "));
     }
-    let chosen = all.iter().filter(|definition| group.is_none_or(|group| definition.spec.group == group));
+    let chosen = all
+        .iter()
+        .filter(|definition| group.is_none_or(|group| definition.spec.group == group));
     let documents = chosen.map(document).collect::<Result<Vec<_>, _>>()?;
     match output {
         Format::Yaml => {
@@ -77,9 +79,17 @@ fn names(documents: &[Value]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let names: Vec<_> = documents
         .iter()
-        .map(|document| (text(&document["metadata"]["name"]), text(&document["spec"]["names"]["kind"])))
+        .map(|document| {
+            (
+                text(&document["metadata"]["name"]),
+                text(&document["spec"]["names"]["kind"]),
+            )
+        })
         .collect();
     let width = names.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    let lines: Vec<_> = names.iter().map(|(name, kind)| format!("{name:<width$}  {kind}")).collect();
+    let lines: Vec<_> = names
+        .iter()
+        .map(|(name, kind)| format!("{name:<width$}  {kind}"))
+        .collect();
     lines.join("\n") + "\n"
 }

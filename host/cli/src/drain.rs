@@ -115,7 +115,8 @@ fn parse_rate(text: &str) -> Result<DrainRate, String> {
         return Ok(DrainRate::Unlimited);
     }
     let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
-    rate.map(DrainRate::PerSecond).ok_or_else(|| "must be a number of 0 or more, or `unlimited`".to_owned())
+    rate.map(DrainRate::PerSecond)
+        .ok_or_else(|| "must be a number of 0 or more, or `unlimited`".to_owned())
 }
 
 impl DrainRate {
@@ -132,18 +133,29 @@ impl DrainRate {
 pub(crate) fn drain(arguments: &DrainArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let (drains, cluster) = (Drains::new(&hub.unguarded).with(arguments.dry_run), arguments.cluster.as_str());
+        let (drains, cluster) = (
+            Drains::new(&hub.unguarded).with(arguments.dry_run),
+            arguments.cluster.as_str(),
+        );
         let drain = if arguments.status {
-            drains.find(cluster).await?.with_context(|| format!("{cluster} is not being drained"))?
+            drains
+                .find(cluster)
+                .await?
+                .with_context(|| format!("{cluster} is not being drained"))?
         } else {
             drains.start(cluster, arguments.evictions_per_second).await?
         };
         let drain = if arguments.wait {
-            drains.wait(cluster, arguments.timeout.map(|timeout| timeout.0), say).await?
+            drains
+                .wait(cluster, arguments.timeout.map(|timeout| timeout.0), say)
+                .await?
         } else {
             drain
         };
-        let text = arguments.output.render(|| drains.text(&drain), &drain).context("printing the drain")?;
+        let text = arguments
+            .output
+            .render(|| drains.text(&drain), &drain)
+            .context("printing the drain")?;
         Ok(text.trim_end().to_owned())
     })
 }
@@ -152,7 +164,10 @@ pub(crate) fn drain(arguments: &DrainArguments) -> ExitCode {
 pub(crate) fn undrain(arguments: &UndrainArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        Drains::new(&hub.unguarded).with(arguments.dry_run).stop(&arguments.cluster).await
+        Drains::new(&hub.unguarded)
+            .with(arguments.dry_run)
+            .stop(&arguments.cluster)
+            .await
     })
 }
 
@@ -169,11 +184,18 @@ struct Drains {
 
 impl Drains {
     fn new(hub: &Client) -> Self {
-        Self { clusters: Api::all(hub.clone()), drains: Api::all(hub.clone()), dry_run: false }
+        Self {
+            clusters: Api::all(hub.clone()),
+            drains: Api::all(hub.clone()),
+            dry_run: false,
+        }
     }
 
     fn with(self, dry_run: DryRun) -> Self {
-        Self { dry_run: dry_run == DryRun::Server, ..self }
+        Self {
+            dry_run: dry_run == DryRun::Server,
+            ..self
+        }
     }
 
     fn text(&self, drain: &ClusterDrain) -> String {
@@ -181,7 +203,11 @@ impl Drains {
     }
 
     async fn find(&self, cluster: &str) -> anyhow::Result<Option<ClusterDrain>> {
-        let found = self.drains.get_opt(cluster).await.with_context(|| format!("reading ClusterDrain {cluster}"))?;
+        let found = self
+            .drains
+            .get_opt(cluster)
+            .await
+            .with_context(|| format!("reading ClusterDrain {cluster}"))?;
         if let Some(drain) = &found
             && drain.spec.cluster_name != cluster
         {
@@ -196,11 +222,16 @@ impl Drains {
     /// Creates the drain of a cluster, or changes the rate of an existing one.
     async fn start(&self, cluster: &str, rate: Option<DrainRate>) -> anyhow::Result<ClusterDrain> {
         if let Some(drain) = self.find(cluster).await? {
-            let Some(rate) = rate.map(DrainRate::per_second).filter(|rate| *rate != drain.spec.evictions_per_second)
+            let Some(rate) = rate
+                .map(DrainRate::per_second)
+                .filter(|rate| *rate != drain.spec.evictions_per_second)
             else {
                 return Ok(drain);
             };
-            let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
+            let params = PatchParams {
+                dry_run: self.dry_run,
+                ..PatchParams::default()
+            };
             let patch = Patch::Merge(json!({"spec": {"evictionsPerSecond": rate}}));
             let patched = self.drains.patch(cluster, &params, &patch).await;
             return patched.with_context(|| format!("changing the rate of ClusterDrain {cluster}"));
@@ -210,7 +241,10 @@ impl Drains {
             cluster_name: cluster.to_owned(),
             evictions_per_second: rate.and_then(DrainRate::per_second),
         };
-        let params = PostParams { dry_run: self.dry_run, ..PostParams::default() };
+        let params = PostParams {
+            dry_run: self.dry_run,
+            ..PostParams::default()
+        };
         let created = self.drains.create(&params, &ClusterDrain::new(cluster, spec)).await;
         created.map_err(|error| {
             let advice = advice(&error, "; `bulkhead crds` prints the definition of its kind");
@@ -250,19 +284,38 @@ impl Drains {
         let params = if self.dry_run { params.dry_run() } else { params };
         let deleted = self.drains.delete(cluster, &params).await;
         deleted.with_context(|| format!("deleting ClusterDrain {cluster}"))?;
-        let ClusterDrainStatus { bindings_left, copies_left, .. } = drain.status;
+        let ClusterDrainStatus {
+            bindings_left,
+            copies_left,
+            ..
+        } = drain.status;
         Ok(format!(
             "{cluster} {}; {bindings_left} bindings stay there, {copies_left} evictions continue{}",
-            if self.dry_run { "would not be drained any more (dry run)" } else { "is no longer drained" },
+            if self.dry_run {
+                "would not be drained any more (dry run)"
+            } else {
+                "is no longer drained"
+            },
             self.others(cluster).await?
         ))
     }
 
     async fn others(&self, cluster: &str) -> anyhow::Result<String> {
-        let drains = self.drains.list(&ListParams::default()).await.context("reading the drains")?;
+        let drains = self
+            .drains
+            .list(&ListParams::default())
+            .await
+            .context("reading the drains")?;
         let others = drains.items.iter().filter(|drain| drain.spec.cluster_name == cluster);
-        let names: Vec<_> = others.map(ResourceExt::name_any).filter(|name| name != cluster).collect();
-        Ok(if names.is_empty() { String::new() } else { format!("; ClusterDrain {} drains it too", names.join(", ")) })
+        let names: Vec<_> = others
+            .map(ResourceExt::name_any)
+            .filter(|name| name != cluster)
+            .collect();
+        Ok(if names.is_empty() {
+            String::new()
+        } else {
+            format!("; ClusterDrain {} drains it too", names.join(", "))
+        })
     }
 }
 

@@ -23,13 +23,23 @@ mod tests {
 
     fn examples(command: &Command) -> Vec<String> {
         let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        text.lines().filter(|line| line.starts_with(EXAMPLE)).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| line.starts_with(EXAMPLE))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Returns the words of an example as a shell passes them, without redirections and further commands.
     fn words(example: &str) -> Vec<OsString> {
-        let end = [" | ", " > ", " < "].iter().filter_map(|mark| example.find(mark)).min().unwrap_or(example.len());
-        example[..end].split_whitespace().map(|word| OsString::from(word.trim_matches('\''))).collect()
+        let end = [" | ", " > ", " < "]
+            .iter()
+            .filter_map(|mark| example.find(mark))
+            .min()
+            .unwrap_or(example.len());
+        example[..end]
+            .split_whitespace()
+            .map(|word| OsString::from(word.trim_matches('\'')))
+            .collect()
     }
 
     fn parse(example: &str) -> Result<(), clap::Error> {
@@ -46,10 +56,19 @@ mod tests {
         let mut seen = 0;
         walk(&Arguments::command(), &[], &mut |command, path| {
             let examples = examples(command);
-            assert!(examples.len() >= EXAMPLES_MIN, "bulkhead {}: {} examples", path.join(" "), examples.len());
+            assert!(
+                examples.len() >= EXAMPLES_MIN,
+                "bulkhead {}: {} examples",
+                path.join(" "),
+                examples.len()
+            );
             for example in &examples {
                 let is_about = example[EXAMPLE.len()..].starts_with(&path.join(" "));
-                assert!(is_about, "bulkhead {}: {example} is about another command", path.join(" "));
+                assert!(
+                    is_about,
+                    "bulkhead {}: {example} is about another command",
+                    path.join(" ")
+                );
                 if let Err(error) = parse(example) {
                     panic!("{example}\n{error}");
                 }
@@ -61,11 +80,17 @@ mod tests {
 
     #[test]
     fn an_example_that_does_not_parse_is_detected() {
-        for wrong in ["  bulkhead crds --no-such-flag | cat", "  bulkhead drain", "  bulkhead run --mode report,evict"]
-        {
+        for wrong in [
+            "  bulkhead crds --no-such-flag | cat",
+            "  bulkhead drain",
+            "  bulkhead run --mode report,evict",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(words("  bulkhead run --controllers '*' > log"), ["bulkhead", "run", "--controllers", "*"]);
+        assert_eq!(
+            words("  bulkhead run --controllers '*' > log"),
+            ["bulkhead", "run", "--controllers", "*"]
+        );
     }
 
     #[test]
@@ -82,10 +107,18 @@ mod tests {
     fn every_choice_shows_its_values() {
         let mut seen = 0;
         walk(&Arguments::command(), &[], &mut |command, path| {
-            for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+            for argument in command
+                .get_arguments()
+                .filter(|argument| argument.get_action().takes_values())
+            {
                 let values = argument.get_possible_values();
                 let shown = !argument.is_hide_possible_values_set() && values.iter().any(|value| !value.is_hide_set());
-                assert!(values.is_empty() || shown, "bulkhead {}: {}", path.join(" "), argument.get_id());
+                assert!(
+                    values.is_empty() || shown,
+                    "bulkhead {}: {}",
+                    path.join(" "),
+                    argument.get_id()
+                );
                 seen += usize::from(!values.is_empty());
             }
         });
@@ -96,7 +129,9 @@ mod tests {
     fn the_flags_of_run_have_headings() {
         let command = Arguments::command();
         let run = command.find_subcommand("run").unwrap();
-        let plain = run.get_arguments().filter(|argument| argument.get_help_heading().is_none());
+        let plain = run
+            .get_arguments()
+            .filter(|argument| argument.get_help_heading().is_none());
         let plain: Vec<_> = plain.filter_map(clap::Arg::get_long).collect();
         assert_eq!(plain, ["mode", "controllers", "config"]);
     }

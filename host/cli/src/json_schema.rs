@@ -7,7 +7,10 @@ use serde_json::Value;
 
 /// Returns the schema of a type, in the draft that editors support best.
 pub(crate) fn of<T: JsonSchema>() -> Schema {
-    SchemaSettings::draft07().with_transform(with_short_defaults).into_generator().into_root_schema_for::<T>()
+    SchemaSettings::draft07()
+        .with_transform(with_short_defaults)
+        .into_generator()
+        .into_root_schema_for::<T>()
 }
 
 /// Removes the defaults that are not a single value.
@@ -34,11 +37,18 @@ mod tests {
         let check = |default: Value, shown: bool| {
             let mut schema = Schema::from(serde_json::Map::from_iter([
                 ("default".to_owned(), default.clone()),
-                ("properties".to_owned(), json!({"default": {"type": "string", "default": default}})),
+                (
+                    "properties".to_owned(),
+                    json!({"default": {"type": "string", "default": default}}),
+                ),
             ]));
             with_short_defaults(&mut schema);
             let inner = schema.pointer("/properties/default/default");
-            assert_eq!((schema.get("default").is_some(), inner.is_some()), (shown, shown), "{default}");
+            assert_eq!(
+                (schema.get("default").is_some(), inner.is_some()),
+                (shown, shown),
+                "{default}"
+            );
             assert_eq!(schema.pointer("/properties/default/type"), Some(&json!("string")));
         };
         check(json!("5s"), true);

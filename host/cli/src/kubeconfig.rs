@@ -58,7 +58,9 @@ impl Trust {
             let bundle = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
             return Ok(Self::Bundle(bundle));
         }
-        let Some(certificates) = &config.root_cert else { return Ok(Self::System) };
+        let Some(certificates) = &config.root_cert else {
+            return Ok(Self::System);
+        };
         let mut bundle = String::new();
         for certificate in certificates {
             bundle.push_str(&pem(certificate)?);
@@ -99,12 +101,20 @@ impl<'a> Destination<'a> {
     pub(crate) fn write(self, access: &Access<'_>) -> anyhow::Result<()> {
         let Self { path, file } = self;
         let about = || format!("writing the kubeconfig {}", path.display());
-        file.write(&serde_json::to_vec_pretty(&kubeconfig(access)).with_context(about)?).with_context(about)
+        file.write(&serde_json::to_vec_pretty(&kubeconfig(access)).with_context(about)?)
+            .with_context(about)
     }
 }
 
 fn kubeconfig(access: &Access<'_>) -> Value {
-    let Access { server, user, token, trust, tls_server_name, proxy_url } = access;
+    let Access {
+        server,
+        user,
+        token,
+        trust,
+        tls_server_name,
+        proxy_url,
+    } = access;
     let mut cluster = json!({"server": server.trim_end_matches('/')});
     match trust {
         Trust::System => {}
@@ -139,11 +149,23 @@ mod tests {
     fn a_kubeconfig_over_a_file_that_all_can_read_is_read_by_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.kubeconfig");
-        fs::write(&path, "an older kubeconfig, which is longer than the new one".repeat(99)).unwrap();
+        fs::write(
+            &path,
+            "an older kubeconfig, which is longer than the new one".repeat(99),
+        )
+        .unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let destination = Destination::open(&path).unwrap();
-        assert!(fs::read_to_string(&path).unwrap().starts_with("an older kubeconfig"), "a failure keeps it");
-        let access = Access { server: "https://hub:6443/", user: "bulkhead", token: "secret", ..Access::default() };
+        assert!(
+            fs::read_to_string(&path).unwrap().starts_with("an older kubeconfig"),
+            "a failure keeps it"
+        );
+        let access = Access {
+            server: "https://hub:6443/",
+            user: "bulkhead",
+            token: "secret",
+            ..Access::default()
+        };
         destination.write(&access).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -160,9 +182,16 @@ mod tests {
         config.root_cert = Some(vec![certificate.der().to_vec(), certificate.der().to_vec()]);
         let written = async |config: &Config| {
             let trust = Trust::of(config).unwrap();
-            let access = Access { server: "https://hub:6443", user: "bulkhead", trust, ..Access::default() };
+            let access = Access {
+                server: "https://hub:6443",
+                user: "bulkhead",
+                trust,
+                ..Access::default()
+            };
             let file: Kubeconfig = serde_json::from_value(kubeconfig(&access)).unwrap();
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap()
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .unwrap()
         };
         assert_eq!(written(&config).await.root_cert, config.root_cert);
         config.accept_invalid_certs = true;

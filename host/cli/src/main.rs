@@ -86,7 +86,10 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let given = config::parse(&command, &words).unwrap_or_else(|error| error.exit());
     let arguments = Arguments::from_arg_matches(&given.matches);
-    match arguments.unwrap_or_else(|error| error.format(&mut command).exit()).command {
+    match arguments
+        .unwrap_or_else(|error| error.format(&mut command).exit())
+        .command
+    {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -73,7 +73,17 @@ mod tests {
 
     #[test]
     fn all_formats_have_the_same_data() {
-        let texts = ["yes", "1.0", "~", "a: b", "two\nlines", " edge ", "# no comment", "", "2026-01-01T00:00:00Z"];
+        let texts = [
+            "yes",
+            "1.0",
+            "~",
+            "a: b",
+            "two\nlines",
+            " edge ",
+            "# no comment",
+            "",
+            "2026-01-01T00:00:00Z",
+        ];
         let data = json!({
             "texts": texts,
             "verdicts": [json!(Verdict::Hold { reason: "1 of 2" }), json!(Verdict::Release)],
@@ -92,6 +102,10 @@ mod tests {
     fn a_variant_in_yaml_is_the_one_of_json() {
         let verdict = Verdict::Hold { reason: "full" };
         let yaml = Format::Yaml.render(String::new, &verdict).unwrap();
-        assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), json!({"hold": {"reason": "full"}}), "{yaml}");
+        assert_eq!(
+            serde_saphyr::from_str::<Value>(&yaml).unwrap(),
+            json!({"hold": {"reason": "full"}}),
+            "{yaml}"
+        );
     }
 }

@@ -160,14 +160,25 @@ pub(crate) fn pause(arguments: &PauseArguments) -> ExitCode {
         let (name, reason) = (arguments.scope.name(), arguments.reason.as_deref());
         check_name(&name)?;
         let end = end(arguments.lasts, arguments.until, now)?;
-        let wanted = Wanted { name: &name, scope: arguments.scope.spec(), end, reason };
+        let wanted = Wanted {
+            name: &name,
+            scope: arguments.scope.spec(),
+            end,
+            reason,
+        };
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let pauses = Pauses { dry_run: arguments.dry_run, ..Pauses::new(&hub.unguarded) };
+        let pauses = Pauses {
+            dry_run: arguments.dry_run,
+            ..Pauses::new(&hub.unguarded)
+        };
         let (pause, change) = pauses.start(wanted, now).await?;
         Ok(match arguments.output {
             Output::Text => pauses.started(&pause, change).await,
             Output::Json => serde_json::to_string_pretty(&pause).context("printing the pause")?,
-            Output::Yaml => serde_saphyr::to_string(&pause).context("printing the pause")?.trim_end().to_owned(),
+            Output::Yaml => serde_saphyr::to_string(&pause)
+                .context("printing the pause")?
+                .trim_end()
+                .to_owned(),
         })
     })
 }
@@ -176,7 +187,10 @@ pub(crate) fn pause(arguments: &PauseArguments) -> ExitCode {
 pub(crate) fn resume(arguments: &ResumeArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let pauses = Pauses { dry_run: arguments.dry_run, ..Pauses::new(&hub.unguarded) };
+        let pauses = Pauses {
+            dry_run: arguments.dry_run,
+            ..Pauses::new(&hub.unguarded)
+        };
         let scope = (!arguments.all).then_some(&arguments.scope);
         pauses.end(scope, Time::new(now())).await
     })
@@ -206,13 +220,25 @@ impl Pauses {
     /// Creates a pause, or changes the end and the reason of an existing one with the same scope. An existing pause
     /// keeps what is not given, unless it is over.
     async fn start(&self, wanted: Wanted<'_>, now: Time) -> anyhow::Result<(EvictionPause, Change)> {
-        let Wanted { name, scope, end, reason } = wanted;
-        let found = self.pauses.get_opt(name).await.with_context(|| format!("reading EvictionPause {name}"))?;
+        let Wanted {
+            name,
+            scope,
+            end,
+            reason,
+        } = wanted;
+        let found = self
+            .pauses
+            .get_opt(name)
+            .await
+            .with_context(|| format!("reading EvictionPause {name}"))?;
         let Some(existing) = found else {
             self.check(&scope).await?;
             let (until, reason) = (end.and_then(End::until), reason.unwrap_or_default().to_owned());
             let spec = EvictionPauseSpec { until, reason, ..scope };
-            let parameters = PostParams { dry_run: self.dry_run, ..PostParams::default() };
+            let parameters = PostParams {
+                dry_run: self.dry_run,
+                ..PostParams::default()
+            };
             let created = self.pauses.create(&parameters, &EvictionPause::new(name, spec)).await;
             let created = created.map_err(|error| {
                 let advice = advice(&error, "; `bulkhead crds` prints the definition of its kind");
@@ -240,7 +266,10 @@ impl Pauses {
             "metadata": {"resourceVersion": existing.metadata.resource_version},
             "spec": {"until": until, "reason": reason},
         }));
-        let parameters = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
+        let parameters = PatchParams {
+            dry_run: self.dry_run,
+            ..PatchParams::default()
+        };
         let patched = self.pauses.patch(name, &parameters, &patch).await;
         let patched = patched.map_err(|error| {
             let advice = advice(&error, "");
@@ -256,7 +285,10 @@ impl Pauses {
         }
         for namespace in &spec.namespaces {
             let found = self.namespaces.get_opt(namespace).await;
-            if found.with_context(|| format!("reading Namespace {namespace}"))?.is_none() {
+            if found
+                .with_context(|| format!("reading Namespace {namespace}"))?
+                .is_none()
+            {
                 bail!("there is no namespace {namespace} on the control plane");
             }
         }
@@ -285,12 +317,21 @@ impl Pauses {
     /// Deletes the pause of a scope, or all pauses without one. Returns a description of the evictions that can
     /// continue.
     async fn end(&self, scope: Option<&ScopeArguments>, now: Time) -> anyhow::Result<String> {
-        let all = self.pauses.list(&ListParams::default()).await.context("reading the EvictionPauses")?.items;
+        let all = self
+            .pauses
+            .list(&ListParams::default())
+            .await
+            .context("reading the EvictionPauses")?
+            .items;
         let ends = |pause: &EvictionPause| scope.is_none_or(|scope| pause.name_any() == scope.name());
         let (ended, left): (Vec<_>, Vec<_>) = all.into_iter().partition(ends);
         if ended.is_empty() {
             let names: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let known = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
             let name = scope.map(|scope| format!(" {}", scope.name())).unwrap_or_default();
             bail!("there is no EvictionPause{name}; there are: {known}");
         }
@@ -300,11 +341,21 @@ impl Pauses {
             if let Some(scope) = scope.filter(|scope| scope.is_narrow()) {
                 check_scope(&name, &pause.spec, &scope.spec())?;
             }
-            let parameters = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default() };
+            let parameters = DeleteParams {
+                dry_run: self.dry_run,
+                ..DeleteParams::default()
+            };
             let deleted = self.pauses.delete(&name, &parameters).await;
             deleted.with_context(|| format!("deleting EvictionPause {name}"))?;
-            let done = if self.dry_run { "dry run: would delete" } else { "deleted" };
-            lines.push(format!("{done} EvictionPause {name}, which held {}", scope_of(&pause.spec)));
+            let done = if self.dry_run {
+                "dry run: would delete"
+            } else {
+                "deleted"
+            };
+            lines.push(format!(
+                "{done} EvictionPause {name}, which held {}",
+                scope_of(&pause.spec)
+            ));
         }
         let covered: Vec<_> = ended.iter().map(|pause| &pause.spec).collect();
         let in_force: Vec<_> = left.iter().filter(|pause| pause.spec.is_in_force(now)).collect();
@@ -314,7 +365,11 @@ impl Pauses {
             (false, _) => "can evict unless another pause holds it",
         };
         lines.extend(self.causes(&covered, title).await);
-        lines.extend(in_force.into_iter().map(|pause| format!("  still in force: {}", describe(pause))));
+        lines.extend(
+            in_force
+                .into_iter()
+                .map(|pause| format!("  still in force: {}", describe(pause))),
+        );
         Ok(lines.join("\n"))
     }
 
@@ -328,7 +383,10 @@ impl Pauses {
         let mut lines = Vec::new();
         match self.drains.list(&ListParams::default()).await {
             Ok(drains) => {
-                let open = drains.items.into_iter().filter(|drain| drain.status.phase != Some(DrainPhase::Drained));
+                let open = drains
+                    .items
+                    .into_iter()
+                    .filter(|drain| drain.status.phase != Some(DrainPhase::Drained));
                 lines.extend(open.filter(|drain| covers(&drain.spec.cluster_name)).map(|drain| {
                     let (cluster, left) = (drain.spec.cluster_name, drain.status.bindings_left);
                     format!("  {title}: drain of {cluster} ({left} bindings left)")
@@ -348,7 +406,9 @@ impl Pauses {
             Err(error) => lines.push(format!("  unknown: the clusters cannot be listed: {error}")),
         }
         if lines.is_empty() {
-            lines.push(format!("  {title}: no cluster, for lack of a drain or a NoExecute taint"));
+            lines.push(format!(
+                "  {title}: no cluster, for lack of a drain or a NoExecute taint"
+            ));
         }
         lines
     }
@@ -369,9 +429,20 @@ enum Change {
 
 /// Formats a pause with its end and its reason.
 fn describe(pause: &EvictionPause) -> String {
-    let until = pause.spec.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
-    let reason = if pause.spec.reason.is_empty() { String::new() } else { format!(" (reason: {})", pause.spec.reason) };
-    format!("EvictionPause {} holds {} {until}{reason}", pause.name_any(), scope_of(&pause.spec))
+    let until = pause
+        .spec
+        .until
+        .map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
+    let reason = if pause.spec.reason.is_empty() {
+        String::new()
+    } else {
+        format!(" (reason: {})", pause.spec.reason)
+    };
+    format!(
+        "EvictionPause {} holds {} {until}{reason}",
+        pause.name_any(),
+        scope_of(&pause.spec)
+    )
 }
 
 #[cfg(test)]

@@ -55,7 +55,11 @@ fn plain(value: &Value) -> String {
         Value::Null => "unset".to_owned(),
         Value::String(text) => text.clone(),
         Value::Object(gates) if gates.is_empty() => "none".to_owned(),
-        Value::Object(gates) => gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(","),
+        Value::Object(gates) => gates
+            .iter()
+            .map(|(gate, on)| format!("{gate}={on}"))
+            .collect::<Vec<_>>()
+            .join(","),
         other => other.to_string(),
     }
 }
@@ -80,7 +84,10 @@ mod tests {
     fn profiles_are_printed_with_what_they_change() {
         let text = table();
         let classic = text.split("classic: ").nth(1).unwrap();
-        let line = classic.lines().find(|line| line.contains("failover-eviction-timeout")).unwrap();
+        let line = classic
+            .lines()
+            .find(|line| line.contains("failover-eviction-timeout"))
+            .unwrap();
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words, ["failover-eviction-timeout", "5m", "default", "0s"]);
         assert!(text.starts_with("modern: ") && text.contains("Failover=true"), "{text}");

@@ -52,7 +52,11 @@ fn row(argument: &Arg) -> Vec<String> {
     let short = argument.get_short().filter(|_| argument.get_long().is_some());
     let short = short.map(|short| format!("-{short}, ")).unwrap_or_default();
     let has_value = argument.get_action().takes_values();
-    let defaults: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect();
     let default = if argument.is_required_set() {
         "required".to_owned()
     } else if has_value && !argument.is_hide_default_value_set() && !defaults.concat().is_empty() {
@@ -62,32 +66,56 @@ fn row(argument: &Arg) -> Vec<String> {
     };
     let mut meaning = help(argument).trim_end_matches('.').to_owned();
     let visible = |value: &PossibleValue| has_value && !argument.is_hide_possible_values_set() && !value.is_hide_set();
-    let values: Vec<_> = argument.get_possible_values().into_iter().filter(visible).map(|one| value(&one)).collect();
+    let values: Vec<_> = argument
+        .get_possible_values()
+        .into_iter()
+        .filter(visible)
+        .map(|one| value(&one))
+        .collect();
     if !values.is_empty() {
         meaning = format!("{meaning}. Values: {}", values.join("; "));
     }
-    vec![golden::prose(&format!("`{short}{argument}`")), golden::prose(&default), golden::prose(&meaning)]
+    vec![
+        golden::prose(&format!("`{short}{argument}`")),
+        golden::prose(&default),
+        golden::prose(&meaning),
+    ]
 }
 
 /// Returns true if a command has this argument, with the same help.
 fn has(command: &Command, argument: &Arg) -> bool {
-    arguments(command).iter().any(|other| other.get_id() == argument.get_id() && help(other) == help(argument))
+    arguments(command)
+        .iter()
+        .any(|other| other.get_id() == argument.get_id() && help(other) == help(argument))
 }
 
 /// Returns the section of a command. `run` is the command whose arguments need no repetition.
 fn section(name: &str, command: &Command, run: &Command) -> String {
-    let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_long_about()
+        .or_else(|| command.get_about())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let about: Vec<_> = about.split("\n\n").map(golden::prose).collect();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim().trim_start_matches("Usage: ").trim();
-    let mut parts = vec![format!("## {name}\n\n{}\n\n```text\n{usage}\n```\n", about.join("\n\n"))];
+    let mut parts = vec![format!(
+        "## {name}\n\n{}\n\n```text\n{usage}\n```\n",
+        about.join("\n\n")
+    )];
     let mut own = arguments(command);
-    let shared: Vec<_> = own.iter().copied().filter(|argument| name != RUN && has(run, argument)).collect();
+    let shared: Vec<_> = own
+        .iter()
+        .copied()
+        .filter(|argument| name != RUN && has(run, argument))
+        .collect();
     if shared.len() >= SHARED_MIN {
         own.retain(|argument| !has(run, argument));
         let names: Vec<_> = shared.iter().filter_map(|argument| argument.get_long()).collect();
         let names = names.join("`, `--");
-        parts.push(format!("\nArguments of [{RUN}](#bulkhead-run) that it also takes: `--{names}`.\n"));
+        parts.push(format!(
+            "\nArguments of [{RUN}](#bulkhead-run) that it also takes: `--{names}`.\n"
+        ));
     }
     let mut headings: Vec<Option<&str>> = Vec::new();
     for argument in &own {
@@ -101,9 +129,15 @@ fn section(name: &str, command: &Command, run: &Command) -> String {
         if let Some(heading) = heading {
             parts.push(format!("\n**{heading}**\n"));
         }
-        parts.push(format!("\n{}", golden::table(&["argument", "default", "meaning"], &rows)));
+        parts.push(format!(
+            "\n{}",
+            golden::table(&["argument", "default", "meaning"], &rows)
+        ));
     }
-    let after = command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
+    let after = command
+        .get_after_long_help()
+        .or_else(|| command.get_after_help())
+        .map(ToString::to_string);
     if let Some(after) = after.filter(|after| !after.trim().is_empty()) {
         parts.push(format!("\n```text\n{}\n```\n", after.trim()));
     }
@@ -116,13 +150,19 @@ fn the_page_of_commands_is_generated_from_the_arguments() {
     root.build();
     let commands = below(&root, "bulkhead");
     let (_, run) = commands.iter().find(|(name, _)| name == RUN).unwrap();
-    assert!(arguments(run).len() > 50, "{RUN} has its own arguments and the settings of the controllers");
+    assert!(
+        arguments(run).len() > 50,
+        "{RUN} has its own arguments and the settings of the controllers"
+    );
     let line = |(name, command): &(String, Command)| {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         vec![format!("[{name}](#{})", name.replace(' ', "-")), golden::prose(&about)]
     };
     let list: Vec<_> = commands.iter().map(line).collect();
-    let sections: Vec<_> = commands.iter().map(|(name, command)| section(name, command, run)).collect();
+    let sections: Vec<_> = commands
+        .iter()
+        .map(|(name, command)| section(name, command, run))
+        .collect();
     let list = golden::table(&["command", "purpose"], &list);
     golden::check("commands.md", &[("list", list), ("commands", sections.join("\n"))]);
 }

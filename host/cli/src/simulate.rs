@@ -83,9 +83,15 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         writeln!(anstream::stderr(), "warning: {warning}")?;
     }
     let own = scenario.as_ref().map(|scenario| scenario.seed);
-    let detail = scenario.as_ref().map(|scenario| scenario.flags.pod_detail()).unwrap_or_default();
+    let detail = scenario
+        .as_ref()
+        .map(|scenario| scenario.flags.pod_detail())
+        .unwrap_or_default();
     let engines = || arguments.engines.start(detail);
-    if let Some(trial) = arguments.trials.trial(arguments.scenario.as_deref(), arguments.seed.or(own), engines)? {
+    if let Some(trial) = arguments
+        .trials
+        .trial(arguments.scenario.as_deref(), arguments.seed.or(own), engines)?
+    {
         return trials::run(&trial, arguments.output);
     }
     let Some(scenario) = scenario else { return Ok(true) };
@@ -108,11 +114,13 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
 fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOptions> {
     let name = scenario.name.clone();
     let progress: Option<Box<dyn Fn(_, _)>> = shows_progress(arguments).then(|| -> Box<dyn Fn(_, _)> {
-        Box::new(move |at: bulkhead_controllers::flags::GoDuration, end: bulkhead_controllers::flags::GoDuration| {
-            if at.as_secs() % 10 == 0 {
-                let _ = write!(anstream::stderr(), "\r{name}: {at} of {end}\x1b[K");
-            }
-        })
+        Box::new(
+            move |at: bulkhead_controllers::flags::GoDuration, end: bulkhead_controllers::flags::GoDuration| {
+                if at.as_secs() % 10 == 0 {
+                    let _ = write!(anstream::stderr(), "\r{name}: {at} of {end}\x1b[K");
+                }
+            },
+        )
     });
     let all = arguments.verbose || arguments.output != Format::Text;
     Ok(RunOptions {
@@ -139,7 +147,10 @@ fn clear_progress(arguments: &Arguments) {
 fn print(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
     let rendered: String = match (arguments.output, &finished.explanation_data) {
         (Format::Text, _) => {
-            let explanation = finished.explanation.as_ref().map(|explanation| format!("\n{explanation}"));
+            let explanation = finished
+                .explanation
+                .as_ref()
+                .map(|explanation| format!("\n{explanation}"));
             text(arguments, &finished.report)? + &explanation.unwrap_or_default()
         }
         (format, None) => format.render(String::new, &finished.report)?,
@@ -153,8 +164,13 @@ fn print(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
 
 /// Checks that there is a decision about the binding of `--explain`.
 fn check_explained(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
-    let decisions = finished.explanation_data.as_ref().and_then(|data| data["decisions"].as_array());
-    let (Some(binding), true) = (&arguments.explain, decisions.is_some_and(Vec::is_empty)) else { return Ok(()) };
+    let decisions = finished
+        .explanation_data
+        .as_ref()
+        .and_then(|data| data["decisions"].as_array());
+    let (Some(binding), true) = (&arguments.explain, decisions.is_some_and(Vec::is_empty)) else {
+        return Ok(());
+    };
     let known = finished.report.placements.iter().map(|row| row.binding.as_str());
     let example = bulkhead_plugin::nearest(binding, known).unwrap_or("default/nginx-deployment");
     bail!(
@@ -165,7 +181,10 @@ fn check_explained(arguments: &Arguments, finished: &Finished) -> anyhow::Result
 
 fn text(arguments: &Arguments, report: &Report) -> anyhow::Result<String> {
     let mut text = String::new();
-    let options = render::TextOptions { width: WIDTH_DEFAULT, verbose: arguments.verbose };
+    let options = render::TextOptions {
+        width: WIDTH_DEFAULT,
+        verbose: arguments.verbose,
+    };
     render::text(report, &mut text, options)?;
     Ok(text)
 }

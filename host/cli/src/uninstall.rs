@@ -80,7 +80,9 @@ async fn uninstall(arguments: &UninstallArguments) -> anyhow::Result<String> {
         dry_run: arguments.dry_run,
     };
     let mut lines = Vec::new();
-    let removed = installation.remove(arguments.force, Time::new(bulkhead_server::now()), &mut lines).await;
+    let removed = installation
+        .remove(arguments.force, Time::new(bulkhead_server::now()), &mut lines)
+        .await;
     match removed {
         Ok(()) if lines.is_empty() => Ok("there is nothing to remove".to_owned()),
         Ok(()) => Ok(lines.join("\n")),
@@ -110,7 +112,10 @@ impl Installation<'_> {
     /// removed last, so that a repeated command knows the modes.
     async fn remove(&self, force: bool, now: Time, lines: &mut Vec<String>) -> anyhow::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), self.namespace);
-        let lease = leases.get_opt(self.name).await.with_context(|| format!("reading {}", self.lease()))?;
+        let lease = leases
+            .get_opt(self.name)
+            .await
+            .with_context(|| format!("reading {}", self.lease()))?;
         let recorded = lease.as_ref().map(modes_of).unwrap_or_default();
         if let Some(lease) = lease.as_ref().filter(|lease| !force && is_held(lease, now)) {
             self.check_stopped(lease, &recorded)?;
@@ -123,14 +128,22 @@ impl Installation<'_> {
             };
             lines.extend(self.delete(&api, "", self.name, is_ours).await?);
         }
-        let remaining: Vec<_> = recorded.iter().filter(|mode| !self.names(mode)).map(String::as_str).collect();
+        let remaining: Vec<_> = recorded
+            .iter()
+            .filter(|mode| !self.names(mode))
+            .map(String::as_str)
+            .collect();
         // Mode report writes nothing and has no Lease.
         let is_shared_removed = remaining.is_empty() && self.modes.iter().any(|mode| *mode != Mode::Report);
         if is_shared_removed {
             self.remove_shared(lines).await?;
         } else if !remaining.is_empty() {
             let kept = "its admission webhook, certificate and annotations";
-            lines.push(format!("kept {}, {kept}: the installation has mode {} too", self.lease(), remaining.join(",")));
+            lines.push(format!(
+                "kept {}, {kept}: the installation has mode {} too",
+                self.lease(),
+                remaining.join(",")
+            ));
         }
         account::remove(self.client, self.namespace, self.modes, self.dry_run, lines).await?;
         if is_shared_removed {
@@ -154,7 +167,9 @@ impl Installation<'_> {
             lines.extend(self.delete(&secrets, self.namespace, WEBHOOK_SECRET, is_ours).await?);
         } else {
             let others = others.join(", ");
-            lines.push(format!("kept the annotations and the certificate: {others} is of another installation"));
+            lines.push(format!(
+                "kept the annotations and the certificate: {others} is of another installation"
+            ));
         }
         Ok(())
     }
@@ -162,17 +177,29 @@ impl Installation<'_> {
     /// Returns the Leases of other installations on the control plane.
     async fn other_installations(&self) -> anyhow::Result<Vec<String>> {
         let leases: Api<Lease> = Api::all(self.client.clone());
-        let listed = leases.list(&ListParams::default()).await.context("listing the Leases")?;
+        let listed = leases
+            .list(&ListParams::default())
+            .await
+            .context("listing the Leases")?;
         let is_own =
             |lease: &Lease| lease.name_any() == self.name && lease.namespace().as_deref() == Some(self.namespace);
-        let others = listed.items.iter().filter(|lease| lease.annotations().contains_key(MODES) && !is_own(lease));
-        Ok(others.map(|lease| shown("Lease", &lease.namespace().unwrap_or_default(), &lease.name_any())).collect())
+        let others = listed
+            .items
+            .iter()
+            .filter(|lease| lease.annotations().contains_key(MODES) && !is_own(lease));
+        Ok(others
+            .map(|lease| shown("Lease", &lease.namespace().unwrap_or_default(), &lease.name_any()))
+            .collect())
     }
 
     /// Checks that no process runs in one of the modes. The Lease is held.
     fn check_stopped(&self, lease: &Lease, recorded: &BTreeSet<String>) -> anyhow::Result<()> {
         if recorded.is_empty() || recorded.iter().any(|mode| self.names(mode)) {
-            let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+            let holder = lease
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.holder_identity.as_deref())
+                .unwrap_or_default();
             let modes = recorded.iter().map(String::as_str).collect::<Vec<_>>().join(",");
             bail!(
                 "{holder} renews {} in mode {modes}; nothing was removed; stop all processes of the installation \
@@ -210,8 +237,14 @@ impl Installation<'_> {
         if !is_ours(&found) {
             return Ok(Some(format!("kept {shown}: another program made it")));
         }
-        let preconditions = Preconditions { resource_version: found.meta().resource_version.clone(), uid: None };
-        let parameters = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default().preconditions(preconditions) };
+        let preconditions = Preconditions {
+            resource_version: found.meta().resource_version.clone(),
+            uid: None,
+        };
+        let parameters = DeleteParams {
+            dry_run: self.dry_run,
+            ..DeleteParams::default().preconditions(preconditions)
+        };
         match api.delete(name, &parameters).await {
             Ok(_) => Ok(Some(format!("removed {shown}{}", note(self.dry_run)))),
             Err(error) if is_not_found(&error) => Ok(None),
@@ -235,7 +268,11 @@ fn is_our_hook(name: &str) -> bool {
 /// Returns the modes that are recorded in a Lease.
 fn modes_of(lease: &Lease) -> BTreeSet<String> {
     let modes = lease.annotations().get(MODES).map(String::as_str).unwrap_or_default();
-    modes.split(',').filter(|mode| !mode.is_empty()).map(str::to_owned).collect()
+    modes
+        .split(',')
+        .filter(|mode| !mode.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns true if a Lease has a holder and was renewed within its duration.

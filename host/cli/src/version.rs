@@ -55,16 +55,25 @@ pub(crate) fn short() -> String {
 
 /// Returns the commit that the program was built from, or its version if the commit is unknown.
 pub(crate) fn commit() -> String {
-    THIS.commit.map_or_else(|| format!("unknown; version {}", THIS.version), str::to_owned)
+    THIS.commit
+        .map_or_else(|| format!("unknown; version {}", THIS.version), str::to_owned)
 }
 
 impl Version {
     fn short(&self) -> String {
-        self.commit.map_or_else(|| self.version.to_owned(), |commit| format!("{} ({commit})", self.version))
+        self.commit.map_or_else(
+            || self.version.to_owned(),
+            |commit| format!("{} ({commit})", self.version),
+        )
     }
 
     fn text(&self) -> String {
-        format!("bulkhead {}\ncommit: {}\ntarget: {}\n", self.version, self.commit.unwrap_or("unknown"), self.target)
+        format!(
+            "bulkhead {}\ncommit: {}\ntarget: {}\n",
+            self.version,
+            self.commit.unwrap_or("unknown"),
+            self.target
+        )
     }
 }
 
@@ -74,11 +83,24 @@ mod tests {
 
     #[test]
     fn a_build_without_git_has_a_version_and_no_commit() {
-        let without = Version { version: "1.2.3", commit: None, target: "wasm32-wasip2" };
+        let without = Version {
+            version: "1.2.3",
+            commit: None,
+            target: "wasm32-wasip2",
+        };
         assert_eq!(without.short(), "1.2.3");
-        assert_eq!(without.text(), "bulkhead 1.2.3\ncommit: unknown\ntarget: wasm32-wasip2\n");
-        assert_eq!(serde_json::to_value(&without).unwrap()["commit"], serde_json::Value::Null);
-        let with = Version { commit: Some("3f9a1c2e55ab"), ..without };
+        assert_eq!(
+            without.text(),
+            "bulkhead 1.2.3\ncommit: unknown\ntarget: wasm32-wasip2\n"
+        );
+        assert_eq!(
+            serde_json::to_value(&without).unwrap()["commit"],
+            serde_json::Value::Null
+        );
+        let with = Version {
+            commit: Some("3f9a1c2e55ab"),
+            ..without
+        };
         assert_eq!(with.short(), "1.2.3 (3f9a1c2e55ab)");
         assert!(with.text().contains("\ncommit: 3f9a1c2e55ab\n"));
     }

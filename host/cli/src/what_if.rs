@@ -95,7 +95,12 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     let registry = bulkhead_defaults::registry::build(&flags, arguments.engines.start(flags.pod_detail())?);
     let (down, lasts, horizon) = (arguments.down.clone(), arguments.lasts, arguments.horizon);
-    let question = Question { down, lasts, horizon, flags };
+    let question = Question {
+        down,
+        lasts,
+        horizon,
+        flags,
+    };
     let origin = arguments.report.is_some().then(|| origin(&export, &question));
     let answer = what_if::play(export, &registry, &question)?;
     if let (Some(path), Some(origin)) = (&arguments.report, origin) {
@@ -108,7 +113,13 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
 
 /// Returns the origin of an answer: the settings and the objects that it was computed from.
 fn origin(export: &Export, question: &Question) -> Origin {
-    let Export { clusters, bindings, taint_policies, pauses, .. } = export;
+    let Export {
+        clusters,
+        bindings,
+        taint_policies,
+        pauses,
+        ..
+    } = export;
     let data = [json!(clusters), json!(bindings), json!(taint_policies), json!(pauses)].map(|part| part.to_string());
     let objects = clusters.len() + bindings.len() + taint_policies.len() + pauses.len();
     let input = Input::of(format!("{objects} exported objects"), data.iter().map(String::as_bytes));
@@ -129,7 +140,10 @@ fn exported(directory: &Path, down: &[String]) -> anyhow::Result<Export> {
 
 /// Reads a live control plane over a connection that permits no writes.
 fn live(hub: &HubArguments) -> anyhow::Result<Export> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
     runtime.block_on(async {
         let hub = Hub::connect(hub, &WritePermit::report_only()).await?;
         what_if::load_live(&hub.reader(READ_TIME_MAX), &hub.address).await
@@ -155,10 +169,29 @@ fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(out, "\nMOVES: {}", answer.moves.len());
     for moved in answer.moves.iter().take(SHOWN_MAX) {
-        let mut to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster}:+{replicas}")).collect();
-        to.extend(moved.shrunk.iter().map(|(cluster, replicas)| format!("{cluster}:-{replicas}")));
-        let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
-        let _ = writeln!(out, "  {:>9}  {}  {} → {to}", time(moved.at_ms), moved.binding, moved.from);
+        let mut to: Vec<_> = moved
+            .to
+            .iter()
+            .map(|(cluster, replicas)| format!("{cluster}:+{replicas}"))
+            .collect();
+        to.extend(
+            moved
+                .shrunk
+                .iter()
+                .map(|(cluster, replicas)| format!("{cluster}:-{replicas}")),
+        );
+        let to = if to.is_empty() {
+            "nowhere".to_owned()
+        } else {
+            to.join(", ")
+        };
+        let _ = writeln!(
+            out,
+            "  {:>9}  {}  {} → {to}",
+            time(moved.at_ms),
+            moved.binding,
+            moved.from
+        );
     }
     more(&mut out, answer.moves.len());
     if let Some(last) = answer.last_move_ms {
@@ -166,7 +199,11 @@ fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(out, "\nSTAYS: {}", answer.stays.len());
     for stay in answer.stays.iter().take(SHOWN_MAX) {
-        let _ = writeln!(out, "  {} on {}: {}: {}", stay.binding, stay.cluster, stay.gate, stay.why);
+        let _ = writeln!(
+            out,
+            "  {} on {}: {}: {}",
+            stay.binding, stay.cluster, stay.gate, stay.why
+        );
     }
     more(&mut out, answer.stays.len());
     if answer.waiting > 0 {

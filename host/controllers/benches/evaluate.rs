@@ -14,7 +14,11 @@ fn decision() -> u64 {
 }
 
 fn bridge(criterion: &mut Criterion) {
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap_or_else(|_| unreachable!());
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap_or_else(|_| unreachable!());
     let limits = PoolLimits::for_processors(2);
     let pool = Arc::new(Pool::start("bench", limits).unwrap_or_else(|_| unreachable!()));
     let limit = Duration::from_secs(30);

@@ -32,7 +32,9 @@ pub(crate) struct Dependencies {
 /// fails, or that is not answered before the next one is due, is not retried on its own: the age of the lease shows
 /// the outage.
 pub(crate) async fn run(deps: Dependencies) {
-    let Scope::Agent(cluster) = deps.scope.clone() else { return std::future::pending().await };
+    let Scope::Agent(cluster) = deps.scope.clone() else {
+        return std::future::pending().await;
+    };
     let period = deps.flags.cluster_lease_duration.0 / 4;
     let mut ticks = tokio::time::interval(period);
     loop {
@@ -53,7 +55,9 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
     }
     let api: Api<Lease> = Api::namespaced(deps.hub.clone(), LEASE_NAMESPACE);
     let Some(mut lease) = api.get_opt(name).await.map_err(operation(name))? else {
-        return Err(Error::NotYet(format!("lease {LEASE_NAMESPACE}/{name} does not exist yet")));
+        return Err(Error::NotYet(format!(
+            "lease {LEASE_NAMESPACE}/{name} does not exist yet"
+        )));
     };
     let duration_s = i32::try_from(deps.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
     lease.spec = Some(LeaseSpec {

@@ -71,15 +71,25 @@ impl Document {
             return None;
         }
         let etag = response.headers().get(header::ETAG).cloned();
-        let body = Limited::new(response.into_body(), DOCUMENT_BYTES_MAX).collect().await.ok()?.to_bytes();
+        let body = Limited::new(response.into_body(), DOCUMENT_BYTES_MAX)
+            .collect()
+            .await
+            .ok()?
+            .to_bytes();
         let list: APIGroupDiscoveryList = serde_json::from_slice(&body).ok()?;
-        *self = Self { etag, apis: apis_of(list) };
+        *self = Self {
+            etag,
+            apis: apis_of(list),
+        };
         Some(())
     }
 }
 
 fn apis_of(list: APIGroupDiscoveryList) -> ApiEnablements {
-    let mut apis = ApiEnablements { found: Vec::new(), is_complete: true };
+    let mut apis = ApiEnablements {
+        found: Vec::new(),
+        is_complete: true,
+    };
     for group in list.items {
         let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         for version in group.versions {
@@ -96,22 +106,41 @@ fn apis_of(list: APIGroupDiscoveryList) -> ApiEnablements {
 /// Subresources are inside of their resource. One without a resource has an entry without a kind.
 fn enablement(group: &str, version: APIVersionDiscovery) -> ApiEnablement {
     let name = version.version.unwrap_or_default();
-    let group_version = if group.is_empty() { name } else { format!("{group}/{name}") };
+    let group_version = if group.is_empty() {
+        name
+    } else {
+        format!("{group}/{name}")
+    };
     let resources = version.resources.into_iter().filter_map(|resource| {
         let kind = resource.response_kind?.kind.filter(|kind| !kind.is_empty())?;
-        Some(ApiResource { name: resource.resource?, kind })
+        Some(ApiResource {
+            name: resource.resource?,
+            kind,
+        })
     });
-    ApiEnablement { group_version, resources: by_name(resources.collect()) }
+    ApiEnablement {
+        group_version,
+        resources: by_name(resources.collect()),
+    }
 }
 
 async fn by_version(client: &Client) -> ApiEnablements {
     let (mut found, mut is_complete) = (Vec::new(), true);
     let mut add = |list: kube::Result<APIResourceList>| match list {
         Ok(list) => {
-            let top_level = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
-            let resources = top_level.map(|resource| ApiResource { name: resource.name, kind: resource.kind });
+            let top_level = list
+                .resources
+                .into_iter()
+                .filter(|resource| !resource.name.contains('/'));
+            let resources = top_level.map(|resource| ApiResource {
+                name: resource.name,
+                kind: resource.kind,
+            });
             let resources = by_name(resources.collect());
-            found.push(ApiEnablement { group_version: list.group_version, resources });
+            found.push(ApiEnablement {
+                group_version: list.group_version,
+                resources,
+            });
         }
         Err(_) => is_complete = false,
     };
@@ -152,15 +181,24 @@ mod tests {
         let service = tower::service_fn(move |request: Request<Body>| {
             let known = request.headers().get(header::IF_NONE_MATCH).cloned();
             let path = request.uri().path().to_owned();
-            requests.lock().unwrap().push(format!("{path}{}", if known.is_some() { " known" } else { "" }));
+            requests
+                .lock()
+                .unwrap()
+                .push(format!("{path}{}", if known.is_some() { " known" } else { "" }));
             let found = answers.iter().find(|(at, ..)| *at == path);
             let (status, content_type, body) = match found {
                 Some((_, status, ..)) if known.is_some() && *status == 200 => (304, "", String::new()),
                 Some((_, status, content_type, body)) => (*status, *content_type, body.to_string()),
-                None => (404, "application/json", json!({"kind": "Status", "code": 404}).to_string()),
+                None => (
+                    404,
+                    "application/json",
+                    json!({"kind": "Status", "code": 404}).to_string(),
+                ),
             };
             let response = http::Response::builder().status(status).header(header::ETAG, "\"1\"");
-            let response = response.header(header::CONTENT_TYPE, content_type).body(Body::from(body.into_bytes()));
+            let response = response
+                .header(header::CONTENT_TYPE, content_type)
+                .body(Body::from(body.into_bytes()));
             async move { Ok::<_, std::convert::Infallible>(response.unwrap()) }
         });
         Client::new(service, "default")
@@ -193,7 +231,12 @@ mod tests {
         let deployments = json!([resource("deployments", "Deployment")]);
         let answers = vec![
             ("/api", 200, AGGREGATED, list(&[group("", "v1", "Current", &pods)])),
-            ("/apis", 200, AGGREGATED, list(&[group("apps", "v1", "Current", &deployments)])),
+            (
+                "/apis",
+                200,
+                AGGREGATED,
+                list(&[group("apps", "v1", "Current", &deployments)]),
+            ),
         ];
         let requests = Arc::default();
         let client = client(answers, &requests);
@@ -202,7 +245,10 @@ mod tests {
         assert_eq!(described(&first), "apps/v1: deployments, v1: configmaps pods");
         assert!(first.is_complete);
         assert_eq!(discovery.read(&client).await, first);
-        assert_eq!(*requests.lock().unwrap(), ["/api", "/apis", "/api known", "/apis known"]);
+        assert_eq!(
+            *requests.lock().unwrap(),
+            ["/api", "/apis", "/api known", "/apis known"]
+        );
     }
 
     #[tokio::test]
@@ -210,7 +256,12 @@ mod tests {
         let nodes = json!([resource("nodes", "NodeMetrics")]);
         let answers = vec![
             ("/api", 200, AGGREGATED, list(&[])),
-            ("/apis", 200, AGGREGATED, list(&[group("metrics.k8s.io", "v1beta1", "Stale", &nodes)])),
+            (
+                "/apis",
+                200,
+                AGGREGATED,
+                list(&[group("metrics.k8s.io", "v1beta1", "Stale", &nodes)]),
+            ),
         ];
         let apis = Discovery::default().read(&client(answers, &Arc::default())).await;
         assert_eq!((described(&apis).as_str(), apis.is_complete), ("", false));
@@ -234,6 +285,9 @@ mod tests {
             ("/apis/apps/v1", 200, json, resources("apps/v1", &["deployments"])),
         ];
         let apis = Discovery::default().read(&client(answers, &Arc::default())).await;
-        assert_eq!((described(&apis).as_str(), apis.is_complete), ("apps/v1: deployments, v1: pods", true));
+        assert_eq!(
+            (described(&apis).as_str(), apis.is_complete),
+            ("apps/v1: deployments, v1: pods", true)
+        );
     }
 }

@@ -77,25 +77,42 @@ pub(crate) async fn run(deps: Dependencies) {
         enqueue::<ResourceBinding>(&known, &held_back);
         enqueue::<ClusterResourceBinding>(&known, &held_back);
     });
-    let controller = Arc::new(ApplicationFailover { deps: deps.clone(), waits: Mutex::default() });
+    let controller = Arc::new(ApplicationFailover {
+        deps: deps.clone(),
+        waits: Mutex::default(),
+    });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     // No eviction may start before pauses are known.
     deps.stores.eviction_pauses.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
+    controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, binding_kind::named),
+    )
+    .await;
 }
 
 fn enqueue<B: Binding>(deps: &Dependencies, queue: &WorkQueue<Key>) {
-    for binding in B::store(&deps.stores).list().iter().filter(|binding| is_concerned(&***binding)) {
+    for binding in B::store(&deps.stores)
+        .list()
+        .iter()
+        .filter(|binding| is_concerned(&***binding))
+    {
         queue.add(Key::of(&**binding));
     }
 }
 
 /// True if a policy requests application failover, or did so and left a health history behind.
 fn is_concerned<B: AnyBinding>(binding: &B) -> bool {
-    let asked = binding.spec().failover.as_ref().is_some_and(|failover| failover.application.is_some());
+    let asked = binding
+        .spec()
+        .failover
+        .as_ref()
+        .is_some_and(|failover| failover.application.is_some());
     asked || binding.annotations().contains_key(HEALTH_HISTORY)
 }
 
@@ -115,7 +132,13 @@ impl Reconcile for ApplicationFailover {
             return Ok(Action::Wait);
         };
         let options = deps.flags.failover_options();
-        let pauses: Vec<_> = deps.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let pauses: Vec<_> = deps
+            .stores
+            .eviction_pauses
+            .list()
+            .iter()
+            .map(|pause| pause.to_model())
+            .collect();
         let (mut model, producer, now) = (binding.to_model(), producer::<B>(), deps.clock.now());
         let contradicted = deps.reported.refresh_unhealthy(&mut model);
         let recorder = deps.log.without_policies();
@@ -131,9 +154,21 @@ impl Reconcile for ApplicationFailover {
         };
         // Clusters matter only to a binding that is due to leave one.
         let mut clusters = Vec::new();
-        let mut plan = decide(&clusters, FailoverOptions { pre_check: None, ..options });
+        let mut plan = decide(
+            &clusters,
+            FailoverOptions {
+                pre_check: None,
+                ..options
+            },
+        );
         if !plan.evicted.is_empty() {
-            clusters.extend(deps.stores.clusters.list().iter().map(|cluster| Arc::new(cluster.to_model())));
+            clusters.extend(
+                deps.stores
+                    .clusters
+                    .list()
+                    .iter()
+                    .map(|cluster| Arc::new(cluster.to_model())),
+            );
             plan = decide(&clusters, options);
         }
         // Neither does the Work have the recovery of an application while its status cannot be written.
@@ -173,10 +208,19 @@ impl Reconcile for ApplicationFailover {
             deps.evictions.write(&*binding, eviction, emit).await?;
         }
         if let Some(blocked) = plan.blocked {
-            return Err(Error::Undecided(format!("cannot evict {} {key}: {blocked}", B::kind(&()))));
+            return Err(Error::Undecided(format!(
+                "cannot evict {} {key}: {blocked}",
+                B::kind(&())
+            )));
         }
-        let again = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-        let after = again.into_iter().chain(contradicted.then_some(CONTRADICTED_RECHECK)).min();
+        let again = plan
+            .again_after_ms
+            .and_then(|ms| u64::try_from(ms).ok())
+            .map(Duration::from_millis);
+        let after = again
+            .into_iter()
+            .chain(contradicted.then_some(CONTRADICTED_RECHECK))
+            .min();
         Ok(after.map_or(Action::Wait, Action::After))
     }
 }
@@ -184,7 +228,11 @@ impl Reconcile for ApplicationFailover {
 /// Returns the annotation with the health history that a plan changes.
 fn health_history(plan: &FailoverPlan) -> Option<(&'static str, Value)> {
     let history = plan.health_histories.as_ref()?;
-    let text = if history.is_empty() { Value::Null } else { json!(json!(history).to_string()) };
+    let text = if history.is_empty() {
+        Value::Null
+    } else {
+        json!(json!(history).to_string())
+    };
     Some((HEALTH_HISTORY, text))
 }
 
@@ -213,10 +261,15 @@ impl ApplicationFailover {
     /// Evictions that wait for a reason that is not recorded yet.
     fn new_waits(&self, key: &Key, plan: &FailoverPlan) -> Vec<(String, Attribution)> {
         let all = || plan.paused.iter().chain(&plan.without_target);
-        let codes: BTreeMap<_, _> =
-            all().map(|(cluster, attribution)| (cluster.clone(), attribution.reason.code.clone())).collect();
+        let codes: BTreeMap<_, _> = all()
+            .map(|(cluster, attribution)| (cluster.clone(), attribution.reason.code.clone()))
+            .collect();
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = if codes.is_empty() { waits.remove(key) } else { waits.insert(key.clone(), codes.clone()) };
+        let before = if codes.is_empty() {
+            waits.remove(key)
+        } else {
+            waits.insert(key.clone(), codes.clone())
+        };
         let is_new = |(cluster, _): &&(String, Attribution)| {
             before.as_ref().and_then(|before| before.get(cluster)) != codes.get(cluster)
         };
@@ -243,7 +296,12 @@ impl ApplicationFailover {
             self.deps.log.record_decided(record, decision_record, None)
         };
         let counting = plan.counting.iter().map(|(cluster, attribution)| {
-            record(cluster, Decision::Tolerated, attribution, "the application stays for now".to_owned())
+            record(
+                cluster,
+                Decision::Tolerated,
+                attribution,
+                "the application stays for now".to_owned(),
+            )
         });
         let evicted = plan.evicted.iter().map(|(task, attribution)| {
             let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
@@ -268,10 +326,14 @@ impl ApplicationFailover {
         for (task, attribution) in &plan.evicted {
             let cluster = &task.from_cluster;
             let (reason, message) = match error {
-                None => {
-                    ("ApplicationFailedOver", format!("Leaving cluster {cluster}: {}.", attribution.reason.message))
-                }
-                Some(_) => ("EvictWorkloadFromClusterFailed", format!("Evict from cluster {cluster} failed.")),
+                None => (
+                    "ApplicationFailedOver",
+                    format!("Leaving cluster {cluster}: {}.", attribution.reason.message),
+                ),
+                Some(_) => (
+                    "EvictWorkloadFromClusterFailed",
+                    format!("Evict from cluster {cluster} failed."),
+                ),
             };
             for about in [about(binding), template_of(binding)] {
                 events.emit(NAME, about, EventType::Warning, reason, message.clone());
@@ -297,7 +359,10 @@ mod tests {
         let (components, _events) = components(hub.client(), member().client());
         let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
         let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
-        let (all_bindings, all_works) = (Arc::clone(&components.stores.bindings), Arc::clone(&components.stores.works));
+        let (all_bindings, all_works) = (
+            Arc::clone(&components.stores.bindings),
+            Arc::clone(&components.stores.works),
+        );
         tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
         let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
@@ -309,30 +374,54 @@ mod tests {
                 "propagateDeps": true, "failover": failover,
             },
         });
-        bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+        bindings
+            .create(&PostParams::default(), &serde_json::from_value(binding).unwrap())
+            .await
+            .unwrap();
         let item = json!({"clusterName": "m1", "applied": true, "health": "Unhealthy"});
         let status = Patch::Merge(json!({"status": {"aggregatedStatus": [item]}}));
-        bindings.patch_status("web-deployment", &PatchParams::default(), &status).await.unwrap();
+        bindings
+            .patch_status("web-deployment", &PatchParams::default(), &status)
+            .await
+            .unwrap();
         let name = bulkhead_core::names::work_name("Deployment", "web", "default");
         let work = json!({
             "metadata": {"name": name, "namespace": "karmada-es-m1"}, "spec": {"workload": {"manifests": []}},
         });
-        works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+        works
+            .create(&PostParams::default(), &serde_json::from_value(work).unwrap())
+            .await
+            .unwrap();
         let identifier = json!({
             "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "",
             "namespace": "default", "name": "web",
         });
-        let controller = ApplicationFailover { deps: components.application_failover(), waits: Mutex::default() };
+        let controller = ApplicationFailover {
+            deps: components.application_failover(),
+            waits: Mutex::default(),
+        };
         let decided = async |health: &str| {
             let reported = json!([{"identifier": identifier, "health": health}]);
             let status = Patch::Merge(json!({"status": {"manifestStatuses": reported}}));
-            works.patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+            works
+                .patch_status(&name, &PatchParams::default(), &status)
+                .await
+                .unwrap();
             // The informers deliver the changes.
             tokio::time::sleep(Duration::from_secs(1)).await;
-            controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap()
+            controller
+                .reconcile::<ResourceBinding>(Key::new("default", "web-deployment"))
+                .await
+                .unwrap()
         };
-        assert_eq!(decided("Healthy").await, Action::After(CONTRADICTED_RECHECK), "no event follows a new failure");
-        let Action::After(counting) = decided("Unhealthy").await else { panic!("the toleration must run") };
+        assert_eq!(
+            decided("Healthy").await,
+            Action::After(CONTRADICTED_RECHECK),
+            "no event follows a new failure"
+        );
+        let Action::After(counting) = decided("Unhealthy").await else {
+            panic!("the toleration must run")
+        };
         assert!(counting > CONTRADICTED_RECHECK, "{counting:?}");
     }
 }

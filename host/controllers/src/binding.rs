@@ -80,24 +80,45 @@ pub(crate) async fn run(deps: Dependencies) {
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
-    let overrides = if deps.flags.ignore_unimplemented { Some(Overrides::watch(&deps.templates).await) } else { None };
+    let overrides = if deps.flags.ignore_unimplemented {
+        Some(Overrides::watch(&deps.templates).await)
+    } else {
+        None
+    };
     let (overridden, stores) = (Arc::clone(&queue), Arc::clone(&deps.stores));
     let _overrides = overrides.as_ref().map(|overrides| {
         overrides.subscribe(move || {
-            stores.bindings.list().iter().for_each(|binding| overridden.add(Key::of(&**binding)));
-            stores.cluster_bindings.list().iter().for_each(|binding| overridden.add(Key::of(&**binding)));
+            stores
+                .bindings
+                .list()
+                .iter()
+                .for_each(|binding| overridden.add(Key::of(&**binding)));
+            stores
+                .cluster_bindings
+                .list()
+                .iter()
+                .for_each(|binding| overridden.add(Key::of(&**binding)));
         })
     });
     // A Work that arrives late may be an orphan already, and one that vanished may still be needed.
     let (blocked, refused) = (Mutex::default(), Contested::default());
-    let controller = Arc::new(BindingController { deps: deps.clone(), blocked, refused, overrides });
+    let controller = Arc::new(BindingController {
+        deps: deps.clone(),
+        blocked,
+        refused,
+        overrides,
+    });
     let (owners, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _works = deps.stores.works.subscribe(move |change| {
         if let Change::Added(work) | Change::Deleted(work) = change {
             owners.add(binding_of(work));
         }
         if let Change::Deleted(work) = change {
-            waiting.refused.take(&Key::of(&***work)).into_iter().for_each(|binding| owners.add(binding));
+            waiting
+                .refused
+                .take(&Key::of(&***work))
+                .into_iter()
+                .for_each(|binding| owners.add(binding));
         }
     });
     let reconcile = move |key| {
@@ -105,7 +126,13 @@ pub(crate) async fn run(deps: Dependencies) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
+    controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, binding_kind::named),
+    )
+    .await;
 }
 
 impl Reconcile for BindingController {
@@ -117,7 +144,11 @@ impl Reconcile for BindingController {
         };
         // An empty ID would select the Works of other bindings.
         let Some(id) = binding.permanent_id().map(str::to_owned) else {
-            return Err(Error::NotYet(format!("{} {key} has no label {}", B::kind(&()), B::ID_LABEL)));
+            return Err(Error::NotYet(format!(
+                "{} {key} has no label {}",
+                B::kind(&()),
+                B::ID_LABEL
+            )));
         };
         let works = deps.stores.works.by_index(&id);
         if binding.meta().deletion_timestamp.is_some() {
@@ -130,12 +161,24 @@ impl Reconcile for BindingController {
             return Ok(Action::Wait);
         }
         let dispatch = dispatch::decide(binding.spec());
-        let orphans: Vec<_> = works.iter().filter(|work| !dispatch.kept.contains(&cluster_of(work))).cloned().collect();
+        let orphans: Vec<_> = works
+            .iter()
+            .filter(|work| !dispatch.kept.contains(&cluster_of(work)))
+            .cloned()
+            .collect();
         if orphans.iter().any(|work| work.metadata.deletion_timestamp.is_none()) {
             self.is_current(&*binding).await?;
         }
-        self.withdraw(&*binding, &orphans, "the cluster is neither a target nor in an eviction task").await?;
-        let unpurged = works.iter().map(|work| cluster_of(work)).filter(|name| dispatch.purged_first.contains(name));
+        self.withdraw(
+            &*binding,
+            &orphans,
+            "the cluster is neither a target nor in an eviction task",
+        )
+        .await?;
+        let unpurged = works
+            .iter()
+            .map(|work| cluster_of(work))
+            .filter(|name| dispatch.purged_first.contains(name));
         let given_up = match self.purged(&key, &*binding, unpurged.collect()) {
             Purged::Yes { given_up } => given_up,
             Purged::NotYet { after } => return Ok(Action::After(after)),
@@ -148,10 +191,18 @@ impl Reconcile for BindingController {
         let none = BTreeMap::new();
         let injects = deps.flags.gate(FeatureGate::StatefulFailoverInjection);
         let preserved_labels = if injects { &dispatch.preserved_labels } else { &none };
-        let source = Source { binding: &*binding, permanent_id: &id, template: &template, preserved_labels };
+        let source = Source {
+            binding: &*binding,
+            permanent_id: &id,
+            template: &template,
+            preserved_labels,
+        };
         let attribution = match &given_up {
             None => Attribution::rule("Target", "the cluster is in the scheduling result"),
-            Some(why) => Attribution::rule("PurgeGivenUp", format!("the cluster is in the scheduling result; {why}")),
+            Some(why) => Attribution::rule(
+                "PurgeGivenUp",
+                format!("the cluster is in the scheduling result; {why}"),
+            ),
         };
         for target in &dispatch.rendered {
             match self.ensure_work(&source, target, &attribution).await {
@@ -164,13 +215,17 @@ impl Reconcile for BindingController {
             // Conflicts are retried soon and need no event.
             if !error.is_conflict() {
                 let message = format!("Failed to sync work: {}", error.describe());
-                deps.log.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
+                deps.log
+                    .events
+                    .emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
             }
             return Err(error);
         }
         if written > 0 {
             let message = format!("Sync work of {}({key}) successful.", B::kind(&()));
-            deps.log.events.emit(NAME, about(&*binding), EventType::Normal, "SyncWorkSucceed", message);
+            deps.log
+                .events
+                .emit(NAME, about(&*binding), EventType::Normal, "SyncWorkSucceed", message);
         }
         Ok(Action::Wait)
     }
@@ -188,13 +243,23 @@ impl BindingController {
             return Ok(false);
         };
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let template = self.deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
+        let template = self
+            .deps
+            .templates
+            .read(&kind, &Key::new(&resource.namespace, &resource.name))
+            .await?;
         let Some(template) = template else { return Ok(true) };
         let Some(policy) = overrides.selecting(&kind, &template) else {
             return Ok(false);
         };
         let message = format!("{policy} selects the object, and only Karmada implements it; its Works are left alone.");
-        self.deps.log.events.emit(NAME, about(binding), EventType::Warning, "OverrideNotImplemented", message);
+        self.deps.log.events.emit(
+            NAME,
+            about(binding),
+            EventType::Warning,
+            "OverrideNotImplemented",
+            message,
+        );
         Ok(true)
     }
 
@@ -202,7 +267,10 @@ impl BindingController {
     async fn is_current<B: Binding>(&self, binding: &B) -> Result<(), Error> {
         let (name, kind) = (binding.name_any(), B::kind(&()));
         let api = B::api(self.deps.hub.clone(), &binding.namespace().unwrap_or_default());
-        let live = api.get_metadata_opt(&name).await.map_err(Error::api(format!("reading {kind} {name}")))?;
+        let live = api
+            .get_metadata_opt(&name)
+            .await
+            .map_err(Error::api(format!("reading {kind} {name}")))?;
         let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
         if live.is_some_and(|live| version(&live.metadata) != version(binding.meta())) {
             return Err(Error::NotYet(format!("{kind} {name} is newer than its cached version")));
@@ -213,7 +281,9 @@ impl BindingController {
     /// Returns the Works of a binding from the API server.
     async fn works<B: Binding>(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
         let api: Api<Work> = Api::all(self.deps.hub.clone());
-        let found = api.list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL))).await;
+        let found = api
+            .list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL)))
+            .await;
         let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
         Ok(found.items.into_iter().map(Arc::new).collect())
     }
@@ -232,11 +302,17 @@ impl BindingController {
                 inputs: vec![input(binding), input(&**work)],
             });
             let deleted = async {
-                let deleted = deps.writers.works(&work.namespace().unwrap_or_default()).delete(work).await;
+                let deleted = deps
+                    .writers
+                    .works(&work.namespace().unwrap_or_default())
+                    .delete(work)
+                    .await;
                 deleted.map_err(|error| {
                     if !is_conflict(&error) {
                         let message = format!("Failed to delete the Work of cluster {cluster}: {error}");
-                        deps.log.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
+                        deps.log
+                            .events
+                            .emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
                     }
                     Error::api(format!("deleting Work {}", Key::of(&**work)))(error)
                 })
@@ -247,12 +323,20 @@ impl BindingController {
     }
 
     async fn release<B: Binding>(&self, binding: &B) -> Result<Action, Error> {
-        let finalizers: Vec<_> = binding.finalizers().iter().filter(|f| *f != B::FINALIZER).cloned().collect();
+        let finalizers: Vec<_> = binding
+            .finalizers()
+            .iter()
+            .filter(|f| *f != B::FINALIZER)
+            .cloned()
+            .collect();
         if finalizers.len() == binding.finalizers().len() {
             return Ok(Action::Wait);
         }
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        match B::writer(&self.deps.bindings, binding).patch_despite_status(binding, patch).await {
+        match B::writer(&self.deps.bindings, binding)
+            .patch_despite_status(binding, patch)
+            .await
+        {
             Err(error) if !is_not_found(&error) => {
                 Err(Error::api(format!("releasing {} {}", B::kind(&()), binding.name_any()))(error))
             }
@@ -263,7 +347,11 @@ impl BindingController {
     async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Arc<Value>>, Error> {
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let template = self.deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
+        let template = self
+            .deps
+            .templates
+            .read(&kind, &Key::new(&resource.namespace, &resource.name))
+            .await?;
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
@@ -277,14 +365,21 @@ impl BindingController {
         if !binding.spec().is_workload() {
             return Ok(Value::clone(template));
         }
-        let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
+        let revise = Operation::Revise {
+            object: template,
+            replicas: target.replicas.into(),
+        };
         match self.deps.interpreters.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => {
                 same_identity(template, &revised).map_err(Error::Undecided)?;
                 Ok(revised)
             }
             Ok(_) => Ok(Value::clone(template)),
-            Err(fault) => Err(Error::Undecided(format!("replicas of {}: {}", binding.spec().resource, fault.reason()))),
+            Err(fault) => Err(Error::Undecided(format!(
+                "replicas of {}: {}",
+                binding.spec().resource,
+                fault.reason()
+            ))),
         }
     }
 
@@ -307,7 +402,10 @@ impl BindingController {
             self.refused.add(Key::of(&**work), Key::of(binding));
             return Err(refused);
         }
-        if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
+        if existing
+            .as_ref()
+            .is_some_and(|work| work.metadata.deletion_timestamp.is_some())
+        {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
         let manifest = self.revised(binding, source.template, target).await?;
@@ -317,7 +415,10 @@ impl BindingController {
         let is_wanted = |current: &B| {
             current.meta().uid == binding.meta().uid
                 && current.meta().deletion_timestamp.is_none()
-                && dispatch::decide(current.spec()).rendered.iter().any(|rendered| rendered.name == target.name)
+                && dispatch::decide(current.spec())
+                    .rendered
+                    .iter()
+                    .any(|rendered| rendered.name == target.name)
         };
         if existing.is_none() && !current.is_some_and(|current| is_wanted(&current)) {
             // The change triggers another reconcile.

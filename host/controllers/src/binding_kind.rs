@@ -34,7 +34,10 @@ pub(crate) trait Binding: AnyBinding {
     /// Returns the writer of a binding.
     fn writer<'a>(bindings: &'a Bindings, binding: &Self) -> Writer<'a, Self> {
         let namespace = binding.meta().namespace.as_deref().unwrap_or_default();
-        writer(Self::store(&bindings.stores), Self::api(bindings.hub.clone(), namespace))
+        writer(
+            Self::store(&bindings.stores),
+            Self::api(bindings.hub.clone(), namespace),
+        )
     }
 
     /// Returns a binding with the pending status fields of this process's scheduler.
@@ -100,7 +103,11 @@ pub(crate) trait Reconcile: Send + Sync {
 
 /// Returns the name of the binding of a key, with its kind.
 pub(crate) fn named(key: &Key) -> ObjectName<'_> {
-    key.named(if key.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" })
+    key.named(if key.namespace.is_empty() {
+        "ClusterResourceBinding"
+    } else {
+        "ResourceBinding"
+    })
 }
 
 /// Calls the reconcile for the kind of a key.
@@ -123,7 +130,10 @@ where
     R: Fn(&Change<'_, ResourceBinding>) -> bool + Send + Sync + 'static,
     C: Fn(&Change<'_, ClusterResourceBinding>) -> bool + Send + Sync + 'static,
 {
-    (subscribe_one(stores, queue, resource), subscribe_one(stores, queue, cluster_resource))
+    (
+        subscribe_one(stores, queue, resource),
+        subscribe_one(stores, queue, cluster_resource),
+    )
 }
 
 fn subscribe_one<B: Binding>(

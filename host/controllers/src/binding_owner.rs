@@ -31,10 +31,19 @@ impl Owner {
     pub(crate) fn of<B: AnyBinding>(binding: &B, object: &ObjectReference) -> Self {
         let (owners, resource) = (binding.owner_references(), &binding.spec().resource);
         let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
-            let existing =
-                (&resource.namespace, group_kind_name(&resource.api_version, &resource.kind, &resource.name));
-            let wanted = (&object.namespace, group_kind_name(&object.api_version, &object.kind, &object.name));
-            return if existing == wanted { Self::Same } else { Self::Other(described(resource)) };
+            let existing = (
+                &resource.namespace,
+                group_kind_name(&resource.api_version, &resource.kind, &resource.name),
+            );
+            let wanted = (
+                &object.namespace,
+                group_kind_name(&object.api_version, &object.kind, &object.name),
+            );
+            return if existing == wanted {
+                Self::Same
+            } else {
+                Self::Other(described(resource))
+            };
         };
         if owner.uid == object.uid {
             return Self::Same;
@@ -143,7 +152,11 @@ mod tests {
         };
         let istio = Owner::Other("Gateway.networking.istio.io default/public".to_owned());
         let check = |owners: Value, group: &str, uid: &str, expected: &Owner| {
-            assert_eq!(Owner::of(&binding(&owners), &gateway(group, uid)), *expected, "{owners} {group} {uid}");
+            assert_eq!(
+                Owner::of(&binding(&owners), &gateway(group, uid)),
+                *expected,
+                "{owners} {group} {uid}"
+            );
         };
         check(owner("u1"), "networking.istio.io", "u1", &Owner::Same);
         check(owner("u1"), "networking.istio.io", "u2", &Owner::Earlier);

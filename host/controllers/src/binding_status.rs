@@ -67,20 +67,34 @@ pub(crate) async fn run(deps: Dependencies) {
             works.add(binding_of(change.object()));
         }
     });
-    let controller = Arc::new(BindingStatus { deps: deps.clone(), batcher: StatusBatcher::default() });
+    let controller = Arc::new(BindingStatus {
+        deps: deps.clone(),
+        batcher: StatusBatcher::default(),
+    });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
+    controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, binding_kind::named),
+    )
+    .await;
 }
 
 impl Reconcile for BindingStatus {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let deps = &self.deps;
-        let Some(binding) = B::store(&deps.stores).get(&key) else { return Ok(Action::Wait) };
-        let Some(id) = binding.permanent_id().filter(|_| binding.meta().deletion_timestamp.is_none()) else {
+        let Some(binding) = B::store(&deps.stores).get(&key) else {
+            return Ok(Action::Wait);
+        };
+        let Some(id) = binding
+            .permanent_id()
+            .filter(|_| binding.meta().deletion_timestamp.is_none())
+        else {
             return Ok(Action::Wait);
         };
         let works = deps.stores.works.by_index(id);
@@ -94,7 +108,11 @@ impl Reconcile for BindingStatus {
             .map(|work| report::WorkReport {
                 cluster: cluster_of(work),
                 applied: Condition::find(&work.status.conditions, APPLIED).cloned(),
-                manifest: work.status.manifest_statuses.first().map(|m| (m.status.clone(), m.health)),
+                manifest: work
+                    .status
+                    .manifest_statuses
+                    .first()
+                    .map(|m| (m.status.clone(), m.health)),
             })
             .collect();
         let items = report::aggregate(&reports);
@@ -133,14 +151,22 @@ impl BindingStatus {
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let key = Key::new(&resource.namespace, &resource.name);
-        let Some(template) = deps.templates.get(&kind, &key) else { return Ok(()) };
+        let Some(template) = deps.templates.get(&kind, &key) else {
+            return Ok(());
+        };
         let object = Arc::new(dynamic::to_value(&kind, &template));
         let aggregated = deps
             .interpreters
-            .interpret(NAME, &subject(binding), Operation::AggregateStatus { object: &object, items })
+            .interpret(
+                NAME,
+                &subject(binding),
+                Operation::AggregateStatus { object: &object, items },
+            )
             .await
             .map_err(|fault| Error::Undecided(format!("status of {resource}: {}", fault.reason())))?;
-        let Some(Interpretation::Object(aggregated)) = aggregated else { return Ok(()) };
+        let Some(Interpretation::Object(aggregated)) = aggregated else {
+            return Ok(());
+        };
         if aggregated.get("status") == object.get("status") {
             return Ok(());
         }
@@ -152,10 +178,20 @@ impl BindingStatus {
         let api = deps.templates.api(&kind, &key.namespace).await?;
         // A merge patch only adds, so removed fields have to be named.
         let mut status = json!({});
-        for field in object.get("status").and_then(|status| status.as_object()).into_iter().flat_map(|s| s.keys()) {
+        for field in object
+            .get("status")
+            .and_then(|status| status.as_object())
+            .into_iter()
+            .flat_map(|s| s.keys())
+        {
             status[field.as_str()] = json!(null);
         }
-        for (field, value) in aggregated.get("status").and_then(|status| status.as_object()).into_iter().flatten() {
+        for (field, value) in aggregated
+            .get("status")
+            .and_then(|status| status.as_object())
+            .into_iter()
+            .flatten()
+        {
             status[field.as_str()] = value.clone();
         }
         let patch = Patch::Merge(json!({ "status": status }));
@@ -190,7 +226,10 @@ mod tests {
         let (components, _events) = components(hub.client(), member().client());
         let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
         let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
-        let (all_bindings, all_works) = (Arc::clone(&components.stores.bindings), Arc::clone(&components.stores.works));
+        let (all_bindings, all_works) = (
+            Arc::clone(&components.stores.bindings),
+            Arc::clone(&components.stores.works),
+        );
         tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
         let labels = json!({keys::RESOURCE_BINDING_ID: "id"});
@@ -204,13 +243,22 @@ mod tests {
         // The informers deliver the changes.
         let delivered = || tokio::time::sleep(std::time::Duration::from_secs(1));
         delivered().await;
-        let controller = BindingStatus { deps: components.binding_status(), batcher: StatusBatcher::default() };
+        let controller = BindingStatus {
+            deps: components.binding_status(),
+            batcher: StatusBatcher::default(),
+        };
         let reconciled = || async {
-            controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap();
+            controller
+                .reconcile::<ResourceBinding>(Key::new("default", "web-deployment"))
+                .await
+                .unwrap();
             bindings.get("web-deployment").await.unwrap().status
         };
         let status = reconciled().await;
-        assert!(status.aggregated_status.is_empty() && status.conditions.is_empty(), "it has no Work yet: {status:?}");
+        assert!(
+            status.aggregated_status.is_empty() && status.conditions.is_empty(),
+            "it has no Work yet: {status:?}"
+        );
         let work: Work = from(json!({
             "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
             "metadata": {"name": "web", "labels": labels}, "spec": {"workload": {"manifests": []}},
@@ -226,10 +274,17 @@ mod tests {
         });
         let report =
             json!({"conditions": [applied], "manifestStatuses": [{"identifier": identifier, "health": "Healthy"}]});
-        works.patch_status("web", &PatchParams::default(), &Patch::Merge(json!({"status": report}))).await.unwrap();
+        works
+            .patch_status("web", &PatchParams::default(), &Patch::Merge(json!({"status": report})))
+            .await
+            .unwrap();
         delivered().await;
         let status = reconciled().await;
-        let reported: Vec<_> = status.aggregated_status.iter().map(|item| (&*item.cluster_name, item.health)).collect();
+        let reported: Vec<_> = status
+            .aggregated_status
+            .iter()
+            .map(|item| (&*item.cluster_name, item.health))
+            .collect();
         assert_eq!(reported, [("m1", Some(Health::Healthy))]);
         assert_eq!(status.last_scheduled_time, None);
     }

@@ -9,8 +9,10 @@ use kube::{Client, Config};
 /// Name of this program for API servers: manager of the fields that it writes.
 pub const FIELD_MANAGER: &str = "bulkhead";
 
-const PROGRAM: Program =
-    Program { user_agent: concat!("bulkhead/", env!("CARGO_PKG_VERSION")), priority_of: write_priority };
+const PROGRAM: Program = Program {
+    user_agent: concat!("bulkhead/", env!("CARGO_PKG_VERSION")),
+    priority_of: write_priority,
+};
 
 /// Creates a client, see [`connection::connect`]. Bindings and clusters are written first: evictions, placements,
 /// releases, taints, readiness.
@@ -37,7 +39,11 @@ mod tests {
     #[test]
     fn placements_go_before_their_results() {
         let check = |resource: &str, is_status: bool, expected: Priority| {
-            assert_eq!(write_priority(WriteTarget { resource, is_status }), expected, "{resource} {is_status}");
+            assert_eq!(
+                write_priority(WriteTarget { resource, is_status }),
+                expected,
+                "{resource} {is_status}"
+            );
         };
         check("resourcebindings", false, Priority::High);
         check("resourcebindings", true, Priority::Normal);

@@ -37,7 +37,11 @@ pub fn stamp(lease: &mut Lease, holder: ClockReading) {
     // Rounded down, so that a successor never starts ahead of this time.
     let offset_ms = offset.as_nanos().div_euclid(1_000_000);
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(holder.wall));
-    lease.metadata.annotations.get_or_insert_default().insert(CLOCK_OFFSET.to_owned(), offset_ms.to_string());
+    lease
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(CLOCK_OFFSET.to_owned(), offset_ms.to_string());
 }
 
 /// Returns the decision time at which a successor continues, at the moment of its own reading. Returns `None` if the
@@ -47,7 +51,11 @@ pub fn stamp(lease: &mut Lease, holder: ClockReading) {
 ///
 /// The annotation is malformed, or the Lease has no renew time.
 pub fn start(lease: &Lease, renewal: ObservedRenewal, own: ClockReading) -> Result<Option<Timestamp>, String> {
-    let annotation = lease.metadata.annotations.as_ref().and_then(|annotations| annotations.get(CLOCK_OFFSET));
+    let annotation = lease
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(CLOCK_OFFSET));
     let Some(text) = annotation else { return Ok(None) };
     let malformed = || format!("the annotation {CLOCK_OFFSET} of the lease is no number of milliseconds: {text:?}");
     let offset = SignedDuration::from_millis(text.parse().map_err(|_| malformed())?);
@@ -69,9 +77,18 @@ pub fn start(lease: &Lease, renewal: ObservedRenewal, own: ClockReading) -> Resu
 /// The successor's own clock holds between these bounds.
 fn continued(time: Timestamp, offset: SignedDuration, renewal: ObservedRenewal, own: ClockReading) -> Timestamp {
     let (own, wall) = (own.time, own.wall);
-    let earliest = later(time, SignedDuration::try_from(renewal.seen_for).unwrap_or(SignedDuration::MAX));
+    let earliest = later(
+        time,
+        SignedDuration::try_from(renewal.seen_for).unwrap_or(SignedDuration::MAX),
+    );
     let start = match renewal.unseen_max {
-        Some(unseen) if own > later(earliest, SignedDuration::try_from(unseen).unwrap_or(SignedDuration::MAX)) => {
+        Some(unseen)
+            if own
+                > later(
+                    earliest,
+                    SignedDuration::try_from(unseen).unwrap_or(SignedDuration::MAX),
+                ) =>
+        {
             // A wall clock stepped, and this process may have started after that.
             earliest
         }
@@ -83,7 +100,11 @@ fn continued(time: Timestamp, offset: SignedDuration, renewal: ObservedRenewal, 
 
 /// Adds a duration, and saturates.
 fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
-    time.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+    time.checked_add(by).unwrap_or(if by.is_negative() {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +121,10 @@ mod tests {
     }
 
     fn reading(time_s: i64, wall_s: i64) -> ClockReading {
-        ClockReading { time: second(time_s), wall: second(wall_s) }
+        ClockReading {
+            time: second(time_s),
+            wall: second(wall_s),
+        }
     }
 
     /// Checks the start of a successor in seconds. `predecessor` and `own` are decision time and wall time.
@@ -113,8 +137,10 @@ mod tests {
     ) {
         let mut lease = Lease::default();
         stamp(&mut lease, reading(predecessor.0, predecessor.1));
-        let renewal =
-            ObservedRenewal { seen_for: Duration::from_secs(seen_s), unseen_max: unseen_s.map(Duration::from_secs) };
+        let renewal = ObservedRenewal {
+            seen_for: Duration::from_secs(seen_s),
+            unseen_max: unseen_s.map(Duration::from_secs),
+        };
         let start = start(&lease, renewal, reading(own.0, own.1)).unwrap().unwrap();
         assert_eq!(start, second(start_s), "{case}");
     }
@@ -126,14 +152,50 @@ mod tests {
         let (ahead, back, before) = (now + HOUR_S, now - HOUR_S, now - 15);
         let standby = (15, Some(2));
         check("no step", (before, before), standby, (now, now), now);
-        check("no step, and the read was late", (before - 1, before - 1), standby, (now, now), now);
+        check(
+            "no step, and the read was late",
+            (before - 1, before - 1),
+            standby,
+            (now, now),
+            now,
+        );
         check("ahead on both", (before, before + HOUR_S), standby, (now, ahead), now);
-        check("ahead on both, before this process started", (before, before + HOUR_S), standby, (ahead, ahead), now);
-        check("ahead on the leader's machine", (before, before + HOUR_S), standby, (now, now), now);
-        check("ahead on this machine, in standby", (before, before), standby, (now, ahead), now);
-        check("this machine's clock was never right", (before, before), standby, (ahead, ahead), now);
+        check(
+            "ahead on both, before this process started",
+            (before, before + HOUR_S),
+            standby,
+            (ahead, ahead),
+            now,
+        );
+        check(
+            "ahead on the leader's machine",
+            (before, before + HOUR_S),
+            standby,
+            (now, now),
+            now,
+        );
+        check(
+            "ahead on this machine, in standby",
+            (before, before),
+            standby,
+            (now, ahead),
+            now,
+        );
+        check(
+            "this machine's clock was never right",
+            (before, before),
+            standby,
+            (ahead, ahead),
+            now,
+        );
         check("back on both", (before, before - HOUR_S), standby, (back, back), now);
-        check("back on the leader's machine", (before, before - HOUR_S), standby, (now, now), now);
+        check(
+            "back on the leader's machine",
+            (before, before - HOUR_S),
+            standby,
+            (now, now),
+            now,
+        );
     }
 
     #[test]
@@ -141,23 +203,68 @@ mod tests {
         let now = 10 * DAY_S;
         let (before, restarted) = (now - HOUR_S, (15, None));
         check("no step", (before, before), restarted, (now, now), now);
-        check("a step ahead by ten minutes", (before, before + 600), restarted, (now + 600, now + 600), now);
-        check("a step back by ten minutes", (before, before - 600), restarted, (now - 600, now - 600), now - 600);
-        check("a step back by two hours", (before, before - 7200), restarted, (now - 7200, now - 7200), before + 15);
-        check("only the other machine was back", (before, before - 600), restarted, (now, now), now);
-        check("only the other machine was ahead", (before, before + 600), restarted, (now, now), now - 600);
+        check(
+            "a step ahead by ten minutes",
+            (before, before + 600),
+            restarted,
+            (now + 600, now + 600),
+            now,
+        );
+        check(
+            "a step back by ten minutes",
+            (before, before - 600),
+            restarted,
+            (now - 600, now - 600),
+            now - 600,
+        );
+        check(
+            "a step back by two hours",
+            (before, before - 7200),
+            restarted,
+            (now - 7200, now - 7200),
+            before + 15,
+        );
+        check(
+            "only the other machine was back",
+            (before, before - 600),
+            restarted,
+            (now, now),
+            now,
+        );
+        check(
+            "only the other machine was ahead",
+            (before, before + 600),
+            restarted,
+            (now, now),
+            now - 600,
+        );
     }
 
     #[test]
     fn a_successor_moves_its_clock_by_a_day_at_most() {
         let now = 10 * DAY_S;
-        check("far ahead", (now, now + 9 * DAY_S), (0, None), (now + 9 * DAY_S, now + 9 * DAY_S), now + 8 * DAY_S);
-        check("far back", (now, now - 9 * DAY_S), (0, Some(2)), (now - 9 * DAY_S, now - 9 * DAY_S), now - 8 * DAY_S);
+        check(
+            "far ahead",
+            (now, now + 9 * DAY_S),
+            (0, None),
+            (now + 9 * DAY_S, now + 9 * DAY_S),
+            now + 8 * DAY_S,
+        );
+        check(
+            "far back",
+            (now, now - 9 * DAY_S),
+            (0, Some(2)),
+            (now - 9 * DAY_S, now - 9 * DAY_S),
+            now - 8 * DAY_S,
+        );
     }
 
     #[test]
     fn an_offset_is_written_in_milliseconds_and_a_malformed_one_is_reported() {
-        let renewal = ObservedRenewal { seen_for: Duration::ZERO, unseen_max: None };
+        let renewal = ObservedRenewal {
+            seen_for: Duration::ZERO,
+            unseen_max: None,
+        };
         let check = |annotations: serde_json::Value, renew_time: Option<&str>, expected: Result<Option<i64>, &str>| {
             let lease = json!({"metadata": {"annotations": annotations}, "spec": {"renewTime": renew_time}});
             let start = start(&serde_json::from_value(lease).unwrap(), renewal, reading(100, 100));
@@ -172,11 +279,21 @@ mod tests {
         check(json!({CLOCK_OFFSET: "soon"}), renewed, Err(&malformed("\"soon\"")));
         check(json!({CLOCK_OFFSET: ""}), renewed, Err(&malformed("\"\"")));
         let endless = i64::MAX.to_string();
-        check(json!({CLOCK_OFFSET: endless}), renewed, Err(&malformed(&format!("{endless:?}"))));
+        check(
+            json!({CLOCK_OFFSET: endless}),
+            renewed,
+            Err(&malformed(&format!("{endless:?}"))),
+        );
         check(json!({CLOCK_OFFSET: "-2500"}), None, Err("the lease has no renew time"));
         let mut lease = Lease::default();
         let micros = Timestamp::from_microsecond(99_999_900).unwrap();
-        stamp(&mut lease, ClockReading { time: micros, ..reading(0, 100) });
+        stamp(
+            &mut lease,
+            ClockReading {
+                time: micros,
+                ..reading(0, 100)
+            },
+        );
         assert_eq!(lease.metadata.annotations.unwrap()[CLOCK_OFFSET], "-1");
     }
 }

@@ -69,23 +69,37 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    let reconciling =
-        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
+    let reconciling = controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Cluster")),
+    );
     futures::join!(monitor(deps), reconciling);
 }
 
 async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
-    let Some(cluster) = deps.stores.clusters.get(&key) else { return Ok(Action::Wait) };
+    let Some(cluster) = deps.stores.clusters.get(&key) else {
+        return Ok(Action::Wait);
+    };
     if cluster.metadata.deletion_timestamp.is_some() {
         return remove(&deps, &cluster).await;
     }
     ensure_execution_namespace(&deps, &cluster).await?;
-    if !cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER) {
+    if !cluster
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
+    {
         let mut finalizers = cluster.finalizers().to_vec();
         finalizers.push(keys::CLUSTER_FINALIZER.to_owned());
         let patch = json!({"metadata": {"finalizers": finalizers}});
         let operation = Error::api(format!("adding the finalizer of Cluster {key}"));
-        deps.writers.clusters().patch_despite_status(&cluster, patch).await.map_err(operation)?;
+        deps.writers
+            .clusters()
+            .patch_despite_status(&cluster, patch)
+            .await
+            .map_err(operation)?;
     }
     Ok(Action::Wait)
 }
@@ -93,7 +107,10 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
 async fn ensure_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> Result<(), Error> {
     let name = names::execution_namespace(&cluster.name_any());
     let api: Api<Namespace> = Api::all(deps.hub.clone());
-    let existing = api.get_opt(&name).await.map_err(Error::api(format!("reading namespace {name}")))?;
+    let existing = api
+        .get_opt(&name)
+        .await
+        .map_err(Error::api(format!("reading namespace {name}")))?;
     if existing.is_some() {
         return Ok(());
     }
@@ -101,14 +118,28 @@ async fn ensure_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> R
     let namespace = serde_json::from_value(namespace).unwrap_or_default();
     match api.create(&PostParams::default(), &namespace).await {
         Err(error) if !is_conflict(&error) => {
-            let message =
-                format!("Failed to create execution space({name}) for cluster({}): {error}", cluster.name_any());
-            deps.log.events.emit(NAME, about(cluster), EventType::Warning, "CreateExecutionSpaceFailed", message);
+            let message = format!(
+                "Failed to create execution space({name}) for cluster({}): {error}",
+                cluster.name_any()
+            );
+            deps.log.events.emit(
+                NAME,
+                about(cluster),
+                EventType::Warning,
+                "CreateExecutionSpaceFailed",
+                message,
+            );
             Err(Error::api(format!("creating namespace {name}"))(error))
         }
         _ => {
             let message = format!("Created execution space({name}) for cluster({}).", cluster.name_any());
-            deps.log.events.emit(NAME, about(cluster), EventType::Normal, "CreateExecutionSpaceSucceed", message);
+            deps.log.events.emit(
+                NAME,
+                about(cluster),
+                EventType::Normal,
+                "CreateExecutionSpaceSucceed",
+                message,
+            );
             Ok(())
         }
     }
@@ -121,7 +152,9 @@ async fn remove(deps: &Dependencies, cluster: &Cluster) -> Result<Action, Error>
     let namespace = names::execution_namespace(&name);
     // The cluster must stay until its remaining bindings and Works are known.
     if deps.stores.wait_for_cache_sync(&deps.scope).now_or_never().is_none() {
-        return Err(Error::NotYet(format!("the remaining bindings and Works of Cluster {name} are not known yet")));
+        return Err(Error::NotYet(format!(
+            "the remaining bindings and Works of Cluster {name} are not known yet"
+        )));
     }
     if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
         for work in deps.stores.works.list_namespace(&namespace) {
@@ -135,8 +168,19 @@ async fn remove(deps: &Dependencies, cluster: &Cluster) -> Result<Action, Error>
         return Ok(Action::After(CLEANUP_RECHECK));
     }
     let message = format!("Removed execution space for cluster({name}).");
-    deps.log.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
-    let remaining: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
+    deps.log.events.emit(
+        NAME,
+        about(cluster),
+        EventType::Normal,
+        "RemoveExecutionSpaceSucceed",
+        message,
+    );
+    let remaining: Vec<_> = cluster
+        .finalizers()
+        .iter()
+        .filter(|f| *f != keys::CLUSTER_FINALIZER)
+        .cloned()
+        .collect();
     let patch = json!({"metadata": {"finalizers": remaining}});
     match deps.writers.clusters().patch_despite_status(cluster, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
@@ -152,17 +196,33 @@ async fn remove_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> R
     let (name, namespace) = (cluster.name_any(), names::execution_namespace(&cluster.name_any()));
     let api: Api<Namespace> = Api::all(deps.hub.clone());
     let reading = || Error::api(format!("reading namespace {namespace}"));
-    let Some(found) = api.get_opt(&namespace).await.map_err(reading())? else { return Ok(false) };
+    let Some(found) = api.get_opt(&namespace).await.map_err(reading())? else {
+        return Ok(false);
+    };
     let current = Api::<Cluster>::all(deps.hub.clone()).get_opt(&name).await;
     let current = current.map_err(Error::api(format!("reading Cluster {name}")))?;
     if current.is_none_or(|current| current.metadata.uid != cluster.metadata.uid) {
-        return Err(Error::NotYet(format!("namespace {namespace} stays: another Cluster {name} may use it")));
+        return Err(Error::NotYet(format!(
+            "namespace {namespace} stays: another Cluster {name} may use it"
+        )));
     }
-    let preconditions = Preconditions { uid: found.metadata.uid, resource_version: None };
-    match api.delete(&namespace, &DeleteParams::background().preconditions(preconditions)).await {
+    let preconditions = Preconditions {
+        uid: found.metadata.uid,
+        resource_version: None,
+    };
+    match api
+        .delete(&namespace, &DeleteParams::background().preconditions(preconditions))
+        .await
+    {
         Err(error) if !is_not_found(&error) => {
             let message = format!("Failed to remove execution space for cluster({name}): {error}");
-            deps.log.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
+            deps.log.events.emit(
+                NAME,
+                about(cluster),
+                EventType::Warning,
+                "RemoveExecutionSpaceFailed",
+                message,
+            );
             return Err(Error::api(format!("deleting namespace {namespace}"))(error));
         }
         _ => {}
@@ -171,9 +231,19 @@ async fn remove_execution_namespace(deps: &Dependencies, cluster: &Cluster) -> R
 }
 
 async fn release_work(deps: &Dependencies, work: &Work) -> Result<(), Error> {
-    let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+    let remaining: Vec<_> = work
+        .finalizers()
+        .iter()
+        .filter(|f| *f != keys::EXECUTION_FINALIZER)
+        .cloned()
+        .collect();
     let patch = json!({"metadata": {"finalizers": remaining}});
-    match deps.writers.works(&work.namespace().unwrap_or_default()).patch_despite_status(work, patch).await {
+    match deps
+        .writers
+        .works(&work.namespace().unwrap_or_default())
+        .patch_despite_status(work, patch)
+        .await
+    {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {}", Key::of(work)))(error)),
         _ => Ok(()),
     }
@@ -199,7 +269,10 @@ async fn monitor(deps: Dependencies) {
         ticks.tick().await;
         // Another cluster of the same name starts anew.
         let exists = |name: &String| deps.stores.cluster(name).is_some();
-        heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
+        heartbeats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|name, _| exists(name));
         for cluster in deps.stores.clusters.list() {
             let pull = cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none();
             if pull && let Err(error) = watch_heartbeat(&deps, &heartbeats, &cluster).await {
@@ -218,19 +291,35 @@ async fn watch_heartbeat(
     let model = cluster.to_model();
     let ready = model.ready().cloned();
     let leases: Api<Lease> = Api::namespaced(deps.hub.clone(), LEASE_NAMESPACE);
-    let lease = leases.get_opt(&name).await.map_err(Error::api(format!("reading lease {LEASE_NAMESPACE}/{name}")))?;
+    let lease = leases
+        .get_opt(&name)
+        .await
+        .map_err(Error::api(format!("reading lease {LEASE_NAMESPACE}/{name}")))?;
     if lease.is_none() {
         make_lease(&leases, cluster).await?;
     }
-    let renewed = lease.and_then(|lease| lease.spec?.renew_time).map(|renewed| Time::new(renewed.0));
-    let grace =
-        if ready.is_some() { deps.flags.cluster_monitor_grace_period } else { deps.flags.cluster_startup_grace_period };
+    let renewed = lease
+        .and_then(|lease| lease.spec?.renew_time)
+        .map(|renewed| Time::new(renewed.0));
+    let grace = if ready.is_some() {
+        deps.flags.cluster_monitor_grace_period
+    } else {
+        deps.flags.cluster_startup_grace_period
+    };
     let stale = {
         let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = |silent| Heartbeat { seen: Instant::now(), silent, ready: ready.clone(), renewed: None };
+        let fresh = |silent| Heartbeat {
+            seen: Instant::now(),
+            silent,
+            ready: ready.clone(),
+            renewed: None,
+        };
         // A cluster that never was ready has been silent since its creation.
         let silent = || {
-            let since = model.creation_timestamp.filter(|_| ready.is_none()).map_or(0, |at| now.millis_since(at));
+            let since = model
+                .creation_timestamp
+                .filter(|_| ready.is_none())
+                .map_or(0, |at| now.millis_since(at));
             Duration::from_millis(u64::try_from(since).unwrap_or(0))
         };
         let heartbeat = heartbeats.entry(name.clone()).or_insert_with(|| fresh(silent()));
@@ -247,13 +336,23 @@ async fn watch_heartbeat(
         }
         heartbeat.seen.elapsed() + heartbeat.silent > grace.0
     };
-    if !stale || ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+    if !stale
+        || ready
+            .as_ref()
+            .is_some_and(|ready| ready.status == ConditionStatus::Unknown)
+    {
         return Ok(());
     }
     let (reason, message) = if ready.is_some() {
-        ("ClusterStatusUnknown", "Cluster status controller stopped posting cluster status.")
+        (
+            "ClusterStatusUnknown",
+            "Cluster status controller stopped posting cluster status.",
+        )
     } else {
-        ("ClusterStatusNeverUpdated", "Cluster status controller never posted cluster status.")
+        (
+            "ClusterStatusNeverUpdated",
+            "Cluster status controller never posted cluster status.",
+        )
     };
     let condition = Condition::new("Ready", ConditionStatus::Unknown, reason, message, now);
     deps.readiness.write(NAME, cluster, condition, |_| {}).await
@@ -268,7 +367,10 @@ async fn make_lease(leases: &Api<Lease>, cluster: &Cluster) -> Result<(), Error>
         owner_references: cluster.owner_ref(&()).map(|owner| vec![owner]),
         ..ObjectMeta::default()
     };
-    match leases.create(&PostParams::default(), &Lease { metadata, spec: None }).await {
+    match leases
+        .create(&PostParams::default(), &Lease { metadata, spec: None })
+        .await
+    {
         Err(error) if !is_conflict(&error) => {
             Err(Error::api(format!("creating lease {LEASE_NAMESPACE}/{name}"))(error))
         }

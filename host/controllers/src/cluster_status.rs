@@ -137,7 +137,10 @@ pub(crate) async fn run(deps: Dependencies) {
 }
 
 fn has_finalizer(cluster: &Cluster) -> bool {
-    cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
+    cluster
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
 }
 
 impl Dependencies {
@@ -164,7 +167,14 @@ impl ClusterStatusController {
             return;
         }
         *last_probe_of_all = Some(Instant::now());
-        for cluster in self.deps.stores.clusters.list().iter().filter(|cluster| self.deps.scope.serves(cluster)) {
+        for cluster in self
+            .deps
+            .stores
+            .clusters
+            .list()
+            .iter()
+            .filter(|cluster| self.deps.scope.serves(cluster))
+        {
             self.queue.add(Key::of(&**cluster));
         }
     }
@@ -199,7 +209,10 @@ impl ClusterStatusController {
                 let message = format!("failed to create a ClusterClient: {error}");
                 let now = deps.clock.now();
                 let observed = Condition::new("Ready", ConditionStatus::False, "StatusCollectionFailed", message, now);
-                return deps.readiness.write(NAME, cluster, self.debounced(cluster, observed), |_| {}).await;
+                return deps
+                    .readiness
+                    .write(NAME, cluster, self.debounced(cluster, observed), |_| {})
+                    .await;
             }
         };
         let probe = probe(&client).await;
@@ -214,10 +227,14 @@ impl ClusterStatusController {
         let Some(collected) = self.collected(&name, &client, &cluster.spec.resource_models).await else {
             return deps.readiness.write(NAME, cluster, ready, |_| {}).await;
         };
-        deps.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
+        deps.metrics
+            .nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
         deps.readiness
             .write(NAME, cluster, ready, |cluster| {
-                cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
+                cluster
+                    .status
+                    .kubernetes_version
+                    .clone_from(&collected.kubernetes_version);
                 cluster.status.api_enablements.clone_from(&collected.api_enablements);
                 if let Some((nodes, resources)) = collected.resources.clone() {
                     cluster.status.node_summary = Some(nodes);
@@ -237,19 +254,25 @@ impl ClusterStatusController {
         let current = Condition::find(&cluster.status.conditions, "Ready");
         // Thresholds are durations, which steps of the wall clock must not change.
         let now = Time::from_millis(i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX));
-        self.debounce().adjust(&cluster.name_any(), observed, current, thresholds, now)
+        self.debounce()
+            .adjust(&cluster.name_any(), observed, current, thresholds, now)
     }
 
     /// Collects data from the cluster; `None` if its turn or its responses do not come in time.
     async fn collected(&self, name: &str, client: &Client, models: &[Value]) -> Option<Collected> {
         let permit = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
         let _permit = permit.ok()?.ok()?;
-        tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(name, client, models)).await.ok()
+        tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(name, client, models))
+            .await
+            .ok()
     }
 
     async fn collect(&self, name: &str, client: &Client, models: &[Value]) -> Collected {
         let mut discovery = self.discoveries().remove(name).unwrap_or_default();
-        let ApiEnablements { found: api_enablements, is_complete } = discovery.read(client).await;
+        let ApiEnablements {
+            found: api_enablements,
+            is_complete,
+        } = discovery.read(client).await;
         self.discoveries().insert(name.to_owned(), discovery);
         let count = api_enablements.len();
         let (status, reason, message) = if count == 0 {
@@ -263,20 +286,31 @@ impl ClusterStatusController {
             (ConditionStatus::False, "Partial", message)
         };
         let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.deps.clock.now());
-        let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
+        let kubernetes_version = client
+            .apiserver_version()
+            .await
+            .map(|info| info.git_version)
+            .unwrap_or_default();
         let resources = if self.deps.flags.enable_cluster_resource_modeling {
             member_resources::collect(client, models).await
         } else {
             None
         };
-        Collected { kubernetes_version, api_enablements, enablements, resources }
+        Collected {
+            kubernetes_version,
+            api_enablements,
+            enablements,
+            resources,
+        }
     }
 }
 
 /// Probes `/readyz`, or `/healthz` if there is no `/readyz`.
 async fn probe(client: &Client) -> Probe {
     match status_of(client, "/readyz").await {
-        Some(404) => status_of(client, "/healthz").await.map_or(Probe::Unreachable, Probe::from_http_status),
+        Some(404) => status_of(client, "/healthz")
+            .await
+            .map_or(Probe::Unreachable, Probe::from_http_status),
         Some(status) => Probe::from_http_status(status),
         None => Probe::Unreachable,
     }

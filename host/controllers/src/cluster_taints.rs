@@ -70,7 +70,10 @@ pub(crate) async fn run(deps: Dependencies) {
         taint_policies.subscribe(move |_| load_taint_policies(&deps))
     });
     let draining = deps.clone();
-    let _drains = deps.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
+    let _drains = deps
+        .stores
+        .cluster_drains
+        .subscribe(move |_| load_taint_policies(&draining));
     // Taints of a policy that was deleted unobserved are removed only once all policies are known.
     let (listing, rechecked) = (deps.clone(), Arc::clone(&queue));
     let complete = async move {
@@ -92,8 +95,12 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    let reconciling =
-        controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
+    let reconciling = controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Cluster")),
+    );
     futures::join!(recheck, reconciling, complete);
     drop(policies);
 }
@@ -108,7 +115,13 @@ fn warn_of_foreign_effects(deps: &Dependencies, change: &Change<'_, Cluster>) {
     for taint in cluster.spec.taints.iter().filter(|taint| taint.effect.is_foreign()) {
         if !before.iter().any(|known| known.same_identity(taint)) {
             let message = format!("The effect of the taint {taint} is unknown; the taint is ignored and not changed.");
-            deps.log.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
+            deps.log.events.emit(
+                NAME,
+                about(&***cluster),
+                EventType::Warning,
+                "UnknownTaintEffect",
+                message,
+            );
         }
     }
 }
@@ -127,18 +140,33 @@ fn warn_of_malformed_owners(deps: &Dependencies, change: &Change<'_, Cluster>) {
              plugins neither add nor remove a taint. Correct or remove the annotation.",
             keys::TAINT_OWNERS
         );
-        deps.log.events.emit(NAME, about(&***cluster), EventType::Warning, "MalformedTaintOwners", message);
+        deps.log.events.emit(
+            NAME,
+            about(&***cluster),
+            EventType::Warning,
+            "MalformedTaintOwners",
+            message,
+        );
     }
 }
 
 async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
-    let cluster = deps.stores.clusters.get(&key).filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
-    let Some(cluster) = cluster else { return Ok(Action::Wait) };
+    let cluster = deps
+        .stores
+        .clusters
+        .get(&key)
+        .filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
+    let Some(cluster) = cluster else {
+        return Ok(Action::Wait);
+    };
     let model = Arc::new(cluster.to_model());
     let (options, now) = (taint_options(&deps), deps.clock.now());
     let deciding = Arc::clone(&model);
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
-    let (recorder, plan) = deps.decider.decide(NAME, deps.decider.policies(), &[CallKind::ClusterTaint], decide).await;
+    let (recorder, plan) = deps
+        .decider
+        .decide(NAME, deps.decider.policies(), &[CallKind::ClusterTaint], decide)
+        .await;
     let decision_record = || DecisionInputs {
         trigger: "the cluster, a policy or a condition of the cluster changed, or a deadline passed",
         now,
@@ -146,7 +174,11 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
         clusters: vec![model],
         plan: plan::taint(&plan),
     };
-    let decision_record = if plan.is_empty() { None } else { recorder.finish(decision_record) };
+    let decision_record = if plan.is_empty() {
+        None
+    } else {
+        recorder.finish(decision_record)
+    };
     write_taints(&deps, &cluster, plan, decision_record).await?;
     Ok(Action::Wait)
 }
@@ -159,7 +191,11 @@ async fn recheck(deps: Dependencies, queue: Arc<WorkQueue<Key>>) {
         let (mut ready, mut due) = (Vec::new(), Vec::new());
         for cluster in deps.stores.clusters.list() {
             let model = cluster.to_model();
-            if model.is_ready() { ready.push(model) } else { due.push(Key::of(&*cluster)) }
+            if model.is_ready() {
+                ready.push(model);
+            } else {
+                due.push(Key::of(&*cluster));
+            }
         }
         // Plugins may be slow, and clusters that are not ready must not wait for them.
         for key in due {
@@ -178,36 +214,64 @@ async fn recheck(deps: Dependencies, queue: Arc<WorkQueue<Key>>) {
 async fn needs_a_look(deps: &Dependencies, cluster: model::Cluster) -> bool {
     let policies = deps.decider.policies();
     let has_plugins = policies.iter().any(|policy| {
-        let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
+        let taints = policy
+            .capabilities()
+            .iter()
+            .any(|capability| capability.kind == CallKind::ClusterTaint);
         taints && policy.id().engine != EngineKind::Builtin
     });
-    let windowed = || deps.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
+    let windowed = || {
+        deps.stores
+            .taint_policies
+            .list()
+            .iter()
+            .any(|policy| policy.spec.has_windows())
+    };
     let damped = !deps.flags.cluster_taint_policy_damping_window.0.is_zero();
     if !(has_plugins || damped || windowed()) {
         return false;
     }
     let (options, now) = (taint_options(deps), deps.clock.now());
-    let taints = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::ClusterTaint);
+    let taints = |policy: &dyn Policy| {
+        policy
+            .capabilities()
+            .iter()
+            .any(|can| can.kind == CallKind::ClusterTaint)
+    };
     let decide = move |policies: &PolicySet| taint::decide(&cluster, policies, options, now);
     !deps.decider.ask(NAME, policies, taints, decide).await.is_empty()
 }
 
 fn load_taint_policies(deps: &Dependencies) {
     let failover = deps.flags.gate(FeatureGate::Failover);
-    let policies = if failover { deps.stores.taint_policies.list() } else { Vec::new() };
+    let policies = if failover {
+        deps.stores.taint_policies.list()
+    } else {
+        Vec::new()
+    };
     let created = |created: Option<&_>| created.map_or(Time::from_millis(0), bulkhead_api::time::from_meta);
     let policies: Vec<_> = policies
         .iter()
-        .map(|policy| (policy.name_any(), created(policy.metadata.creation_timestamp.as_ref()), policy.spec.clone()))
+        .map(|policy| {
+            (
+                policy.name_any(),
+                created(policy.metadata.creation_timestamp.as_ref()),
+                policy.spec.clone(),
+            )
+        })
         .collect();
     let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(deps));
-    let mut policies: Vec<Arc<dyn Policy>> =
-        rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
+    let mut policies: Vec<Arc<dyn Policy>> = rules
+        .into_iter()
+        .map(|rule| -> Arc<dyn Policy> { Arc::new(rule) })
+        .collect();
     // Before all drains are known, the taint of a drain that is not seen yet would be removed for a moment.
     let drains = &deps.stores.cluster_drains;
     if drains.has_synced() {
         let drains = drains.list();
-        let named = drains.iter().map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
+        let named = drains
+            .iter()
+            .map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
         policies.push(Arc::new(ClusterDrains::new(named.collect())));
     }
     deps.decider.registry.replace(Layer::TaintPolicies, policies);
@@ -235,7 +299,8 @@ async fn write_taints(
     plan: TaintPlan,
     decision_record: Option<Arc<DecisionRecord>>,
 ) -> Result<(), Error> {
-    deps.log.record_diagnostics(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.diagnostics);
+    deps.log
+        .record_diagnostics(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.diagnostics);
     if plan.is_empty() {
         return Ok(());
     }
@@ -251,12 +316,22 @@ async fn write_taints(
         };
         deps.log.record_decided(record, decision_record.as_ref(), None)
     };
-    let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
+    let mut records: Vec<_> = plan
+        .removed
+        .into_iter()
+        .map(|change| record(Decision::Untainted, change))
+        .collect();
     records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
     let mut patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
     deps.log.sign(&mut patch, &records);
     let operation = Error::api(format!("writing the taints of Cluster {}", cluster.name_any()));
-    let patched = async { deps.writers.clusters().patch_if_unchanged(cluster, patch).await.map_err(operation) };
+    let patched = async {
+        deps.writers
+            .clusters()
+            .patch_if_unchanged(cluster, patch)
+            .await
+            .map_err(operation)
+    };
     match deps.log.apply(&records, patched).await {
         Ok(_) => {
             let Some(taints) = plan.taints else { return Ok(()) };
@@ -268,7 +343,9 @@ async fn write_taints(
         Err(error) => {
             if !error.is_conflict() {
                 let message = format!("Taint cluster failed: {error}");
-                deps.log.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
+                deps.log
+                    .events
+                    .emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
             }
             Err(error)
         }
@@ -287,7 +364,13 @@ fn taint_patch(
         patch["spec"]["taints"] = if taints.is_empty() { json!(null) } else { json!(taints) };
     }
     // The value of an annotation is text; null removes it.
-    let text = |is_empty: bool, value: Value| if is_empty { Value::Null } else { Value::String(value.to_string()) };
+    let text = |is_empty: bool, value: Value| {
+        if is_empty {
+            Value::Null
+        } else {
+            Value::String(value.to_string())
+        }
+    };
     if let Some(owners) = owners {
         patch["metadata"]["annotations"][keys::TAINT_OWNERS] = text(owners.is_empty(), json!(owners));
     }

@@ -110,9 +110,19 @@ impl Components {
     /// Returns the runtime of leases and probes with components for it; without a separate one, the runtime of the
     /// caller.
     pub(crate) fn on_lease_runtime(&self) -> (Handle, Self) {
-        let own = || LeaseClients { hub: self.hub.clone(), members: Arc::clone(&self.members) };
+        let own = || LeaseClients {
+            hub: self.hub.clone(),
+            members: Arc::clone(&self.members),
+        };
         let (runtime, LeaseClients { hub, members }) = LeaseRuntime::or_current(self.lease_runtime.clone(), own);
-        (runtime, Self { hub, members, ..self.clone() })
+        (
+            runtime,
+            Self {
+                hub,
+                members,
+                ..self.clone()
+            },
+        )
     }
 
     fn log(&self) -> DecisionLog {
@@ -155,15 +165,25 @@ impl Components {
     }
 
     fn templates(&self) -> Templates {
-        Templates { cache: Arc::clone(&self.templates), kinds: Arc::clone(&self.kinds), hub: self.hub.clone() }
+        Templates {
+            cache: Arc::clone(&self.templates),
+            kinds: Arc::clone(&self.kinds),
+            hub: self.hub.clone(),
+        }
     }
 
     fn writers(&self) -> Writers {
-        Writers { stores: Arc::clone(&self.stores), hub: self.hub.clone() }
+        Writers {
+            stores: Arc::clone(&self.stores),
+            hub: self.hub.clone(),
+        }
     }
 
     fn readiness(&self) -> Readiness {
-        Readiness { writers: self.writers(), log: self.log() }
+        Readiness {
+            writers: self.writers(),
+            log: self.log(),
+        }
     }
 
     fn evictions(&self) -> Evictions {

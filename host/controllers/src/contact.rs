@@ -139,7 +139,9 @@ impl Reported {
         let targets = binding.spec.clusters.iter();
         let found = targets.filter_map(|target| {
             let name = &target.name;
-            let Some(cluster) = self.stores.cluster(name) else { return Some((name.clone(), Unconfirmed::Missing)) };
+            let Some(cluster) = self.stores.cluster(name) else {
+                return Some((name.clone(), Unconfirmed::Missing));
+            };
             let reported = reports.of(name).and_then(|item| item.health);
             let reason = self.doubt(&cluster, name).or_else(|| {
                 let outdated = reported == Some(Health::Healthy) && self.is_unhealthy_by_now(binding, name);
@@ -154,18 +156,27 @@ impl Reported {
         let is_terminating = cluster.metadata.deletion_timestamp.is_some();
         let lease = self.lease_duration;
         Unconfirmed::of_cluster(is_terminating, &cluster.status.conditions).or_else(|| {
-            self.contacts.is_silent(name, cluster.spec.sync_mode, lease).then_some(Unconfirmed::Unreachable)
+            self.contacts
+                .is_silent(name, cluster.spec.sync_mode, lease)
+                .then_some(Unconfirmed::Unreachable)
         })
     }
 
     /// True if the Work of a binding contradicts the binding's healthy report. Losses of health are written with a
     /// delay.
     fn is_unhealthy_by_now(&self, binding: &Binding, cluster: &str) -> bool {
-        self.health_in_work(binding, cluster).is_some_and(|health| health != Health::Healthy)
+        self.health_in_work(binding, cluster)
+            .is_some_and(|health| health != Health::Healthy)
     }
 
     fn health_in_work(&self, binding: &Binding, cluster: &str) -> Option<Health> {
-        self.stores.works.get(&work_key(binding, cluster))?.status.manifest_statuses.first()?.health
+        self.stores
+            .works
+            .get(&work_key(binding, cluster))?
+            .status
+            .manifest_statuses
+            .first()?
+            .health
     }
 
     /// Replaces unhealthy reports in a binding that its Works contradict by now. The status of a binding stays as it is
@@ -173,9 +184,19 @@ impl Reported {
     /// replaced a report.
     pub(crate) fn refresh_unhealthy(&self, binding: &mut Binding) -> bool {
         let is_unhealthy = |item: &AggregatedStatusItem| item.health == Some(Health::Unhealthy);
-        let unhealthy = binding.status.aggregated_status.iter().filter(|item| is_unhealthy(item));
-        let current: Vec<_> = unhealthy.map(|item| self.health_in_work(binding, &item.cluster_name)).collect();
-        let items = binding.status.aggregated_status.iter_mut().filter(|item| is_unhealthy(item));
+        let unhealthy = binding
+            .status
+            .aggregated_status
+            .iter()
+            .filter(|item| is_unhealthy(item));
+        let current: Vec<_> = unhealthy
+            .map(|item| self.health_in_work(binding, &item.cluster_name))
+            .collect();
+        let items = binding
+            .status
+            .aggregated_status
+            .iter_mut()
+            .filter(|item| is_unhealthy(item));
         let mut replaced = false;
         for (item, current) in items.zip(current) {
             item.health = current.or(item.health);
@@ -203,7 +224,11 @@ impl Reported {
             let reason = self.probe_target(binding, &name).await.err()?;
             Some((name, reason))
         });
-        asked.buffered(REQUESTS_MAX).filter_map(std::future::ready).collect().await
+        asked
+            .buffered(REQUESTS_MAX)
+            .filter_map(std::future::ready)
+            .collect()
+            .await
     }
 
     async fn probe_target(&self, binding: &Binding, name: &str) -> Result<(), Unconfirmed> {

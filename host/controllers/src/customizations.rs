@@ -58,7 +58,8 @@ pub(crate) async fn run(deps: Dependencies) {
         queue,
         1,
         reconcile,
-        deps.failures.counter(NAME, |()| ObjectName::all("ResourceInterpreterCustomization")),
+        deps.failures
+            .counter(NAME, |()| ObjectName::all("ResourceInterpreterCustomization")),
     )
     .await;
 }
@@ -73,15 +74,25 @@ fn load(deps: &Dependencies) {
         let target = &customization.spec.target;
         let answers = outcome.shadowed.iter().filter(|(shadowed, ..)| *shadowed == name);
         for (_, point, winner) in answers {
-            let message =
-                format!("{} of {} {} is answered by {winner}", point.function(), target.api_version, target.kind);
+            let message = format!(
+                "{} of {} {} is answered by {winner}",
+                point.function(),
+                target.api_version,
+                target.kind
+            );
             report(deps, customization, EventType::Warning, "RuleShadowed", &message);
         }
         for (_, remark) in outcome.remarks.iter().filter(|(about, _)| *about == name) {
             report(deps, customization, EventType::Warning, "NotPortable", remark);
         }
         if let Some((_, error)) = outcome.faulty.iter().find(|(faulty, _)| *faulty == name) {
-            report(deps, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
+            report(
+                deps,
+                customization,
+                EventType::Warning,
+                "CustomizationRefused",
+                &error.to_string(),
+            );
         } else if customization.spec.customizations.scripts().next().is_some() {
             let message = format!("the customization interprets {} {}", target.api_version, target.kind);
             report(deps, customization, EventType::Normal, "CustomizationLoaded", &message);

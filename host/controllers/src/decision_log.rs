@@ -61,10 +61,28 @@ impl DecisionLog {
         decision_record: Option<&Arc<DecisionRecord>>,
         explanation: Option<Arc<ScheduleExplanation>>,
     ) -> RecordedDecision {
-        let Record { controller, subject, cluster, decision, attribution, effect, inputs } = record;
+        let Record {
+            controller,
+            subject,
+            cluster,
+            decision,
+            attribution,
+            effect,
+            inputs,
+        } = record;
         let controller = controller.to_owned();
         let at = self.clock.now();
-        let entry = Entry { at, controller, subject, cluster, decision, attribution, effect, inputs, explanation };
+        let entry = Entry {
+            at,
+            controller,
+            subject,
+            cluster,
+            decision,
+            attribution,
+            effect,
+            inputs,
+            explanation,
+        };
         let line = DecisionLine::of(&entry);
         let number = self.journal.record_decided(entry, decision_record);
         // As for reconciles, a failure has its context with every filter that shows it.
@@ -116,8 +134,15 @@ impl DecisionLog {
     ) {
         let record = |decision, attribution, effect| {
             let (subject, cluster) = (subject.clone(), cluster.map(str::to_owned));
-            let _ =
-                self.record(Record { controller, subject, cluster, decision, attribution, effect, inputs: Vec::new() });
+            let _ = self.record(Record {
+                controller,
+                subject,
+                cluster,
+                decision,
+                attribution,
+                effect,
+                inputs: Vec::new(),
+            });
         };
         for fault in &diagnostics.faults {
             record(Decision::PluginFault, Attribution::from(fault), String::new());
@@ -166,8 +191,12 @@ impl DecisionLog {
 
     /// Returns an event handle that attaches the ID of the last of these decisions, and logs events in its span.
     pub(crate) fn events_of(&self, records: &[RecordedDecision]) -> Events {
-        let annotation = self.lasting(records).map(|id| (keys::DECISION.to_owned(), id.to_string()));
-        self.events.annotated(annotation.into_iter().collect()).within(Self::span(records))
+        let annotation = self
+            .lasting(records)
+            .map(|id| (keys::DECISION.to_owned(), id.to_string()));
+        self.events
+            .annotated(annotation.into_iter().collect())
+            .within(Self::span(records))
     }
 
     fn lasting(&self, records: &[RecordedDecision]) -> Option<DecisionId> {

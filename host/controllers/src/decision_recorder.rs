@@ -40,24 +40,51 @@ impl DecisionRecorder {
 
     /// Wraps policies whose calls are not recorded.
     pub(crate) fn unrecorded(policies: Arc<PolicySet>) -> Self {
-        Self { policies, recorder: None }
+        Self {
+            policies,
+            recorder: None,
+        }
     }
 
     /// Wraps policies with a recorder of their calls.
     pub(crate) fn recorded(policies: PolicySet, recorder: CallRecorder) -> Self {
-        Self { policies: Arc::new(policies), recorder: Some(recorder) }
+        Self {
+            policies: Arc::new(policies),
+            recorder: Some(recorder),
+        }
     }
 
     /// Returns the full record of the decision, if the journal keeps such records. Calls `inputs` only then.
     pub(crate) fn finish(self, inputs: impl FnOnce() -> DecisionInputs) -> Option<Arc<DecisionRecord>> {
         let recorder = self.recorder?;
-        let DecisionInputs { trigger, now, input, clusters, plan } = inputs();
-        Some(Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan })))
+        let DecisionInputs {
+            trigger,
+            now,
+            input,
+            clusters,
+            plan,
+        } = inputs();
+        Some(Arc::new(DecisionRecord::from(Decided {
+            trigger,
+            now,
+            input,
+            clusters: clusters.into(),
+            recorder,
+            plan,
+        })))
     }
 }
 
 /// Reduces a binding to the parts that evictions use.
 pub(crate) fn evicted_binding(binding: model::Binding) -> Arc<model::Binding> {
-    let annotations = binding.annotations.into_iter().filter(|(key, _)| key == keys::APPLIED_PLACEMENT).collect();
-    Arc::new(model::Binding { annotations, labels: std::collections::BTreeMap::new(), ..binding })
+    let annotations = binding
+        .annotations
+        .into_iter()
+        .filter(|(key, _)| key == keys::APPLIED_PLACEMENT)
+        .collect();
+    Arc::new(model::Binding {
+        annotations,
+        labels: std::collections::BTreeMap::new(),
+        ..binding
+    })
 }

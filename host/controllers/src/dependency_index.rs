@@ -23,5 +23,6 @@ pub(crate) fn need(kind: &ObjectKind, namespace: &str) -> String {
 /// Returns the recorded dependencies of a binding.
 pub(crate) fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
     let text = binding.annotations().get(keys::DEPENDENCIES);
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
 }

@@ -89,15 +89,21 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), Arc::clone(&refused), key)
     };
-    let watching =
-        controller::run(kinds, 1, watch, deps.failures.counter(NAME, |kind: &ObjectKind| ObjectName::all(&kind.kind)));
+    let watching = controller::run(
+        kinds,
+        1,
+        watch,
+        deps.failures
+            .counter(NAME, |kind: &ObjectKind| ObjectName::all(&kind.kind)),
+    );
     let binding = async {
         deps.interpreters.wait_for_cache_sync().await;
         controller::run(
             queue,
             WORKERS,
             reconcile,
-            deps.failures.counter(NAME, |(kind, key): &TemplateKey| key.named(&kind.kind)),
+            deps.failures
+                .counter(NAME, |(kind, key): &TemplateKey| key.named(&kind.kind)),
         )
         .await;
     };
@@ -113,7 +119,10 @@ fn retry_when_freed<B: Binding>(
     let (refused, queue) = (Arc::clone(refused), Arc::clone(queue));
     bindings.subscribe(move |change| {
         if let Change::Deleted(binding) = change {
-            refused.take(&Key::of(&***binding)).into_iter().for_each(|template| queue.add(template));
+            refused
+                .take(&Key::of(&***binding))
+                .into_iter()
+                .for_each(|template| queue.add(template));
         }
     })
 }
@@ -144,7 +153,11 @@ fn policy_changed<P>(
             continue;
         }
         let ours = &selector.namespace;
-        let templates = if ours.is_empty() { store.list() } else { store.list_namespace(ours) };
+        let templates = if ours.is_empty() {
+            store.list()
+        } else {
+            store.list_namespace(ours)
+        };
         for object in templates {
             if specificity(selector, &Template::new(&kind, &object)).is_some() {
                 queue.add((kind.clone(), Key::of(&*object)));
@@ -160,12 +173,16 @@ async fn watch_kind(deps: Dependencies, kind: ObjectKind) -> Result<Action, Erro
 }
 
 async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): TemplateKey) -> Result<Action, Error> {
-    let Some(template) = deps.templates.get(&kind, &key) else { return Ok(Action::Wait) };
+    let Some(template) = deps.templates.get(&kind, &key) else {
+        return Ok(Action::Wait);
+    };
     let ours = template.labels().contains_key(keys::MANAGED) || names::is_reserved_namespace(&key.namespace);
     if template.metadata.deletion_timestamp.is_some() || ours {
         return Ok(Action::Wait);
     }
-    let Some(claim) = claim(&deps, &kind, &template) else { return Ok(Action::Wait) };
+    let Some(claim) = claim(&deps, &kind, &template) else {
+        return Ok(Action::Wait);
+    };
     let claimed = claim_template(&deps, &kind, &template, &claim).await?;
     let template = claimed.as_ref().unwrap_or(&template);
     if key.namespace.is_empty() {
@@ -178,7 +195,10 @@ async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): Templ
 /// Returns the policy in charge of a template, if any.
 fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
-    let namespaced = deps.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
+    let namespaced = deps
+        .stores
+        .policies
+        .list_namespace(&template.object.namespace().unwrap_or_default());
     let cluster_wide = deps.stores.cluster_policies.list();
     claim::choose(
         namespaced.iter().map(|policy| (&policy.metadata, &policy.spec)),
@@ -191,7 +211,10 @@ fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Optio
 fn claim_metadata(claim: &Claim) -> (Value, Value) {
     if claim.policy.namespace.is_empty() {
         let annotations = json!({ keys::CLUSTER_PROPAGATION_POLICY_NAME: claim.policy.name });
-        (json!({ keys::CLUSTER_PROPAGATION_POLICY_ID: claim.permanent_id }), annotations)
+        (
+            json!({ keys::CLUSTER_PROPAGATION_POLICY_ID: claim.permanent_id }),
+            annotations,
+        )
     } else {
         let annotations = json!({
             keys::PROPAGATION_POLICY_NAMESPACE: claim.policy.namespace,
@@ -219,11 +242,16 @@ async fn claim_template(
     if has(&labels, &template.labels()) && has(&annotations, &template.annotations()) {
         return Ok(None);
     }
-    let api = deps.templates.api(kind, &template.namespace().unwrap_or_default()).await?;
+    let api = deps
+        .templates
+        .api(kind, &template.namespace().unwrap_or_default())
+        .await?;
     let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
     let operation = format!("claiming {} {}", kind.kind, template.name_any());
     let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
-    claimed.map(|claimed| Some(claimed.into())).map_err(Error::api(operation))
+    claimed
+        .map(|claimed| Some(claimed.into()))
+        .map_err(Error::api(operation))
 }
 
 async fn bind<B: Binding>(
@@ -248,7 +276,11 @@ async fn bind<B: Binding>(
     // An interpreter may have been slow, and nothing else prevents a binding for a deleted template.
     let is_current =
         |now: &KeptObject| now.metadata.uid == template.metadata.uid && now.metadata.deletion_timestamp.is_none();
-    if !deps.templates.get(kind, &Key::new(&namespace, template.name_any())).is_some_and(|now| is_current(&now)) {
+    if !deps
+        .templates
+        .get(kind, &Key::new(&namespace, template.name_any()))
+        .is_some_and(|now| is_current(&now))
+    {
         // The change triggers another reconcile.
         return Ok(Action::Wait);
     }
@@ -259,10 +291,16 @@ async fn bind<B: Binding>(
     merge(desired.annotations_mut(), &annotations);
     ensure_metadata::<B>(desired.meta_mut(), kind, template);
     let digest = Digest::of(template.texts().into_iter().map(str::as_bytes)).to_string();
-    let before = desired.annotations_mut().insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());
+    let before = desired
+        .annotations_mut()
+        .insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());
     if let Some(existing) = existing.as_deref().filter(|_| before == Some(digest)) {
         // Only the status changed. Recording that would trigger all controllers that watch the binding.
-        desired.spec_mut().resource.resource_version.clone_from(&existing.spec().resource.resource_version);
+        desired
+            .spec_mut()
+            .resource
+            .resource_version
+            .clone_from(&existing.spec().resource.resource_version);
     }
     if existing.as_deref() == Some(&desired) {
         return Ok(Action::Wait);
@@ -287,7 +325,9 @@ async fn bind<B: Binding>(
     };
     let written = deps.log.apply(&[record], written).await?;
     let message = format!("Apply policy({}) succeed", claim.policy);
-    deps.log.events.emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
+    deps.log
+        .events
+        .emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
     Ok(Action::Wait)
 }
 
@@ -299,7 +339,10 @@ fn check_owner<B: Binding>(
     (kind, template): (&ObjectKind, &KeptObject),
     claim: &Claim,
 ) -> Result<(), Error> {
-    let (name, wanted) = (format!("{} {}", B::kind(&()), Key::of(existing)), templates::reference(kind, template));
+    let (name, wanted) = (
+        format!("{} {}", B::kind(&()), Key::of(existing)),
+        templates::reference(kind, template),
+    );
     let error = match Owner::of(existing, &wanted) {
         Owner::Same => return Ok(()),
         Owner::Earlier => Error::NotYet(format!(
@@ -314,7 +357,9 @@ fn check_owner<B: Binding>(
     refused.add(Key::of(existing), (kind.clone(), Key::of(template)));
     let message = format!("Apply policy({}) failed: {error}", claim.policy);
     let about = dynamic::about(kind, template);
-    deps.log.events.emit(NAME, about, EventType::Warning, "ApplyPolicyFailed", message);
+    deps.log
+        .events
+        .emit(NAME, about, EventType::Warning, "ApplyPolicyFailed", message);
     Err(error)
 }
 
@@ -329,11 +374,17 @@ async fn describe(
     let object = Arc::new(dynamic::to_value(kind, template));
     if deps.flags.health_without_interpreter == NoInterpreter::Refuse && !deps.interpreters.covers_health(&object) {
         let name = template.name_any();
-        let message =
-            format!("{} {name} is not bound: no interpreter covers the health of {}", kind.kind, kind.api_version);
+        let message = format!(
+            "{} {name} is not bound: no interpreter covers the health of {}",
+            kind.kind, kind.api_version
+        );
         return Err(Error::Undecided(message));
     }
-    let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());
+    let about = Subject::new(
+        &kind.kind,
+        &template.namespace().unwrap_or_default(),
+        &template.name_any(),
+    );
     let needs = needs(deps, &about, &object)
         .await
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
@@ -345,10 +396,19 @@ async fn describe(
     spec.placement = Some(policy.placement.clone());
     spec.failover.clone_from(&policy.failover);
     spec.scheduler_name.clone_from(&policy.scheduler_name);
-    policy.conflict_resolution.as_str().clone_into(&mut spec.conflict_resolution);
+    policy
+        .conflict_resolution
+        .as_str()
+        .clone_into(&mut spec.conflict_resolution);
     spec.preserve_resources_on_deletion = policy.preserve_resources_on_deletion;
-    let scheduling = spec.suspension.take().and_then(|suspension| suspension.get("scheduling").cloned());
-    let mut suspension = policy.suspension.as_ref().and_then(|suspension| serde_json::to_value(suspension).ok());
+    let scheduling = spec
+        .suspension
+        .take()
+        .and_then(|suspension| suspension.get("scheduling").cloned());
+    let mut suspension = policy
+        .suspension
+        .as_ref()
+        .and_then(|suspension| serde_json::to_value(suspension).ok());
     if let Some(scheduling) = scheduling {
         suspension.get_or_insert_with(|| json!({}))["scheduling"] = scheduling;
     }
@@ -373,14 +433,24 @@ struct Needs {
 /// `pkg/detector/detector.go:applyReplicaInterpretation`.)
 async fn needs(deps: &Dependencies, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
     if deps.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
-        && let Some(Interpretation::Components(components)) =
-            deps.interpreters.interpret(NAME, about, Operation::Components { object }).await?
+        && let Some(Interpretation::Components(components)) = deps
+            .interpreters
+            .interpret(NAME, about, Operation::Components { object })
+            .await?
     {
         let components = components.iter().map(component_value).collect();
-        return Ok(Needs { components, ..Needs::default() });
+        return Ok(Needs {
+            components,
+            ..Needs::default()
+        });
     }
-    let Some(Interpretation::Replicas { replicas, mut requirements }) =
-        deps.interpreters.interpret(NAME, about, Operation::Replicas { object }).await?
+    let Some(Interpretation::Replicas {
+        replicas,
+        mut requirements,
+    }) = deps
+        .interpreters
+        .interpret(NAME, about, Operation::Replicas { object })
+        .await?
     else {
         return Ok(Needs::default());
     };
@@ -388,9 +458,16 @@ async fn needs(deps: &Dependencies, about: &Subject, object: &Arc<Value>) -> Res
     if deps.flags.gate(FeatureGate::ResourceQuotaEstimate)
         && let Some(needed) = &mut requirements
     {
-        needed.rest.entry("namespace".to_owned()).or_insert_with(|| about.namespace.clone().into());
+        needed
+            .rest
+            .entry("namespace".to_owned())
+            .or_insert_with(|| about.namespace.clone().into());
     }
-    Ok(Needs { replicas, requirements, ..Needs::default() })
+    Ok(Needs {
+        replicas,
+        requirements,
+        ..Needs::default()
+    })
 }
 
 fn component_value(component: &Component) -> Value {

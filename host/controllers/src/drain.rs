@@ -46,11 +46,19 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), key)
     };
-    controller::run(queue, 1, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("ClusterDrain"))).await;
+    controller::run(
+        queue,
+        1,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("ClusterDrain")),
+    )
+    .await;
 }
 
 async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
-    let Some(drain) = deps.stores.cluster_drains.get(&key) else { return Ok(Action::Wait) };
+    let Some(drain) = deps.stores.cluster_drains.get(&key) else {
+        return Ok(Action::Wait);
+    };
     let status = status(&deps, &drain);
     let changed = |drain: &mut ClusterDrain| {
         let changed = drain.status != status;
@@ -66,7 +74,11 @@ fn status(deps: &Dependencies, drain: &ClusterDrain) -> ClusterDrainStatus {
     let (cluster, stores) = (drain.spec.cluster_name.as_str(), &deps.stores);
     if stores.cluster(cluster).is_none() {
         let message = format!("cluster {cluster} does not exist");
-        return ClusterDrainStatus { phase: Some(DrainPhase::Pending), message, ..ClusterDrainStatus::default() };
+        return ClusterDrainStatus {
+            phase: Some(DrainPhase::Pending),
+            message,
+            ..ClusterDrainStatus::default()
+        };
     }
     let remaining = stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len();
     let copies = leaving(&stores.bindings, cluster) + leaving(&stores.cluster_bindings, cluster);
@@ -80,7 +92,11 @@ fn status(deps: &Dependencies, drain: &ClusterDrain) -> ClusterDrainStatus {
         format!("{remaining} bindings left, {copies} old copies wait for their replacement")
     };
     ClusterDrainStatus {
-        phase: Some(if is_done { DrainPhase::Drained } else { DrainPhase::Draining }),
+        phase: Some(if is_done {
+            DrainPhase::Drained
+        } else {
+            DrainPhase::Draining
+        }),
         bindings_left: remaining as u64,
         copies_left: copies as u64,
         started_at: drain.status.started_at.or(Some(now)),
@@ -90,5 +106,9 @@ fn status(deps: &Dependencies, drain: &ClusterDrain) -> ClusterDrainStatus {
 }
 
 fn leaving<B: AnyBinding>(store: &Store<B>, cluster: &str) -> usize {
-    store.list().iter().filter(|binding| binding.spec().is_evicting(cluster)).count()
+    store
+        .list()
+        .iter()
+        .filter(|binding| binding.spec().is_evicting(cluster))
+        .count()
 }

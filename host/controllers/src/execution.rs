@@ -107,7 +107,10 @@ pub(crate) async fn run(deps: Dependencies) {
             drifted.add(key);
         }
     });
-    let execution = Arc::new(Execution { deps: deps.clone(), waiting: Mutex::default() });
+    let execution = Arc::new(Execution {
+        deps: deps.clone(),
+        waiting: Mutex::default(),
+    });
     let reconcile = move |key| {
         let execution = Arc::clone(&execution);
         async move { execution.reconcile(key).await }
@@ -190,18 +193,27 @@ impl Execution {
         } else {
             let texts: Vec<_> = errors.iter().map(|(text, _)| text.as_str()).collect();
             let applied = total - errors.len();
-            let message = format!("Failed to apply all manifests ({applied}/{total}): {}", texts.join(", "));
+            let message = format!(
+                "Failed to apply all manifests ({applied}/{total}): {}",
+                texts.join(", ")
+            );
             Condition::new(APPLIED, ConditionStatus::False, "AppliedFailed", message, now)
         };
         // One write for both: a dispatched Work is usually applied at once.
         self.note(work, &[self.dispatching(false), applied]).await?;
-        errors.into_iter().next().map_or(Ok(Action::Wait), |(_, error)| Err(error))
+        errors
+            .into_iter()
+            .next()
+            .map_or(Ok(Action::Wait), |(_, error)| Err(error))
     }
 
     async fn apply(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
         let (kind, key) = identify(manifest);
         let client = self.deps.members.required(cluster)?;
-        self.deps.member_objects.ensure(cluster, &kind, &self.deps.kinds, || Ok(client)).await?;
+        self.deps
+            .member_objects
+            .ensure(cluster, &kind, &self.deps.kinds, || Ok(client))
+            .await?;
         let operation = || Error::api(format!("applying {} in {cluster}", describe(manifest)));
         let mut desired: DynamicObject = serde_json::from_value(manifest.clone())
             .map_err(|error| Error::Undecided(format!("{}: {error}", describe(manifest))))?;
@@ -211,7 +223,12 @@ impl Execution {
             let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
             let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
             let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-            let created = async { api.create(&PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+            let created = async {
+                api.create(&PostParams::default(), &desired)
+                    .await
+                    .map(drop)
+                    .map_err(operation())
+            };
             return self.deps.log.apply(&[record], created).await;
         };
         self.check_owner(work, (cluster, manifest), &desired, &observed)?;
@@ -222,8 +239,12 @@ impl Execution {
         }
         let attribution = Attribution::rule("WorkChanged", "the object differs from its manifest");
         let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-        let replaced =
-            async { api.replace(&key.name, &PostParams::default(), &desired).await.map(drop).map_err(operation()) };
+        let replaced = async {
+            api.replace(&key.name, &PostParams::default(), &desired)
+                .await
+                .map(drop)
+                .map_err(operation())
+        };
         self.deps.log.apply(&[record], replaced).await
     }
 
@@ -268,10 +289,20 @@ impl Execution {
         let cluster = cluster_of(work);
         let undecided =
             |why: String| Error::Undecided(format!("retaining fields of {} in {cluster}: {why}", kind.kind));
-        let (ours, theirs) =
-            (Arc::new(dynamic::live_value(kind, &desired)), Arc::new(dynamic::live_value(kind, observed)));
-        let retain = Operation::Retain { desired: &ours, observed: &theirs };
-        match self.deps.interpreters.interpret(NAME, &binding_subject(work), retain).await {
+        let (ours, theirs) = (
+            Arc::new(dynamic::live_value(kind, &desired)),
+            Arc::new(dynamic::live_value(kind, observed)),
+        );
+        let retain = Operation::Retain {
+            desired: &ours,
+            observed: &theirs,
+        };
+        match self
+            .deps
+            .interpreters
+            .interpret(NAME, &binding_subject(work), retain)
+            .await
+        {
             Ok(Some(Interpretation::Object(retained))) => {
                 same_identity(&ours, &retained).map_err(undecided)?;
                 serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
@@ -294,9 +325,9 @@ impl Execution {
         }
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap_or_default();
         match api.create(&PostParams::default(), &object).await {
-            Err(error) if !controller::is_conflict(&error) => {
-                Err(Error::api(format!("creating namespace {namespace} in {cluster}"))(error))
-            }
+            Err(error) if !controller::is_conflict(&error) => Err(Error::api(format!(
+                "creating namespace {namespace} in {cluster}"
+            ))(error)),
             _ => Ok(()),
         }
     }
@@ -320,14 +351,21 @@ impl Execution {
             changes = conditions.iter().filter(set).collect();
             !changes.is_empty()
         };
-        self.deps.writers.works(&work.namespace().unwrap_or_default()).update_status(work, changed).await?;
+        self.deps
+            .writers
+            .works(&work.namespace().unwrap_or_default())
+            .update_status(work, changed)
+            .await?;
         for condition in changes {
             let (type_, reason) = match (condition.type_.as_str(), condition.status) {
                 (DISPATCHING, _) => (EventType::Normal, "WorkDispatching"),
                 (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),
                 _ => (EventType::Warning, "SyncFailed"),
             };
-            self.deps.log.events.emit(NAME, about(work), type_, reason, condition.message.clone());
+            self.deps
+                .log
+                .events
+                .emit(NAME, about(work), type_, reason, condition.message.clone());
         }
         Ok(())
     }
@@ -360,16 +398,25 @@ fn describe(manifest: &Value) -> String {
 /// Keeps the fields that belong to the member: its bookkeeping, and labels and annotations that were not set from
 /// here.
 fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
-    desired.metadata.resource_version.clone_from(&observed.metadata.resource_version);
+    desired
+        .metadata
+        .resource_version
+        .clone_from(&observed.metadata.resource_version);
     desired.metadata.finalizers.clone_from(&observed.metadata.finalizers);
-    desired.metadata.owner_references.clone_from(&observed.metadata.owner_references);
+    desired
+        .metadata
+        .owner_references
+        .clone_from(&observed.metadata.owner_references);
     let removed_here = |list: &str, key: &str| {
         let ours = observed.annotations().get(list).map(String::as_str).unwrap_or_default();
         ours.split(',').any(|ours| ours == key)
     };
     for (key, value) in observed.annotations() {
         if !removed_here(keys::MANAGED_ANNOTATIONS, key) {
-            desired.annotations_mut().entry(key.clone()).or_insert_with(|| value.clone());
+            desired
+                .annotations_mut()
+                .entry(key.clone())
+                .or_insert_with(|| value.clone());
         }
     }
     for (key, value) in observed.labels() {

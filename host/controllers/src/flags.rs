@@ -310,7 +310,11 @@ impl Flags {
 
     /// Returns the level of detail at which interpreters describe pods.
     pub fn pod_detail(&self) -> Detail {
-        if self.gate(FeatureGate::ResourceQuotaEstimate) { Detail::PriorityClass } else { Detail::Plain }
+        if self.gate(FeatureGate::ResourceQuotaEstimate) {
+            Detail::PriorityClass
+        } else {
+            Detail::Plain
+        }
     }
 
     /// Returns the eviction rates and the thresholds that slow them down.
@@ -341,12 +345,20 @@ impl Flags {
         }
         let rates = [
             ("resource-eviction-rate", Some(self.resource_eviction_rate)),
-            ("resource-eviction-rate-per-cluster", self.resource_eviction_rate_per_cluster),
-            ("secondary-resource-eviction-rate", Some(self.secondary_resource_eviction_rate)),
+            (
+                "resource-eviction-rate-per-cluster",
+                self.resource_eviction_rate_per_cluster,
+            ),
+            (
+                "secondary-resource-eviction-rate",
+                Some(self.secondary_resource_eviction_rate),
+            ),
         ];
         for (name, rate) in rates {
             if rate.is_some_and(|rate| !rate.is_finite() || rate < 0.0) {
-                return Err(format!("{name}: must be 0 (stop) or a positive number of evictions per second"));
+                return Err(format!(
+                    "{name}: must be 0 (stop) or a positive number of evictions per second"
+                ));
             }
         }
         if !(0.0..=1.0).contains(&self.unhealthy_cluster_threshold) {
@@ -362,24 +374,36 @@ impl Flags {
             return Err("failback-concurrency: must be 1 or more; enable-failback switches failback off".to_owned());
         }
         if self.scheduler_estimator_cert_file.is_empty() != self.scheduler_estimator_key_file.is_empty() {
-            return Err("scheduler-estimator-cert-file and scheduler-estimator-key-file: must be given together".into());
+            return Err(
+                "scheduler-estimator-cert-file and scheduler-estimator-key-file: must be given together".into(),
+            );
         }
         if self.no_execute_taint_eviction_purge_mode == PurgeMode::Never {
             return Err("no-execute-taint-eviction-purge-mode: must be Gracefully or Directly".to_owned());
         }
         for (name, seconds) in [
-            ("default-not-ready-toleration-seconds", self.default_not_ready_toleration_seconds),
-            ("default-unreachable-toleration-seconds", self.default_unreachable_toleration_seconds),
+            (
+                "default-not-ready-toleration-seconds",
+                self.default_not_ready_toleration_seconds,
+            ),
+            (
+                "default-unreachable-toleration-seconds",
+                self.default_unreachable_toleration_seconds,
+            ),
         ] {
             if seconds.is_some_and(|seconds| seconds < 0) {
-                return Err(format!("{name}: must not be negative; leave it out to add no toleration"));
+                return Err(format!(
+                    "{name}: must not be negative; leave it out to add no toleration"
+                ));
             }
         }
         let always_purges = self.purge_without_replacement == PurgeWithoutReplacement::AfterGracePeriod;
         if self.restore_recovered_source == RestoreSource::Never && !always_purges {
-            return Err("restore-recovered-source: never requires purge-without-replacement: after-grace-period; \
+            return Err(
+                "restore-recovered-source: never requires purge-without-replacement: after-grace-period; \
                 a workload that fits nowhere would stay stuck"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -75,13 +75,18 @@ pub(crate) async fn run(deps: Dependencies) {
     let _bindings = binding_kind::subscribe(&deps.stores, &queue, has_tasks, has_tasks);
     let seen = Arc::clone(&queue);
     let _pending_status = deps.pending_status.subscribe(move |key| seen.add(key.clone()));
-    let controller = Arc::new(GracefulEviction { deps: deps.clone(), held: Mutex::default() });
+    let controller = Arc::new(GracefulEviction {
+        deps: deps.clone(),
+        held: Mutex::default(),
+    });
     // A recovered cluster may take back a workload that found no other place, or confirm a replacement.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
     let _clusters = deps.stores.clusters.subscribe(move |change| {
         let name = change.object().name_any();
         let held = holding.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let concerned = held.iter().filter(|((_, source), hold)| *source == name || hold.dead.contains(&name));
+        let concerned = held
+            .iter()
+            .filter(|((_, source), hold)| *source == name || hold.dead.contains(&name));
         concerned.for_each(|((key, _), _)| recovered.add(key.clone()));
     });
     // Another eviction check may decide differently.
@@ -94,7 +99,13 @@ pub(crate) async fn run(deps: Dependencies) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
+    controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, binding_kind::named),
+    )
+    .await;
 }
 
 impl Reconcile for GracefulEviction {
@@ -109,7 +120,11 @@ impl Reconcile for GracefulEviction {
         };
         let model = Arc::new(binding.to_model());
         self.forget_all_but(&key, |cluster| {
-            model.spec.graceful_eviction_tasks.iter().any(|task| task.from_cluster == cluster)
+            model
+                .spec
+                .graceful_eviction_tasks
+                .iter()
+                .any(|task| task.from_cluster == cluster)
         });
         let sources = model.spec.graceful_eviction_tasks.iter();
         let sources: Vec<_> = sources
@@ -125,11 +140,18 @@ impl Reconcile for GracefulEviction {
             let decide = move |policies: &PolicySet| {
                 let (binding, sources, unconfirmed) = (&binding, &sources, &unconfirmed);
                 graceful_eviction::decide(
-                    GracefulEvictionSnapshot { binding, sources, unconfirmed, options, now },
+                    GracefulEvictionSnapshot {
+                        binding,
+                        sources,
+                        unconfirmed,
+                        options,
+                        now,
+                    },
                     policies,
                 )
             };
-            deps.decider.decide(NAME, deps.decider.policies(), &[CallKind::EvictionCheck], decide)
+            deps.decider
+                .decide(NAME, deps.decider.policies(), &[CallKind::EvictionCheck], decide)
         };
         let (mut recorder, mut plan) = decide(&unconfirmed).await;
         if plan.rests_on_targets {
@@ -139,7 +161,10 @@ impl Reconcile for GracefulEviction {
                 (recorder, plan) = decide(&unconfirmed).await;
             }
         }
-        let dead = unconfirmed.iter().filter(|(_, reason)| reason.is_dead()).map(|(name, _)| name.clone());
+        let dead = unconfirmed
+            .iter()
+            .filter(|(_, reason)| reason.is_dead())
+            .map(|(name, _)| name.clone());
         let dead: BTreeSet<_> = dead.collect();
         let decision_inputs = || DecisionInputs {
             trigger: "the binding, one of its clusters or an eviction check changed, or a deadline passed",
@@ -175,8 +200,13 @@ impl GracefulEviction {
     /// Forgets the holds of a binding's tasks that no longer exist, regardless of how they ended.
     fn forget_all_but(&self, key: &Key, stays: impl Fn(&str) -> bool) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_binding = held.range((key.clone(), String::new())..).take_while(|((other, _), _)| other == key);
-        let over: Vec<_> = of_binding.map(|(task, _)| task.clone()).filter(|(_, cluster)| !stays(cluster)).collect();
+        let of_binding = held
+            .range((key.clone(), String::new())..)
+            .take_while(|((other, _), _)| other == key);
+        let over: Vec<_> = of_binding
+            .map(|(task, _)| task.clone())
+            .filter(|(_, cluster)| !stays(cluster))
+            .collect();
         for task in over {
             held.remove(&task);
         }
@@ -186,10 +216,16 @@ impl GracefulEviction {
     fn emit<B: Binding>(&self, binding: &B, plan: &GracefulEvictionPlan, records: &[RecordedDecision]) {
         let events = self.deps.log.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
-            ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
+            (
+                "EvictWorkloadFromClusterSucceed",
+                format!("Evict from cluster {} succeed.", task.from_cluster),
+            )
         });
         let called_off = plan.called_off.iter().map(|(task, attribution)| {
-            let message = format!("Workload stays on cluster {}: {}.", task.from_cluster, attribution.reason.message);
+            let message = format!(
+                "Workload stays on cluster {}: {}.",
+                task.from_cluster, attribution.reason.message
+            );
             ("EvictWorkloadFromClusterCalledOff", message)
         });
         for (reason, message) in released.chain(called_off) {
@@ -224,7 +260,10 @@ impl GracefulEviction {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = false;
         for (task, attribution) in &plan.held {
-            let hold = Hold { attribution: attribution.clone(), dead: dead.clone() };
+            let hold = Hold {
+                attribution: attribution.clone(),
+                dead: dead.clone(),
+            };
             let known = held.insert((key.clone(), task.from_cluster.clone()), hold);
             // Messages contain numbers that change all the time; a new reason, policy or dead target counts as a
             // change.
@@ -238,14 +277,24 @@ impl GracefulEviction {
             }
         }
         if changed {
-            self.deps.log.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
+            self.deps
+                .log
+                .record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         }
-        let released = plan.released.iter().map(|ended| (ended, Decision::Released, "the old copy may go"));
-        let called_off = plan.called_off.iter().map(|ended| (ended, Decision::CalledOff, "the old copy stays"));
-        let ended = released.chain(called_off).map(|((task, attribution), decision, effect)| {
-            held.remove(&(key.clone(), task.from_cluster.clone()));
-            record(&task.from_cluster, decision, attribution, effect)
-        });
+        let released = plan
+            .released
+            .iter()
+            .map(|ended| (ended, Decision::Released, "the old copy may go"));
+        let called_off = plan
+            .called_off
+            .iter()
+            .map(|ended| (ended, Decision::CalledOff, "the old copy stays"));
+        let ended = released
+            .chain(called_off)
+            .map(|((task, attribution), decision, effect)| {
+                held.remove(&(key.clone(), task.from_cluster.clone()));
+                record(&task.from_cluster, decision, attribution, effect)
+            });
         ended.collect()
     }
 }

@@ -45,7 +45,12 @@ pub struct UncoveredKinds(Mutex<BTreeSet<ObjectKind>>);
 impl UncoveredKinds {
     /// Returns all kinds that were met so far, in order.
     pub fn kinds(&self) -> Vec<ObjectKind> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
     }
 
     /// Records if a kind is covered. Returns true if it is newly uncovered.
@@ -132,7 +137,9 @@ impl Interpreters {
     ) -> Result<Option<Interpretation>, PolicyFault> {
         let object = Arc::clone(operation.object());
         let outcome = self.interpretation(controller, operation).await?;
-        self.decider.log.record_diagnostics(controller, subject, None, &recordable(outcome.diagnostics, &object));
+        self.decider
+            .log
+            .record_diagnostics(controller, subject, None, &recordable(outcome.diagnostics, &object));
         Ok(outcome.interpretation)
     }
 
@@ -142,7 +149,10 @@ impl Interpreters {
         controller: &'static str,
         operation: Operation<'_>,
     ) -> Result<InterpretOutcome, PolicyFault> {
-        let call = Call::Interpret(InterpretCall { operation, now: self.clock.now() });
+        let call = Call::Interpret(InterpretCall {
+            operation,
+            now: self.clock.now(),
+        });
         let Some(hook) = webhook::hook_for(&self.hooks.list(), &call) else {
             return self.interpreted_by(self.decider.policies(), controller, &call).await;
         };
@@ -152,7 +162,8 @@ impl Interpreters {
             return Ok(before);
         }
         let answered = webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await;
-        self.interpreted_by(Arc::new(self.with_answer(answered)), controller, &call).await
+        self.interpreted_by(Arc::new(self.with_answer(answered)), controller, &call)
+            .await
     }
 
     async fn interpreted_by(
@@ -161,18 +172,31 @@ impl Interpreters {
         controller: &'static str,
         call: &Call<'_>,
     ) -> Result<InterpretOutcome, PolicyFault> {
-        let Call::Interpret(InterpretCall { operation, now }) = call else { return Ok(InterpretOutcome::default()) };
+        let Call::Interpret(InterpretCall { operation, now }) = call else {
+            return Ok(InterpretOutcome::default());
+        };
         let (operation, now) = (OwnedOperation::from(operation), *now);
         let decide = move |policies: &PolicySet| {
-            combine::interpret(policies, InterpretCall { operation: operation.borrow(), now })
+            combine::interpret(
+                policies,
+                InterpretCall {
+                    operation: operation.borrow(),
+                    now,
+                },
+            )
         };
-        self.decider.ask(controller, policies, |policy| covers(policy, call), decide).await
+        self.decider
+            .ask(controller, policies, |policy| covers(policy, call), decide)
+            .await
     }
 
     /// Returns the health of an object in a member cluster. A fault of the interpreter, such as an unreachable
     /// webhook, makes the health unknown, never healthy.
     pub(crate) async fn health(&self, controller: &'static str, object: &Arc<Value>) -> ObjectHealth {
-        let health = HealthCall { object, now: self.clock.now() };
+        let health = HealthCall {
+            object,
+            now: self.clock.now(),
+        };
         let call = Call::Health(health.clone());
         let policies = match webhook::hook_for(&self.hooks.list(), &call) {
             Some(hook) if self.hook_counts(controller, &health).await => {
@@ -187,27 +211,53 @@ impl Interpreters {
         };
         let now = health.now;
         let deciding = Arc::clone(object);
-        let decide =
-            move |policies: &PolicySet| health::decide(HealthSnapshot { object: &deciding, uncovered, now }, policies);
+        let decide = move |policies: &PolicySet| {
+            health::decide(
+                HealthSnapshot {
+                    object: &deciding,
+                    uncovered,
+                    now,
+                },
+                policies,
+            )
+        };
         let lane = Lane::of(controller, &policies, |policy| covers(policy, &call));
-        let make =
-            |policies| self.decider.log.recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call));
-        let (recorder, outcome) = self.decider.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
+        let make = |policies| {
+            self.decider
+                .log
+                .recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call))
+        };
+        let (recorder, outcome) = self
+            .decider
+            .evaluate(lane, DECISION_TIME_MAX, policies, make, decide)
+            .await;
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-        let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
+        let newly_uncovered = self
+            .uncovered
+            .note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
         let decision_record = recorder.finish(|| DecisionInputs {
             trigger: "the status of the object in the member cluster changed",
             now,
-            input: DecisionInput::Health { object: Arc::clone(object), uncovered },
+            input: DecisionInput::Health {
+                object: Arc::clone(object),
+                uncovered,
+            },
             clusters: Vec::new(),
             plan: plan::health(&outcome),
         });
-        ObjectHealth { outcome, newly_uncovered, decision_record }
+        ObjectHealth {
+            outcome,
+            newly_uncovered,
+            decision_record,
+        }
     }
 
     /// True if the health of objects of this kind is interpreted.
     pub(crate) fn covers_health(&self, object: &Arc<Value>) -> bool {
-        let call = Call::Health(HealthCall { object, now: self.clock.now() });
+        let call = Call::Health(HealthCall {
+            object,
+            now: self.clock.now(),
+        });
         self.decider.policies().answering(&call).next().is_some()
             || webhook::hook_for(&self.hooks.list(), &call).is_some()
     }
@@ -221,7 +271,11 @@ impl Interpreters {
         let (call, object, now) = (Call::Health(health.clone()), Arc::clone(health.object), health.now);
         let decide =
             move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).attribution;
-        self.decider.ask(controller, before, |policy| covers(policy, &call), decide).await.policy.is_none()
+        self.decider
+            .ask(controller, before, |policy| covers(policy, &call), decide)
+            .await
+            .policy
+            .is_none()
     }
 
     fn with_answer(&self, answered: Arc<dyn Policy>) -> PolicySet {
@@ -234,7 +288,13 @@ impl Interpreters {
     ) -> (Result<Option<Interpretation>, ()>, Diagnostics) {
         match result {
             Ok(outcome) => (Ok(outcome.interpretation), outcome.diagnostics),
-            Err(fault) => (Err(()), Diagnostics { faults: vec![fault], divergences: Vec::new() }),
+            Err(fault) => (
+                Err(()),
+                Diagnostics {
+                    faults: vec![fault],
+                    divergences: Vec::new(),
+                },
+            ),
         }
     }
 }
@@ -262,9 +322,18 @@ mod tests {
     #[test]
     fn a_fault_that_quotes_a_secret_of_the_object_is_recorded_without_it() {
         let fault = Fault::new(FaultKind::GuestError, "cannot parse hunter01 of web");
-        let faults = vec![PolicyFault { policy: PolicyId::builtin("script"), fault }];
+        let faults = vec![PolicyFault {
+            policy: PolicyId::builtin("script"),
+            fault,
+        }];
         let object = json!({"metadata": {"name": "web"}, "spec": {"password": "hunter01"}});
-        let recorded = recordable(Diagnostics { faults, ..Diagnostics::default() }, &object);
+        let recorded = recordable(
+            Diagnostics {
+                faults,
+                ..Diagnostics::default()
+            },
+            &object,
+        );
         assert_eq!(recorded.faults[0].fault.message, "cannot parse (redacted) of web");
     }
 }

@@ -41,31 +41,73 @@ const INTERPRETERS: &str = "interpreterCustomization";
 
 /// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
 const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
-    (INTERPRETERS, CacheSync::NotRequired, |all| Box::pin(customizations::run(all.customizations()))),
-    ("detector", CacheSync::Required, |all| Box::pin(detector::run(all.detector()))),
-    ("scheduler", CacheSync::Required, |all| Box::pin(scheduler::run(all.scheduler()))),
-    ("binding", CacheSync::Required, |all| Box::pin(binding::run(all.binding()))),
-    ("execution", CacheSync::Required, |all| Box::pin(execution::run(all.execution()))),
-    ("workStatus", CacheSync::Required, |all| Box::pin(work_status::run(all.work_status()))),
-    ("bindingStatus", CacheSync::Required, |all| Box::pin(binding_status::run(all.binding_status()))),
-    ("clusterStatus", CacheSync::LeaseRuntime, |all| Box::pin(cluster_status::run(all.cluster_status()))),
-    ("cluster", CacheSync::NotRequired, |all| Box::pin(cluster::run(all.cluster()))),
-    ("clustertaintpolicy", CacheSync::NotRequired, |all| Box::pin(cluster_taints::run(all.cluster_taints()))),
-    ("taintManager", CacheSync::Required, |all| Box::pin(taint_manager::run(all.taint_manager()))),
-    ("clusterDrain", CacheSync::Required, |all| Box::pin(drain::run(all.drain()))),
-    ("gracefulEviction", CacheSync::Required, |all| Box::pin(graceful_eviction::run(all.graceful_eviction()))),
-    ("dependenciesDistributor", CacheSync::Required, |all| Box::pin(dependencies::run(all.dependencies()))),
-    ("applicationFailover", CacheSync::Required, |all| Box::pin(application_failover::run(all.application_failover()))),
-    ("pluginStatus", CacheSync::NotRequired, |all| Box::pin(plugins::run(all.plugins()))),
+    (INTERPRETERS, CacheSync::NotRequired, |all| {
+        Box::pin(customizations::run(all.customizations()))
+    }),
+    ("detector", CacheSync::Required, |all| {
+        Box::pin(detector::run(all.detector()))
+    }),
+    ("scheduler", CacheSync::Required, |all| {
+        Box::pin(scheduler::run(all.scheduler()))
+    }),
+    ("binding", CacheSync::Required, |all| {
+        Box::pin(binding::run(all.binding()))
+    }),
+    ("execution", CacheSync::Required, |all| {
+        Box::pin(execution::run(all.execution()))
+    }),
+    ("workStatus", CacheSync::Required, |all| {
+        Box::pin(work_status::run(all.work_status()))
+    }),
+    ("bindingStatus", CacheSync::Required, |all| {
+        Box::pin(binding_status::run(all.binding_status()))
+    }),
+    ("clusterStatus", CacheSync::LeaseRuntime, |all| {
+        Box::pin(cluster_status::run(all.cluster_status()))
+    }),
+    ("cluster", CacheSync::NotRequired, |all| {
+        Box::pin(cluster::run(all.cluster()))
+    }),
+    ("clustertaintpolicy", CacheSync::NotRequired, |all| {
+        Box::pin(cluster_taints::run(all.cluster_taints()))
+    }),
+    ("taintManager", CacheSync::Required, |all| {
+        Box::pin(taint_manager::run(all.taint_manager()))
+    }),
+    ("clusterDrain", CacheSync::Required, |all| {
+        Box::pin(drain::run(all.drain()))
+    }),
+    ("gracefulEviction", CacheSync::Required, |all| {
+        Box::pin(graceful_eviction::run(all.graceful_eviction()))
+    }),
+    ("dependenciesDistributor", CacheSync::Required, |all| {
+        Box::pin(dependencies::run(all.dependencies()))
+    }),
+    ("applicationFailover", CacheSync::Required, |all| {
+        Box::pin(application_failover::run(all.application_failover()))
+    }),
+    ("pluginStatus", CacheSync::NotRequired, |all| {
+        Box::pin(plugins::run(all.plugins()))
+    }),
 ];
 
 /// The controllers of an agent in a Pull cluster.
 const AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
-    (INTERPRETERS, CacheSync::NotRequired, |all| Box::pin(customizations::run(all.customizations()))),
-    ("execution", CacheSync::Required, |all| Box::pin(execution::run(all.execution()))),
-    ("workStatus", CacheSync::Required, |all| Box::pin(work_status::run(all.work_status()))),
-    ("clusterStatus", CacheSync::LeaseRuntime, |all| Box::pin(cluster_status::run(all.cluster_status()))),
-    ("lease", CacheSync::LeaseRuntime, |all| Box::pin(agent::run(all.agent()))),
+    (INTERPRETERS, CacheSync::NotRequired, |all| {
+        Box::pin(customizations::run(all.customizations()))
+    }),
+    ("execution", CacheSync::Required, |all| {
+        Box::pin(execution::run(all.execution()))
+    }),
+    ("workStatus", CacheSync::Required, |all| {
+        Box::pin(work_status::run(all.work_status()))
+    }),
+    ("clusterStatus", CacheSync::LeaseRuntime, |all| {
+        Box::pin(cluster_status::run(all.cluster_status()))
+    }),
+    ("lease", CacheSync::LeaseRuntime, |all| {
+        Box::pin(agent::run(all.agent()))
+    }),
 ];
 
 /// Returns the names of the controllers that can be stopped and started.
@@ -100,7 +142,14 @@ impl Manager {
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
         let (running, tasks, informers, panics) = Default::default();
-        let manager = Self { components, controllers, running, tasks, informers, panics };
+        let manager = Self {
+            components,
+            controllers,
+            running,
+            tasks,
+            informers,
+            panics,
+        };
         manager.start_informers();
         manager
     }
@@ -113,7 +162,9 @@ impl Manager {
     /// Starts a controller unless it runs. Returns true if a controller of this name exists.
     pub fn start_controller(&self, name: &str) -> bool {
         let controller = self.controllers.iter().find(|(known, ..)| *known == name);
-        let Some(&(name, cache_sync, run)) = controller else { return false };
+        let Some(&(name, cache_sync, run)) = controller else {
+            return false;
+        };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
             if name == INTERPRETERS {
@@ -160,7 +211,8 @@ impl Manager {
     /// Runs a task on the runtime of leases and probes for as long as the manager lives.
     pub fn spawn_on_lease_runtime(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
         let (runtime, _) = self.components.on_lease_runtime();
-        self.informers.spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
+        self.informers
+            .spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
     }
 
     /// Runs a task for as long as the manager lives. [`Manager::failed`] reports its panic.
@@ -180,7 +232,10 @@ impl Manager {
         }
         if let Some(plugins) = &self.components.plugins {
             self.start_informer(&stores.plugins, Api::all(hub.clone()));
-            self.spawn("plugins", Arc::clone(plugins).keep(Arc::clone(&stores.plugins), hub.clone()));
+            self.spawn(
+                "plugins",
+                Arc::clone(plugins).keep(Arc::clone(&stores.plugins), hub.clone()),
+            );
         }
         match scope {
             Scope::Interpreter => {}

@@ -38,7 +38,9 @@ fn read(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String
 /// Returns the relation of an object in a member to a Work and its manifest.
 pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &OwnershipMetadata) -> Ownership {
     let annotations = manifest.pointer("/metadata/annotations");
-    let template_uid = annotations.and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str()).unwrap_or_default();
+    let template_uid = annotations
+        .and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str())
+        .unwrap_or_default();
     let key = Key::of(work);
     let ours = OwnershipMetadata {
         managed: true,
@@ -46,5 +48,7 @@ pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &Owners
         work: (key.namespace, key.name),
         template_uid: template_uid.to_owned(),
     };
-    ownership(object, &ours, |(namespace, name)| stores.works.get(&Key::new(namespace, name)).is_some())
+    ownership(object, &ours, |(namespace, name)| {
+        stores.works.get(&Key::new(namespace, name)).is_some()
+    })
 }

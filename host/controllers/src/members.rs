@@ -108,7 +108,10 @@ impl Members for OneMember {
         if cluster == self.name {
             return Ok(self.client.clone());
         }
-        Err(MemberError::NotYet(format!("this is the agent of {}, not of {cluster}", self.name)))
+        Err(MemberError::NotYet(format!(
+            "this is the agent of {}, not of {cluster}",
+            self.name
+        )))
     }
 }
 
@@ -136,7 +139,9 @@ struct Credentials {
 /// Omits the token.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("ca_bundle_bytes", &self.ca_bundle.len()).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("ca_bundle_bytes", &self.ca_bundle.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -148,7 +153,14 @@ impl MemberClients {
         permit: WritePermit,
         responses: Arc<ResponseCounts>,
     ) -> Arc<Self> {
-        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, responses, replaced: Handlers::default() })
+        Arc::new(Self {
+            hub,
+            clusters,
+            known: Mutex::default(),
+            permit,
+            responses,
+            replaced: Handlers::default(),
+        })
     }
 
     /// Keeps the clients in step with Clusters and Secrets until the future is dropped.
@@ -169,16 +181,26 @@ impl MemberClients {
     }
 
     async fn refresh(&self, key: &Key) -> Result<Action, Error> {
-        let cluster = self.clusters.get(key).filter(|cluster| cluster.spec.sync_mode == SyncMode::Push);
+        let cluster = self
+            .clusters
+            .get(key)
+            .filter(|cluster| cluster.spec.sync_mode == SyncMode::Push);
         let Some(cluster) = cluster else {
             self.lock().remove(&key.name);
             return Ok(Action::Wait);
         };
         let source = Source::of(&self.hub, &cluster).await?;
-        let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
+        let again = if source.secret.is_ok() {
+            SECRET_REFRESH
+        } else {
+            SECRET_RETRY
+        };
         if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
             let client = source.connect(&self.permit, &self.responses);
-            let known = CachedClient { made_of: source, client: client.clone() };
+            let known = CachedClient {
+                made_of: source,
+                client: client.clone(),
+            };
             let before = self.lock().insert(key.name.clone(), known);
             if let (Some(_), Ok(client)) = (before, client) {
                 self.replaced.call(|handler| handler(&key.name, &client));
@@ -196,23 +218,44 @@ impl MemberClients {
 /// the control plane did not answer, which says nothing about the member.
 async fn credentials(hub: &Client, cluster: &Cluster) -> Result<Result<Credentials, String>, Error> {
     let name = cluster.name_any();
-    let reference = |field| cluster.spec.secret_ref.as_ref()?.get(field)?.as_str().filter(|text| !text.is_empty());
+    let reference = |field| {
+        cluster
+            .spec
+            .secret_ref
+            .as_ref()?
+            .get(field)?
+            .as_str()
+            .filter(|text| !text.is_empty())
+    };
     let (Some(namespace), Some(secret_name)) = (reference("namespace"), reference("name")) else {
-        return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef needs namespace and name")));
+        return Ok(Err(format!(
+            "cluster {name} does not have a secret: spec.secretRef needs namespace and name"
+        )));
     };
     let api: Api<Secret> = Api::namespaced(hub.clone(), namespace);
     let secret = api.get_opt(secret_name).await;
     let secret = secret.map_err(Error::api(format!("reading the Secret {namespace}/{secret_name}")))?;
     let Some(secret) = secret else {
-        return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} does not exist")));
+        return Ok(Err(format!(
+            "the Secret {namespace}/{secret_name} of cluster {name} does not exist"
+        )));
     };
     let data = secret.data.unwrap_or_default();
-    let token = data.get("token").and_then(|token| std::str::from_utf8(&token.0).ok()).unwrap_or_default().trim();
+    let token = data
+        .get("token")
+        .and_then(|token| std::str::from_utf8(&token.0).ok())
+        .unwrap_or_default()
+        .trim();
     if token.is_empty() {
-        return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} has no token")));
+        return Ok(Err(format!(
+            "the Secret {namespace}/{secret_name} of cluster {name} has no token"
+        )));
     }
     let ca_bundle = data.get("caBundle").map(|bundle| bundle.0.clone()).unwrap_or_default();
-    Ok(Ok(Credentials { token: token.to_owned(), ca_bundle }))
+    Ok(Ok(Credentials {
+        token: token.to_owned(),
+        ca_bundle,
+    }))
 }
 
 /// Access to a Push member.
@@ -230,8 +273,15 @@ pub struct MemberAccess {
 /// If the control plane does not let its Secret be read.
 pub async fn member_access(hub: &Client, cluster: &Cluster) -> Result<MemberAccess, Error> {
     let source = Source::of(hub, cluster).await?;
-    let ca_bundle = source.secret.as_ref().map(|secret| secret.ca_bundle.clone()).unwrap_or_default();
-    Ok(MemberAccess { client: source.connect(&WritePermit::report_only(), &Arc::default()), ca_bundle })
+    let ca_bundle = source
+        .secret
+        .as_ref()
+        .map(|secret| secret.ca_bundle.clone())
+        .unwrap_or_default();
+    Ok(MemberAccess {
+        client: source.connect(&WritePermit::report_only(), &Arc::default()),
+        ca_bundle,
+    })
 }
 
 impl Source {
@@ -249,7 +299,10 @@ impl Source {
         if self.endpoint.is_empty() {
             return Err("spec.apiEndpoint is empty".to_owned());
         }
-        let endpoint = self.endpoint.parse().map_err(|error| format!("spec.apiEndpoint {}: {error}", self.endpoint))?;
+        let endpoint = self
+            .endpoint
+            .parse()
+            .map_err(|error| format!("spec.apiEndpoint {}: {error}", self.endpoint))?;
         let mut config = Config::new(endpoint);
         config.auth_info.token = Some(credentials.token.clone().into());
         if self.insecure {
@@ -258,7 +311,10 @@ impl Source {
             config.root_cert = Some(certificates(&credentials.ca_bundle)?);
         }
         if !self.proxy.is_empty() {
-            let proxy = self.proxy.parse().map_err(|error| format!("spec.proxyURL {}: {error}", self.proxy))?;
+            let proxy = self
+                .proxy
+                .parse()
+                .map_err(|error| format!("spec.proxyURL {}: {error}", self.proxy))?;
             config.proxy_url = Some(proxy);
         }
         connect(config, permit, responses).map_err(|error| error.to_string())
@@ -281,7 +337,9 @@ impl Members for MemberClients {
     fn client(&self, cluster: &str) -> Result<Client, MemberError> {
         match self.lock().get(cluster) {
             Some(known) => known.client.clone().map_err(MemberError::Broken),
-            None => Err(MemberError::NotYet(format!("the credentials of cluster {cluster} are not read yet"))),
+            None => Err(MemberError::NotYet(format!(
+                "the credentials of cluster {cluster} are not read yet"
+            ))),
         }
     }
 

@@ -161,22 +161,42 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let mut gauge =
             |name: &str, help: &str, family: Family<QueueLabels, Gauge>| registry.register(name, help, family);
-        gauge("eviction_queue_depth", "Evictions that are ready to be processed", self.queue_depth.clone());
-        registry.register("eviction_kind_total", "Bindings that wait to leave a cluster", self.kind_total.clone());
+        gauge(
+            "eviction_queue_depth",
+            "Evictions that are ready to be processed",
+            self.queue_depth.clone(),
+        );
+        registry.register(
+            "eviction_kind_total",
+            "Bindings that wait to leave a cluster",
+            self.kind_total.clone(),
+        );
         registry.register(
             "eviction_processing_latency_seconds",
             "Duration of an eviction decision, including its write",
             self.processing_latency.clone(),
         );
         // The encoder adds `_total` to the name of a counter.
-        registry.register("eviction_processing", "Evictions that were processed, by result", self.processing.clone());
-        registry.register("evict_total", "Resources that wait to leave a cluster", self.evict_total.clone());
+        registry.register(
+            "eviction_processing",
+            "Evictions that were processed, by result",
+            self.processing.clone(),
+        );
+        registry.register(
+            "evict_total",
+            "Resources that wait to leave a cluster",
+            self.evict_total.clone(),
+        );
         registry.register(
             "evict_kind_total",
             "Resources that wait to leave a cluster, by kind",
             self.evict_kind_total.clone(),
         );
-        registry.register("evict_rate", "Evictions per second from a cluster, over a minute", self.evict_rate.clone());
+        registry.register(
+            "evict_rate",
+            "Evictions per second from a cluster, over a minute",
+            self.evict_rate.clone(),
+        );
         registry.register(
             "evict_processing_latency_seconds",
             "Time from the moment an eviction is due until it is written",
@@ -202,10 +222,22 @@ impl Metrics {
         registry.register("bulkhead_wall_clock_steps", steps, self.clock_steps.clone());
         let decisions = "Decisions that asked plugins, by result; without an answer in time a decision is fail-static";
         registry.register("bulkhead_plugin_decisions", decisions, self.plugin_decisions.clone());
-        registry.register("cluster_ready_state", "1 if the cluster is ready", self.cluster_ready.clone());
-        registry.register("cluster_node_number", "Nodes of the cluster", self.cluster_nodes.clone());
+        registry.register(
+            "cluster_ready_state",
+            "1 if the cluster is ready",
+            self.cluster_ready.clone(),
+        );
+        registry.register(
+            "cluster_node_number",
+            "Nodes of the cluster",
+            self.cluster_nodes.clone(),
+        );
         let ready_nodes = "Nodes of the cluster that are ready";
-        registry.register("cluster_ready_node_number", ready_nodes, self.cluster_ready_nodes.clone());
+        registry.register(
+            "cluster_ready_node_number",
+            ready_nodes,
+            self.cluster_ready_nodes.clone(),
+        );
         self.scheduler.register(registry);
     }
 
@@ -221,15 +253,22 @@ impl Metrics {
 
     /// Removes the metrics of a deleted cluster, so that its last values do not look current.
     pub(crate) fn forget_cluster(&self, name: &str) {
-        let labels = MemberLabels { member_cluster: name.to_owned() };
+        let labels = MemberLabels {
+            member_cluster: name.to_owned(),
+        };
         self.cluster_ready.remove(&labels);
         self.cluster_nodes.remove(&labels);
         self.cluster_ready_nodes.remove(&labels);
         self.brake.remove(&labels);
         for resource_kind in BINDING_KINDS {
-            self.kind_total.remove(&MemberKindLabels { member_cluster: name.to_owned(), resource_kind });
+            self.kind_total.remove(&MemberKindLabels {
+                member_cluster: name.to_owned(),
+                resource_kind,
+            });
         }
-        let labels = ClusterLabels { cluster_name: name.to_owned() };
+        let labels = ClusterLabels {
+            cluster_name: name.to_owned(),
+        };
         self.evict_total.remove(&labels);
         self.evict_rate.remove(&labels);
         self.evict_processing_latency.remove(&labels);
@@ -238,22 +277,30 @@ impl Metrics {
 
     /// Sets the numbers of nodes of a cluster, if they could be counted.
     pub(crate) fn nodes(&self, cluster: &str, nodes: Option<&NodeSummary>) {
-        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        let labels = MemberLabels {
+            member_cluster: cluster.to_owned(),
+        };
         if let Some(nodes) = nodes {
             self.cluster_nodes.get_or_create(&labels).set(nodes.total_num.into());
-            self.cluster_ready_nodes.get_or_create(&labels).set(nodes.ready_num.into());
+            self.cluster_ready_nodes
+                .get_or_create(&labels)
+                .set(nodes.ready_num.into());
         }
     }
 
     /// Sets the readiness of a cluster.
     pub(crate) fn ready(&self, cluster: &str, is_ready: bool) {
-        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        let labels = MemberLabels {
+            member_cluster: cluster.to_owned(),
+        };
         self.cluster_ready.get_or_create(&labels).set(is_ready.into());
     }
 
     /// Sets the state of the eviction brake of a cluster.
     pub(crate) fn brake(&self, cluster: &str, state: BrakeState) {
-        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        let labels = MemberLabels {
+            member_cluster: cluster.to_owned(),
+        };
         self.brake.get_or_create(&labels).set(match state {
             BrakeState::Open => 0,
             BrakeState::Slowed => 1,
@@ -275,8 +322,10 @@ impl Metrics {
     /// Sets the offset of the wall clock from the time that decisions use, and the number of its steps.
     pub fn clock(&self, state: ClockState) {
         let offset_s = Duration::from_millis(state.offset_ms.unsigned_abs()).as_secs_f64();
-        self.clock_offset.set(if state.offset_ms < 0 { -offset_s } else { offset_s });
-        self.clock_steps.inc_by(state.steps.saturating_sub(self.clock_steps.get()));
+        self.clock_offset
+            .set(if state.offset_ms < 0 { -offset_s } else { offset_s });
+        self.clock_steps
+            .inc_by(state.steps.saturating_sub(self.clock_steps.get()));
     }
 
     /// Sets the number of evictions of a queue that are due.
@@ -291,8 +340,12 @@ impl Metrics {
             Ending::Withheld => "withheld",
             Ending::Failed => "error",
         };
-        self.processing.get_or_create(&ResultLabels { name: queue, result }).inc();
-        self.processing_latency.get_or_create(&QueueLabels { name: queue }).observe(took.as_secs_f64());
+        self.processing
+            .get_or_create(&ResultLabels { name: queue, result })
+            .inc();
+        self.processing_latency
+            .get_or_create(&QueueLabels { name: queue })
+            .observe(took.as_secs_f64());
     }
 }
 
@@ -303,13 +356,25 @@ mod tests {
     #[test]
     fn names_and_labels_are_those_of_karmada_and_of_the_proposal() {
         let metrics = Metrics::default();
-        metrics.queue_depth.get_or_create(&QueueLabels { name: "binding-eviction" }).set(3);
+        metrics
+            .queue_depth
+            .get_or_create(&QueueLabels {
+                name: "binding-eviction",
+            })
+            .set(3);
         metrics.processed("binding-eviction", Duration::from_millis(2), Ending::Written);
         metrics.processed("binding-eviction", Duration::from_millis(2), Ending::Withheld);
-        let cluster = || ClusterLabels { cluster_name: "member1".to_owned() };
+        let cluster = || ClusterLabels {
+            cluster_name: "member1".to_owned(),
+        };
         metrics.evict_total.get_or_create(&cluster()).set(7);
         metrics.evict_success_rate.get_or_create(&cluster()).set(0.5);
-        metrics.cluster_ready.get_or_create(&MemberLabels { member_cluster: "member1".to_owned() }).set(1);
+        metrics
+            .cluster_ready
+            .get_or_create(&MemberLabels {
+                member_cluster: "member1".to_owned(),
+            })
+            .set(1);
         metrics.cluster_fault_num.set(2);
         let text = metrics.text();
         for line in [
@@ -326,6 +391,11 @@ mod tests {
         }
         metrics.forget_cluster("member1");
         let text = metrics.text();
-        assert!(!text.lines().any(|line| !line.starts_with('#') && line.contains("member1")), "{text}");
+        assert!(
+            !text
+                .lines()
+                .any(|line| !line.starts_with('#') && line.contains("member1")),
+            "{text}"
+        );
     }
 }

@@ -42,7 +42,10 @@ impl Overrides {
     pub(crate) async fn watch(templates: &Templates) -> Self {
         let (cache, mut kinds) = (DynamicStores::new(None), Vec::new());
         for kind in KINDS.map(|kind| ObjectKind::new(API_VERSION, kind)) {
-            while let Err(error) = cache.ensure(HUB, &kind, &templates.kinds, || Ok(templates.hub.clone())).await {
+            while let Err(error) = cache
+                .ensure(HUB, &kind, &templates.kinds, || Ok(templates.hub.clone()))
+                .await
+            {
                 if is_not_served(&error) {
                     break;
                 }
@@ -80,9 +83,14 @@ impl Overrides {
 
 fn selects(kind: &ObjectKind, policy: &KeptObject, template: &Template<'_>) -> bool {
     let mut policy = dynamic::to_value(kind, policy);
-    let Ok(spec) = serde_json::from_value::<Spec>(policy["spec"].take()) else { return true };
+    let Ok(spec) = serde_json::from_value::<Spec>(policy["spec"].take()) else {
+        return true;
+    };
     let selectors = &spec.resource_selectors;
-    selectors.is_empty() || selectors.iter().any(|selector| specificity(selector, template).is_some())
+    selectors.is_empty()
+        || selectors
+            .iter()
+            .any(|selector| specificity(selector, template).is_some())
 }
 
 /// Returns true if the control plane answered that it does not serve a kind.
@@ -98,7 +106,10 @@ impl Overrides {
         let policy = serde_json::json!({"metadata": {"name": "all"}, "spec": {}});
         let store: Arc<Store<KeptObject>> = Store::new();
         store.replace_all([crate::testing::object(policy)]);
-        Self { cache: DynamicStores::new(None), kinds: vec![(ObjectKind::new(API_VERSION, KINDS[1]), store)] }
+        Self {
+            cache: DynamicStores::new(None),
+            kinds: vec![(ObjectKind::new(API_VERSION, KINDS[1]), store)],
+        }
     }
 }
 
@@ -117,7 +128,10 @@ mod tests {
         let group = ("policy.karmada.io", "v1alpha1");
         let namespaced = ResourceKind::namespaced(group.0, group.1, KINDS[0], "overridepolicies");
         let cluster_wide = ResourceKind::cluster_scoped(group.0, group.1, KINDS[1], "clusteroverridepolicies");
-        let all = kinds::kubernetes().into_iter().chain([namespaced, cluster_wide]).collect();
+        let all = kinds::kubernetes()
+            .into_iter()
+            .chain([namespaced, cluster_wide])
+            .collect();
         let client = server("hub", 1, all).client();
         for (namespace, name, selectors) in policies {
             let kind = KINDS[usize::from(namespace.is_empty())];
@@ -150,9 +164,15 @@ mod tests {
         let labelled = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
             "labelSelector": {"matchLabels": {"app": "api"}}}]);
         let overrides = watched(&[("shop", "image", web), ("", "registry", labelled)]).await;
-        assert_eq!(selecting(&overrides, "shop", "web").as_deref(), Some("OverridePolicy shop/image"));
+        assert_eq!(
+            selecting(&overrides, "shop", "web").as_deref(),
+            Some("OverridePolicy shop/image")
+        );
         assert_eq!(selecting(&overrides, "other", "web"), None);
-        assert_eq!(selecting(&overrides, "other", "api").as_deref(), Some("ClusterOverridePolicy registry"));
+        assert_eq!(
+            selecting(&overrides, "other", "api").as_deref(),
+            Some("ClusterOverridePolicy registry")
+        );
         let all = watched(&[("shop", "all", json!([]))]).await;
         assert!(selecting(&all, "shop", "db").is_some() && selecting(&all, "other", "db").is_none());
     }

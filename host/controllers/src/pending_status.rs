@@ -38,7 +38,10 @@ impl SchedulerFields {
     /// binding was not scheduled before: its first scheduling must not be delayed.
     pub(crate) fn between(before: &BindingStatus, after: &BindingStatus) -> Option<Self> {
         before.last_scheduled_time?;
-        let fields = Self { generation: after.scheduler_observed_generation, scheduled: after.last_scheduled_time };
+        let fields = Self {
+            generation: after.scheduler_observed_generation,
+            scheduled: after.last_scheduled_time,
+        };
         let mut expected = before.clone();
         fields.merge_into(&mut expected);
         (expected == *after).then_some(fields)
@@ -75,7 +78,10 @@ impl PendingStatus {
     pub(crate) fn note(&self, key: &Key, new: SchedulerFields) {
         {
             let mut pending = self.lock();
-            let unwritten = Unwritten { fields: new, since: Instant::now() };
+            let unwritten = Unwritten {
+                fields: new,
+                since: Instant::now(),
+            };
             let noted = &mut pending.entry(key.clone()).or_insert(unwritten).fields;
             *noted = SchedulerFields {
                 generation: noted.generation.max(new.generation),
@@ -133,10 +139,18 @@ mod tests {
         check(&status(1, Some(5)), &status(2, Some(5)), Some(2));
         check(&status(0, None), &status(1, Some(5)), None);
         let mut failed = status(2, Some(5));
-        failed.conditions =
-            vec![Condition::new("Scheduled", ConditionStatus::False, "NoClusterFit", "", Time::from_millis(0))];
+        failed.conditions = vec![Condition::new(
+            "Scheduled",
+            ConditionStatus::False,
+            "NoClusterFit",
+            "",
+            Time::from_millis(0),
+        )];
         check(&status(1, Some(5)), &failed, None);
-        let renamed = BindingStatus { scheduler_observed_affinity_name: "second".to_owned(), ..status(2, Some(5)) };
+        let renamed = BindingStatus {
+            scheduler_observed_affinity_name: "second".to_owned(),
+            ..status(2, Some(5))
+        };
         check(&status(1, Some(5)), &renamed, None);
     }
 
@@ -146,10 +160,19 @@ mod tests {
         let notified = Arc::<Mutex<Vec<Key>>>::default();
         let heard = Arc::clone(&notified);
         let _subscription = pending.subscribe(move |key| heard.lock().unwrap().push(key.clone()));
-        let first = SchedulerFields { generation: 2, scheduled: Some(Time::from_millis(1000)) };
+        let first = SchedulerFields {
+            generation: 2,
+            scheduled: Some(Time::from_millis(1000)),
+        };
         pending.note(&key, first);
         tokio::time::advance(Duration::from_secs(3)).await;
-        pending.note(&key, SchedulerFields { generation: 3, scheduled: None });
+        pending.note(
+            &key,
+            SchedulerFields {
+                generation: 3,
+                scheduled: None,
+            },
+        );
         assert_eq!(*notified.lock().unwrap(), [key.clone(), key.clone()]);
         assert_eq!(pending.age(&key), Some(Duration::from_secs(3)));
         let noted = pending.get(&key).unwrap();

@@ -174,7 +174,14 @@ const CONFIG: &str = "config.karmada.io";
 const OURS: &str = "bulkhead.dev";
 
 const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str], why: &'static str) -> Rule {
-    Rule { group, resource, verbs, place: Place::Everywhere, object: None, why }
+    Rule {
+        group,
+        resource,
+        verbs,
+        place: Place::Everywhere,
+        object: None,
+        why,
+    }
 }
 
 const fn within(place: Place, rule: Rule) -> Rule {
@@ -182,7 +189,10 @@ const fn within(place: Place, rule: Rule) -> Rule {
 }
 
 const fn only(object: &'static str, rule: Rule) -> Rule {
-    Rule { object: Some(object), ..rule }
+    Rule {
+        object: Some(object),
+        ..rule
+    }
 }
 
 const LEASES: &str = "coordination.k8s.io";
@@ -191,4 +201,9 @@ const MEMBERS: Place = Place::Namespace("karmada-cluster");
 /// Namespace of Karmada's own components: the Leases of its controllers and the Services of its estimators.
 const KARMADA: Place = Place::Namespace("karmada-system");
 
-const HOOK_SERVICE: Rule = rule("", "services", GET, "address of a webhook interpreter that names a service");
+const HOOK_SERVICE: Rule = rule(
+    "",
+    "services",
+    GET,
+    "address of a webhook interpreter that names a service",
+);

@@ -59,7 +59,12 @@ impl PluginObjects {
         objects: Arc<Objects>,
         changed: impl Fn(&Plugins) + Send + Sync + 'static,
     ) -> Self {
-        Self { plugins, objects, changed: Box::new(changed), synced: SetOnce::new() }
+        Self {
+            plugins,
+            objects,
+            changed: Box::new(changed),
+            synced: SetOnce::new(),
+        }
     }
 
     /// Returns the status of every listed plugin.
@@ -100,7 +105,8 @@ impl PluginObjects {
             queue.next().await;
             // Objects may contain large code, so they are converted only after a change.
             if is_stale.swap(false, Ordering::AcqRel) {
-                self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
+                self.objects
+                    .set(store.list().iter().map(|plugin| plugin.to_object()).collect());
             }
             if self.synced.initialized() {
                 self.look();
@@ -161,7 +167,9 @@ pub(crate) struct Dependencies {
 
 /// Runs the controller that writes the status, until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
-    let Some(objects) = deps.plugins.clone() else { return std::future::pending().await };
+    let Some(objects) = deps.plugins.clone() else {
+        return std::future::pending().await;
+    };
     objects.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
@@ -176,7 +184,13 @@ pub(crate) async fn run(deps: Dependencies) {
         let deps = deps.clone();
         move |key| reconcile(deps.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
     };
-    controller::run(queue, 1, reconcile, deps.failures.counter(NAME, |key: &Key| key.named("Plugin"))).await;
+    controller::run(
+        queue,
+        1,
+        reconcile,
+        deps.failures.counter(NAME, |key: &Key| key.named("Plugin")),
+    )
+    .await;
 }
 
 /// Last status that this process reported for each plugin. Two leaders in different modes may differ in breakers and
@@ -205,7 +219,10 @@ async fn reconcile(
         // Still loading.
         return Ok(Action::After(LOADING));
     };
-    let seen = (plugin.uid(), status(&Plugin::default(), load_status.clone(), Time::from_millis(0)));
+    let seen = (
+        plugin.uid(),
+        status(&Plugin::default(), load_status.clone(), Time::from_millis(0)),
+    );
     if entries().get(&key) == Some(&seen) {
         return Ok(Action::After(REFRESH));
     }
@@ -220,8 +237,14 @@ async fn reconcile(
     writer.update_status(&plugin, changed).await?;
     entries().insert(key, seen);
     for condition in changes {
-        let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
-        deps.log.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
+        let type_ = if condition.status == ConditionStatus::True {
+            EventType::Normal
+        } else {
+            EventType::Warning
+        };
+        deps.log
+            .events
+            .emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
     }
     Ok(Action::After(REFRESH))
 }
@@ -247,7 +270,17 @@ fn reason(condition: &Condition) -> &'static str {
 }
 
 fn status(plugin: &Plugin, load_status: LoadStatus, now: Time) -> PluginStatus {
-    let LoadStatus { generation, refused, active, digest, mode, breaker, remarks, held, .. } = load_status;
+    let LoadStatus {
+        generation,
+        refused,
+        active,
+        digest,
+        mode,
+        breaker,
+        remarks,
+        held,
+        ..
+    } = load_status;
     let mut status = PluginStatus {
         observed_generation: generation.unwrap_or_default(),
         conditions: plugin.status.conditions.clone(),
@@ -256,13 +289,23 @@ fn status(plugin: &Plugin, load_status: LoadStatus, now: Time) -> PluginStatus {
         remarks,
     };
     status.set(loaded(refused.as_ref(), &status.version, now));
-    status.set(if held.is_empty() { answering(mode, breaker, now) } else { holding(&held, now) });
+    status.set(if held.is_empty() {
+        answering(mode, breaker, now)
+    } else {
+        holding(&held, now)
+    });
     status
 }
 
 fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
     match refused {
-        None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is active"), now),
+        None => Condition::new(
+            LOADED,
+            ConditionStatus::True,
+            "Active",
+            format!("version {version} is active"),
+            now,
+        ),
         Some(refused) => {
             let reason = match refused.stage {
                 LoadStage::Quarantined => "Quarantined".to_owned(),
@@ -286,16 +329,32 @@ fn holding(held: &[CallKind], now: Time) -> Condition {
 fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition {
     use ConditionStatus::{False, True};
     let (status, reason, message) = match (mode, breaker) {
-        (None, _) => (False, "NoVersion", "no version of the plugin has been active in this process"),
+        (None, _) => (
+            False,
+            "NoVersion",
+            "no version of the plugin has been active in this process",
+        ),
         (Some(Mode::Off), _) => (False, "SwitchedOff", "spec.mode is off"),
-        (Some(Mode::Shadow), BreakerState::Open | BreakerState::HalfOpen) => {
-            (False, "Quarantined", "the plugin failed too often; its answers would not count in shadow mode anyway")
-        }
-        (_, BreakerState::Open) => (False, "Quarantined", "the plugin failed too often; spec.fallback answers"),
-        (_, BreakerState::HalfOpen) => {
-            (False, "Probed", "the plugin is called again in shadow mode; spec.fallback answers")
-        }
-        (Some(Mode::Shadow), _) => (True, "Shadow", "the answers of the plugin are compared and do not count"),
+        (Some(Mode::Shadow), BreakerState::Open | BreakerState::HalfOpen) => (
+            False,
+            "Quarantined",
+            "the plugin failed too often; its answers would not count in shadow mode anyway",
+        ),
+        (_, BreakerState::Open) => (
+            False,
+            "Quarantined",
+            "the plugin failed too often; spec.fallback answers",
+        ),
+        (_, BreakerState::HalfOpen) => (
+            False,
+            "Probed",
+            "the plugin is called again in shadow mode; spec.fallback answers",
+        ),
+        (Some(Mode::Shadow), _) => (
+            True,
+            "Shadow",
+            "the answers of the plugin are compared and do not count",
+        ),
         (Some(Mode::Enforce), _) => (True, "Enforced", "the answers of the plugin count"),
     };
     Condition::new(ANSWERING, status, reason, message, now)
@@ -345,24 +404,52 @@ mod tests {
             );
         };
         let (on, closed) = (Some(Mode::Enforce), BreakerState::Closed);
-        check(load_status(on, closed, None), ["Loaded=True Active", "Answering=True Enforced"]);
-        check(load_status(Some(Mode::Shadow), closed, None), ["Loaded=True Active", "Answering=True Shadow"]);
-        check(load_status(Some(Mode::Off), closed, None), ["Loaded=True Active", "Answering=False SwitchedOff"]);
-        check(load_status(on, BreakerState::Open, None), ["Loaded=True Active", "Answering=False Quarantined"]);
-        check(load_status(on, BreakerState::HalfOpen, None), ["Loaded=True Active", "Answering=False Probed"]);
+        check(
+            load_status(on, closed, None),
+            ["Loaded=True Active", "Answering=True Enforced"],
+        );
+        check(
+            load_status(Some(Mode::Shadow), closed, None),
+            ["Loaded=True Active", "Answering=True Shadow"],
+        );
+        check(
+            load_status(Some(Mode::Off), closed, None),
+            ["Loaded=True Active", "Answering=False SwitchedOff"],
+        );
+        check(
+            load_status(on, BreakerState::Open, None),
+            ["Loaded=True Active", "Answering=False Quarantined"],
+        );
+        check(
+            load_status(on, BreakerState::HalfOpen, None),
+            ["Loaded=True Active", "Answering=False Probed"],
+        );
         let bad = Some(LoadStage::Compiled);
-        check(load_status(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
-        check(load_status(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
+        check(
+            load_status(on, closed, bad),
+            ["Loaded=False NotCompiled", "Answering=True Enforced"],
+        );
+        check(
+            load_status(None, closed, bad),
+            ["Loaded=False NotCompiled", "Answering=False NoVersion"],
+        );
         let quarantined = load_status(None, closed, Some(LoadStage::Quarantined));
         check(quarantined, ["Loaded=False Quarantined", "Answering=False NoVersion"]);
-        let holding = LoadStatus { held: vec![CallKind::EvictionCheck], ..load_status(None, closed, bad) };
+        let holding = LoadStatus {
+            held: vec![CallKind::EvictionCheck],
+            ..load_status(None, closed, bad)
+        };
         check(holding, ["Loaded=False NotCompiled", "Answering=False NotLoaded"]);
     }
 
     #[test]
     fn events_are_for_what_changed() {
         let status = |mode, breaker, refused| {
-            status(&Plugin::default(), load_status(mode, breaker, refused), Time::from_millis(0))
+            status(
+                &Plugin::default(),
+                load_status(mode, breaker, refused),
+                Time::from_millis(0),
+            )
         };
         let check = |before: &[Condition], after: PluginStatus, expected: &[&str]| {
             let changes = changed_conditions(before, &after.conditions);
@@ -372,8 +459,20 @@ mod tests {
         let sound = || status(on, BreakerState::Closed, None);
         check(&[], sound(), &["PluginLoaded"]);
         check(&sound().conditions, sound(), &[]);
-        check(&sound().conditions, status(on, BreakerState::Open, None), &["PluginSilent"]);
-        check(&status(on, BreakerState::Open, None).conditions, sound(), &["PluginAnswers"]);
-        check(&sound().conditions, status(on, BreakerState::Closed, Some(LoadStage::Compiled)), &["PluginRefused"]);
+        check(
+            &sound().conditions,
+            status(on, BreakerState::Open, None),
+            &["PluginSilent"],
+        );
+        check(
+            &status(on, BreakerState::Open, None).conditions,
+            sound(),
+            &["PluginAnswers"],
+        );
+        check(
+            &sound().conditions,
+            status(on, BreakerState::Closed, Some(LoadStage::Compiled)),
+            &["PluginRefused"],
+        );
     }
 }

@@ -35,14 +35,21 @@ pub(crate) async fn describe(
     let name = &wanted.priority_class_name;
     let kind = ObjectKind::new("scheduling.k8s.io/v1", "PriorityClass");
     let api = templates.api(&kind, "").await?;
-    let class = api.get_opt(name).await.map_err(Error::api(format!("reading PriorityClass {name}")))?;
+    let class = api
+        .get_opt(name)
+        .await
+        .map_err(Error::api(format!("reading PriorityClass {name}")))?;
     let Some(class) = class else {
         let resource = &spec.resource;
         return Err(Error::NotYet(format!(
             "{resource} is not bound: PriorityClass {name} of its policy does not exist"
         )));
     };
-    let value = class.data.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
+    let value = class
+        .data
+        .get("value")
+        .and_then(Value::as_i64)
+        .and_then(|value| i32::try_from(value).ok());
     let value =
         value.ok_or_else(|| Error::Undecided(format!("PriorityClass {}: value is not a number", class.name_any())))?;
     spec.rest.insert(FIELD.to_owned(), json!({"priority": value}));

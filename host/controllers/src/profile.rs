@@ -79,7 +79,10 @@ impl Profile {
                 restore_recovered_source: RestoreSource::Never,
                 ..modern
             },
-            Self::Configurable => Flags { allow_never_purging_clusters: true, ..Self::Classic.flags() },
+            Self::Configurable => Flags {
+                allow_never_purging_clusters: true,
+                ..Self::Classic.flags()
+            },
             Self::Optimized => Flags {
                 feature_gates: [(FeatureGate::Failover, true), (FeatureGate::PreferNoExecute, true)].into(),
                 enable_no_execute_taint_eviction: true,
@@ -159,7 +162,12 @@ mod tests {
     #[test]
     fn a_profile_says_what_it_changes() {
         let settings = Profile::Configurable.settings();
-        let of = |flag: &str| settings.iter().find(|setting| setting.flag == flag).map(|s| (&s.value, &s.default));
+        let of = |flag: &str| {
+            settings
+                .iter()
+                .find(|setting| setting.flag == flag)
+                .map(|s| (&s.value, &s.default))
+        };
         assert_eq!(of("failover-eviction-timeout"), Some((&json!("5m"), &json!("0s"))));
         assert_eq!(of("allow-never-purging-clusters"), Some((&json!(true), &json!(false))));
         assert_eq!(of("resource-eviction-rate"), None);

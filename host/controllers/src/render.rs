@@ -34,10 +34,18 @@ pub(crate) fn work<B: AnyBinding>(
     target: &TargetCluster,
     existing: Option<&Work>,
 ) -> Result<Work, Malformed> {
-    let Source { binding, permanent_id, preserved_labels, .. } = *source;
+    let Source {
+        binding,
+        permanent_id,
+        preserved_labels,
+        ..
+    } = *source;
     let spec = binding.spec();
     let resource = &spec.resource;
-    let generation = manifest.pointer("/metadata/generation").and_then(Value::as_i64).filter(|g| *g > 0);
+    let generation = manifest
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .filter(|g| *g > 0);
     let conflict = conflict_resolution(&manifest, &spec.conflict_resolution);
     prune(&mut manifest)?;
     prune_time_to_live(&mut manifest);
@@ -46,7 +54,10 @@ pub(crate) fn work<B: AnyBinding>(
     let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
     let mut back_reference = match binding.namespace() {
         Some(namespace) => {
-            vec![(keys::RESOURCE_BINDING_NAMESPACE, namespace), (keys::RESOURCE_BINDING_NAME, binding.name_any())]
+            vec![
+                (keys::RESOURCE_BINDING_NAMESPACE, namespace),
+                (keys::RESOURCE_BINDING_NAME, binding.name_any()),
+            ]
         }
         None => vec![(keys::CLUSTER_RESOURCE_BINDING_NAME, binding.name_any())],
     };
@@ -73,13 +84,19 @@ pub(crate) fn work<B: AnyBinding>(
     record_managed(&mut manifest);
     work.metadata.namespace = Some(namespace);
     work.metadata.name = Some(name);
-    work.labels_mut().insert(B::ID_LABEL.to_owned(), permanent_id.to_owned());
+    work.labels_mut()
+        .insert(B::ID_LABEL.to_owned(), permanent_id.to_owned());
     let finalizers = work.finalizers_mut();
-    if !finalizers.iter().any(|finalizer| finalizer == keys::EXECUTION_FINALIZER) {
+    if !finalizers
+        .iter()
+        .any(|finalizer| finalizer == keys::EXECUTION_FINALIZER)
+    {
         finalizers.push(keys::EXECUTION_FINALIZER.to_owned());
     }
     work.spec = WorkSpec {
-        workload: WorkloadTemplate { manifests: vec![Manifest::from(&manifest)] },
+        workload: WorkloadTemplate {
+            manifests: vec![Manifest::from(&manifest)],
+        },
         suspend_dispatching: Some(spec.dispatching_suspended(&target.name)),
         preserve_resources_on_deletion: Some(spec.preserve_resources_on_deletion.unwrap_or(false)),
     };
@@ -88,7 +105,9 @@ pub(crate) fn work<B: AnyBinding>(
 
 /// Returns the conflict resolution of the template if it is valid, otherwise that of the binding.
 fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
-    let annotation = template.pointer("/metadata/annotations").and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
+    let annotation = template
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
     match annotation.and_then(Value::as_str) {
         Some("overwrite") => "overwrite",
         Some("abort") => "abort",
@@ -99,7 +118,11 @@ fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
 
 fn metadata_map<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({}));
-    metadata.as_object_mut()?.entry(field).or_insert_with(|| json!({})).as_object_mut()
+    metadata
+        .as_object_mut()?
+        .entry(field)
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
 }
 
 fn label(object: &mut Value, key: &str, value: &str) {
@@ -118,7 +141,8 @@ fn annotate(object: &mut Value, key: &str, value: &str) {
 /// member too. The list of annotations contains the two records themselves.
 fn record_managed(manifest: &mut Value) {
     let keys_of = |map: Option<&mut Map<String, Value>>| {
-        map.map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
+        map.map(|map| map.keys().cloned().collect::<Vec<_>>())
+            .unwrap_or_default()
     };
     let mut labels = keys_of(metadata_map(manifest, "labels"));
     let mut annotations = keys_of(metadata_map(manifest, "annotations"));
@@ -150,15 +174,28 @@ mod tests {
         }));
         let target = TargetCluster::new("m2", 0);
         let render = |preserved_labels: &BTreeMap<String, String>, existing: Option<&Work>| {
-            let source = Source { binding: &binding, permanent_id: "id", template: &template, preserved_labels };
+            let source = Source {
+                binding: &binding,
+                permanent_id: "id",
+                template: &template,
+                preserved_labels,
+            };
             work(&source, Value::clone(&template), &target, existing).unwrap()
         };
         let check = |work: &Work, resume: &str, job: Option<&str>| {
             let manifest = work.spec.workload.manifests[0].value();
-            let label = |key: &str| manifest.pointer("/metadata/labels").and_then(|all| all.get(key)?.as_str());
-            assert_eq!((label("resume"), label("job-id"), label("app")), (Some(resume), job, Some("job")));
-            let noted =
-                manifest.pointer("/metadata/annotations").and_then(|all| all.get(keys::MANAGED_LABELS)?.as_str());
+            let label = |key: &str| {
+                manifest
+                    .pointer("/metadata/labels")
+                    .and_then(|all| all.get(key)?.as_str())
+            };
+            assert_eq!(
+                (label("resume"), label("job-id"), label("app")),
+                (Some(resume), job, Some("job"))
+            );
+            let noted = manifest
+                .pointer("/metadata/annotations")
+                .and_then(|all| all.get(keys::MANAGED_LABELS)?.as_str());
             assert_eq!(noted.unwrap_or_default().contains("job-id"), job.is_some());
         };
         let state = BTreeMap::from([("job-id", "f00"), ("resume", "new")].map(|(k, v)| (k.to_owned(), v.to_owned())));

@@ -29,19 +29,30 @@ struct Merged {
 fn merged(mode: Mode, place: Place) -> Vec<Merged> {
     let mut all: Vec<Merged> = Vec::new();
     let rules = |duty: &'static Duty| duty.rules.iter().map(|rule| (duty.name, *rule));
-    for (duty, rule) in mode.duties().iter().flat_map(rules).filter(|(_, rule)| rule.place == place) {
+    for (duty, rule) in mode
+        .duties()
+        .iter()
+        .flat_map(rules)
+        .filter(|(_, rule)| rule.place == place)
+    {
         let known = |known: &Merged| {
             let (known, rule) = (&known.rule, &rule);
             (known.group, known.resource, known.object) == (rule.group, rule.resource, rule.object)
         };
         let index = all.iter().position(known).unwrap_or_else(|| {
-            all.push(Merged { rule, verbs: BTreeSet::new(), notes: Vec::new() });
+            all.push(Merged {
+                rule,
+                verbs: BTreeSet::new(),
+                notes: Vec::new(),
+            });
             all.len() - 1
         });
         let Some(entry) = all.get_mut(index) else { continue };
         let rank = |verb: &str| VERBS.iter().position(|known| *known == verb).unwrap_or(VERBS.len());
         entry.verbs.extend(rule.verbs.iter().map(|verb| (rank(verb), *verb)));
-        entry.notes.push(format!("{duty}, {}: {}", rule.verbs.join(" "), rule.why));
+        entry
+            .notes
+            .push(format!("{duty}, {}: {}", rule.verbs.join(" "), rule.why));
     }
     all
 }
@@ -52,7 +63,11 @@ fn role_name(mode: Mode, place: Place, account_namespace: &str) -> String {
     // The role for the Lease has its own name, because its namespace may be one that other roles use.
     let lease = if place == Place::LeaseNamespace { "-lease" } else { "" };
     let name = format!("bulkhead-{}{lease}", mode.name());
-    if account_namespace == NAMESPACE { name } else { format!("{name}.{account_namespace}") }
+    if account_namespace == NAMESPACE {
+        name
+    } else {
+        format!("{name}.{account_namespace}")
+    }
 }
 
 fn role(mode: Mode, place: Place, account_namespace: &str) -> String {
@@ -78,16 +93,29 @@ fn role(mode: Mode, place: Place, account_namespace: &str) -> String {
             let _ = writeln!(out, "# {note}");
         }
         let verbs: Vec<_> = verbs.into_iter().map(|(_, verb)| verb).collect();
-        let _ = writeln!(out, "- apiGroups: [\"{}\"]\n  resources: [\"{}\"]", rule.group, rule.resource);
+        let _ = writeln!(
+            out,
+            "- apiGroups: [\"{}\"]\n  resources: [\"{}\"]",
+            rule.group, rule.resource
+        );
         if let Some(object) = rule.object {
             let _ = writeln!(out, "  resourceNames: [\"{object}\"]");
         }
         let _ = writeln!(out, "  verbs: [{}]", verbs.join(", "));
     }
-    let _ = writeln!(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding");
+    let _ = writeln!(
+        out,
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding"
+    );
     metadata(&mut out);
-    let _ = writeln!(out, "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}");
-    let _ = writeln!(out, "subjects:\n- kind: ServiceAccount\n  name: {ACCOUNT}\n  namespace: {account_namespace}");
+    let _ = writeln!(
+        out,
+        "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}"
+    );
+    let _ = writeln!(
+        out,
+        "subjects:\n- kind: ServiceAccount\n  name: {ACCOUNT}\n  namespace: {account_namespace}"
+    );
     out
 }
 

@@ -15,7 +15,11 @@ pub(crate) struct Template<'a> {
 
 impl<'a> Template<'a> {
     pub(crate) fn new(kind: &'a ObjectKind, object: &'a KeptObject) -> Self {
-        Self { kind, object, labels: object.labels() }
+        Self {
+            kind,
+            object,
+            labels: object.labels(),
+        }
     }
 }
 

@@ -65,7 +65,11 @@ impl StatusBatcher {
         let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         objects.tidy(now);
-        let new = PendingChanges { unwritten: None, written: now, delay: DELAY_MIN };
+        let new = PendingChanges {
+            unwritten: None,
+            written: now,
+            delay: DELAY_MIN,
+        };
         let pending = objects.by_key.entry(key.clone()).or_insert(new);
         if pending.unwritten.is_none() && now - pending.written >= QUIET {
             pending.delay = DELAY_MIN;
@@ -130,12 +134,18 @@ mod tests {
         assert_eq!(batcher.wait(&a, StatusChange::Progress), Some(ms(1000)));
         pass(300).await;
         assert_eq!(
-            (batcher.wait(&a, StatusChange::Progress), batcher.wait(&b, StatusChange::Unhealthy)),
+            (
+                batcher.wait(&a, StatusChange::Progress),
+                batcher.wait(&b, StatusChange::Unhealthy)
+            ),
             (Some(ms(700)), Some(ms(1000)))
         );
         pass(700).await;
         assert_eq!(
-            (batcher.wait(&a, StatusChange::Progress), batcher.wait(&b, StatusChange::Unhealthy)),
+            (
+                batcher.wait(&a, StatusChange::Progress),
+                batcher.wait(&b, StatusChange::Unhealthy)
+            ),
             (None, Some(ms(300)))
         );
         assert_eq!(batcher.wait(&a, StatusChange::Deleting), Some(ms(29_000)));
@@ -158,7 +168,10 @@ mod tests {
         assert_eq!(batcher.wait(&a, StatusChange::Progress), Some(ms(1000)));
         batcher.done(&a);
         pass(30_000).await;
-        assert_eq!(batcher.wait(&Key::new("ns", "b"), StatusChange::Unhealthy), Some(ms(1000)));
+        assert_eq!(
+            batcher.wait(&Key::new("ns", "b"), StatusChange::Unhealthy),
+            Some(ms(1000))
+        );
         assert_eq!(batcher.0.lock().unwrap().by_key.len(), 1, "what is quiet is forgotten");
         pass(300_000).await;
         assert_eq!(batcher.wait(&a, StatusChange::Progress), Some(ms(1000)));

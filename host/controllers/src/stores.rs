@@ -59,7 +59,10 @@ impl Default for Stores {
             cluster_bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
             works: Store::indexed(|work| {
                 let id = |key| work.labels().get(key).filter(|id| !id.is_empty()).cloned();
-                [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID].into_iter().filter_map(id).collect()
+                [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID]
+                    .into_iter()
+                    .filter_map(id)
+                    .collect()
             }),
             customizations: Store::new(),
             plugins: Store::new(),
@@ -77,7 +80,12 @@ impl Stores {
         if *scope == Scope::Interpreter {
             return vec![one(&self.customizations), one(&self.plugins)];
         }
-        let mut all = vec![one(&self.clusters), one(&self.works), one(&self.customizations), one(&self.webhooks)];
+        let mut all = vec![
+            one(&self.clusters),
+            one(&self.works),
+            one(&self.customizations),
+            one(&self.webhooks),
+        ];
         all.push(one(&self.plugins));
         if *scope == Scope::Push {
             all.extend([

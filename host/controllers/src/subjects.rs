@@ -10,7 +10,10 @@ pub(crate) fn input<K>(object: &K) -> Input
 where
     K: Resource<DynamicType = ()>,
 {
-    Input { subject: subject(object), resource_version: object.resource_version().unwrap_or_default() }
+    Input {
+        subject: subject(object),
+        resource_version: object.resource_version().unwrap_or_default(),
+    }
 }
 
 /// Returns an object as the subject of a decision.
@@ -18,7 +21,11 @@ pub(crate) fn subject<K>(object: &K) -> Subject
 where
     K: Resource<DynamicType = ()>,
 {
-    Subject::new(&K::kind(&()), &object.namespace().unwrap_or_default(), &object.name_any())
+    Subject::new(
+        &K::kind(&()),
+        &object.namespace().unwrap_or_default(),
+        &object.name_any(),
+    )
 }
 
 /// Returns an object as the subject of an event.

@@ -51,7 +51,10 @@ impl Templates {
             return Ok(Some(known));
         }
         let api = self.api(kind, &key.namespace).await?;
-        let found = api.get_opt(&key.name).await.map_err(Error::api(format!("reading {} {key}", kind.kind)))?;
+        let found = api
+            .get_opt(&key.name)
+            .await
+            .map_err(Error::api(format!("reading {} {key}", kind.kind)))?;
         Ok(found.map(|found| Arc::new(found.into())))
     }
 }

@@ -32,7 +32,11 @@ use crate::webhook::NoWebhooks;
 /// Creates an API server with these kinds.
 pub(crate) fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
+    ApiServer::new(Options {
+        kinds,
+        auto_create_namespaces: true,
+        ..Options::new(name, seed, clock)
+    })
 }
 
 /// Creates a control plane that serves Clusters, ResourceBindings, Works and Kubernetes' own kinds.
@@ -40,15 +44,30 @@ pub(crate) fn hub_of_works(seed: u64) -> ApiServer {
     let clusters = ResourceKind::cluster_scoped("cluster.karmada.io", "v1alpha1", "Cluster", "clusters").with_status();
     let works = ResourceKind::namespaced("work.karmada.io", "v1alpha1", "Work", "works").with_status();
     let bindings = ResourceKind::namespaced("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings");
-    server("hub", seed, kinds::kubernetes().into_iter().chain([clusters, works, bindings.with_status()]).collect())
+    server(
+        "hub",
+        seed,
+        kinds::kubernetes()
+            .into_iter()
+            .chain([clusters, works, bindings.with_status()])
+            .collect(),
+    )
 }
 
 /// Creates a control plane that serves every kind of Karmada and Bulkhead, and Kubernetes' own ones.
 pub(crate) fn hub_of_everything(seed: u64) -> ApiServer {
     let kind = |info: &bulkhead_api::KindInfo| {
-        let new = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
+        let new = if info.namespaced {
+            ResourceKind::namespaced
+        } else {
+            ResourceKind::cluster_scoped
+        };
         let kind = new(info.group, info.version, info.kind, info.plural);
-        if info.status_subresource { kind.with_status() } else { kind }
+        if info.status_subresource {
+            kind.with_status()
+        } else {
+            kind
+        }
     };
     let registered = bulkhead_api::REGISTERED.iter().map(kind);
     server("hub", seed, kinds::kubernetes().into_iter().chain(registered).collect())
@@ -155,7 +174,10 @@ pub(crate) struct Renames(PolicyId, [Capability; 1]);
 
 impl Renames {
     pub(crate) fn policy() -> Arc<dyn Policy> {
-        Arc::new(Self(PolicyId::builtin("renames"), [Capability::any(CallKind::Interpret)]))
+        Arc::new(Self(
+            PolicyId::builtin("renames"),
+            [Capability::any(CallKind::Interpret)],
+        ))
     }
 }
 
@@ -169,7 +191,9 @@ impl Policy for Renames {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let Call::Interpret(call) = call else { return Err(Fault::new(FaultKind::Unsupported, "")) };
+        let Call::Interpret(call) = call else {
+            return Err(Fault::new(FaultKind::Unsupported, ""));
+        };
         let (Operation::Revise { object, .. } | Operation::Retain { desired: object, .. }) = &call.operation else {
             return Ok(Reply::Interpret(None));
         };

@@ -62,7 +62,11 @@ impl Memory {
     fn without_recorded(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let found = std::mem::take(&mut diagnostics.faults);
-        let known = if found.is_empty() { faults.remove(work) } else { faults.insert(work.clone(), found.clone()) };
+        let known = if found.is_empty() {
+            faults.remove(work)
+        } else {
+            faults.insert(work.clone(), found.clone())
+        };
         let known = known.unwrap_or_default();
         diagnostics.faults = found.into_iter().filter(|fault| !known.contains(fault)).collect();
         diagnostics
@@ -120,7 +124,10 @@ pub(crate) async fn run(deps: Dependencies) {
         };
         if became_ready {
             let namespace = names::execution_namespace(&change.object().name_any());
-            its_works.list_namespace(&namespace).iter().for_each(|work| recovered.add(Key::of(&**work)));
+            its_works
+                .list_namespace(&namespace)
+                .iter()
+                .for_each(|work| recovered.add(Key::of(&**work)));
         }
     });
     // A new health rule may give another result, so all objects are checked again. Karmada waits for a change.
@@ -169,7 +176,9 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
         return Ok(Action::Wait);
     };
     let is_observed = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
-    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_observed) else { return Ok(Action::Wait) };
+    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_observed) else {
+        return Ok(Action::Wait);
+    };
     let manifest = manifest.value();
     let (kind, object) = identify(&manifest);
     let Some(found) = deps.member_objects.get(&cluster, &kind, &object) else {
@@ -178,13 +187,18 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let observed = Arc::new(dynamic::to_value(&kind, &found));
     let recorded = member_owner::recorded_on_cached(&found);
     let ownership = member_owner::of(&deps.stores, &work, &manifest, &recorded);
-    let ReflectedStatus { status, health_change, diagnostics } = match ownership {
+    let ReflectedStatus {
+        status,
+        health_change,
+        diagnostics,
+    } = match ownership {
         Ownership::Foreign => foreign(&work, &kind, &object, &recorded),
         Ownership::Ours | Ownership::Unmanaged => reflect_status(&deps, &work, &kind, &object, &observed).await,
     };
     let failed = !diagnostics.faults.is_empty();
     let diagnostics = memory.without_recorded(&key, recordable(diagnostics, &observed));
-    deps.log.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
+    deps.log
+        .record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     if before != Some(&status)
@@ -204,7 +218,13 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
         work.status.manifest_statuses = vec![status.clone()];
         changed
     };
-    if deps.writers.works(&key.namespace).update_status(&work, changed).await?.is_none() {
+    if deps
+        .writers
+        .works(&key.namespace)
+        .update_status(&work, changed)
+        .await?
+        .is_none()
+    {
         // The Work is gone or was created anew; the present one has no report yet.
         return Ok(Action::After(FAULT_RECHECK));
     }
@@ -248,7 +268,11 @@ fn foreign(work: &Work, kind: &ObjectKind, object: &Key, owner: &OwnershipMetada
     let health_change = health_change(work, Health::Unknown, attribution).map(|record| (record, None));
     let (identifier, health) = (identifier(kind, object), Some(Health::Unknown));
     ReflectedStatus {
-        status: ManifestStatus { identifier, status: None, health },
+        status: ManifestStatus {
+            identifier,
+            status: None,
+            health,
+        },
         health_change,
         diagnostics: Diagnostics::default(),
     }
@@ -276,10 +300,19 @@ async fn reflect_status(
     observed: &Arc<Value>,
 ) -> ReflectedStatus {
     let before = work.status.manifest_statuses.first();
-    let ObjectHealth { outcome, newly_uncovered, decision_record } = deps.interpreters.health(NAME, observed).await;
+    let ObjectHealth {
+        outcome,
+        newly_uncovered,
+        decision_record,
+    } = deps.interpreters.health(NAME, observed).await;
     if newly_uncovered {
-        let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
-        deps.log.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
+        let message = format!(
+            "No interpreter covers the health of {} {}.",
+            kind.api_version, kind.kind
+        );
+        deps.log
+            .events
+            .emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
     let health_change =
         health_change(work, outcome.health, outcome.attribution).map(|record| (record, decision_record));
@@ -296,7 +329,15 @@ async fn reflect_status(
         Err(()) => before.and_then(|before| before.status.clone()),
     };
     let (identifier, health) = (identifier(kind, object), Some(outcome.health));
-    ReflectedStatus { status: ManifestStatus { identifier, status, health }, health_change, diagnostics }
+    ReflectedStatus {
+        status: ManifestStatus {
+            identifier,
+            status,
+            health,
+        },
+        health_change,
+        diagnostics,
+    }
 }
 
 #[cfg(test)]
@@ -318,10 +359,18 @@ mod tests {
         let check = |work: &str, messages: &[&str], expected: &[&str]| {
             let fault = |message: &&str| {
                 let fault = Fault::new(FaultKind::Trap, *message);
-                PolicyFault { policy: PolicyId::builtin("script"), fault }
+                PolicyFault {
+                    policy: PolicyId::builtin("script"),
+                    fault,
+                }
             };
-            let diagnostics = Diagnostics { faults: messages.iter().map(fault).collect(), ..Diagnostics::default() };
-            let new = memory.without_recorded(&Key::new("karmada-es-m1", work), diagnostics).faults;
+            let diagnostics = Diagnostics {
+                faults: messages.iter().map(fault).collect(),
+                ..Diagnostics::default()
+            };
+            let new = memory
+                .without_recorded(&Key::new("karmada-es-m1", work), diagnostics)
+                .faults;
             let new: Vec<_> = new.iter().map(|fault| fault.fault.message.as_str()).collect();
             assert_eq!(new, expected, "{work} {messages:?}");
         };
@@ -346,7 +395,10 @@ mod tests {
     async fn the_health_of_an_object_of_another_control_plane_is_not_reported() {
         let (hub, member) = (hub_of_works(1).client(), member().client());
         let (components, _events) = components(hub.clone(), member.clone());
-        let (all_clusters, all_works) = (Arc::clone(&components.stores.clusters), Arc::clone(&components.stores.works));
+        let (all_clusters, all_works) = (
+            Arc::clone(&components.stores.clusters),
+            Arc::clone(&components.stores.works),
+        );
         tokio::spawn(all_clusters.run_informer(Api::all(hub.clone()), watcher::Config::default()));
         tokio::spawn(all_works.run_informer(Api::all(hub.clone()), watcher::Config::default()));
         let cluster = json!({
@@ -354,10 +406,16 @@ mod tests {
             "spec": {"syncMode": "Push"},
         });
         let clusters = Api::<Cluster>::all(hub.clone());
-        clusters.create(&PostParams::default(), &serde_json::from_value(cluster).unwrap()).await.unwrap();
+        clusters
+            .create(&PostParams::default(), &serde_json::from_value(cluster).unwrap())
+            .await
+            .unwrap();
         let status = |status: Value| Patch::Merge(json!({ "status": status }));
         let ready = status(json!({"conditions": [condition("Ready")]}));
-        clusters.patch_status("m1", &PatchParams::default(), &ready).await.unwrap();
+        clusters
+            .patch_status("m1", &PatchParams::default(), &ready)
+            .await
+            .unwrap();
 
         let object = |work_id: &str, work: &str, template_uid: &str| {
             let annotations = json!({
@@ -378,10 +436,16 @@ mod tests {
                 "metadata": {"name": name, "labels": {keys::WORK_ID: id}},
                 "spec": {"workload": {"manifests": [object(id, name, "template")]}},
             });
-            works.create(&PostParams::default(), &serde_json::from_value(work).unwrap()).await.unwrap();
+            works
+                .create(&PostParams::default(), &serde_json::from_value(work).unwrap())
+                .await
+                .unwrap();
         }
         let applied = status(json!({"conditions": [condition(APPLIED)]}));
-        works.patch_status("settings", &PatchParams::default(), &applied).await.unwrap();
+        works
+            .patch_status("settings", &PatchParams::default(), &applied)
+            .await
+            .unwrap();
         let objects: Api<ConfigMap> = Api::namespaced(member.clone(), "default");
         let place = async |object: Value| {
             let object = serde_json::from_value(object).unwrap();
@@ -389,7 +453,11 @@ mod tests {
         };
         place(object("ours", "settings", "template")).await;
         let kind = ObjectKind::new("v1", "ConfigMap");
-        components.member_objects.ensure("m1", &kind, &components.kinds, || Ok(member.clone())).await.unwrap();
+        components
+            .member_objects
+            .ensure("m1", &kind, &components.kinds, || Ok(member.clone()))
+            .await
+            .unwrap();
 
         let (memory, key) = (Arc::<Memory>::default(), Key::new("karmada-es-m1", "settings"));
         let reported = async || {
@@ -397,14 +465,23 @@ mod tests {
             let mut action = Action::Wait;
             for _ in 0..2 {
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                action = reconcile(components.work_status(), Arc::clone(&memory), key.clone()).await.unwrap();
+                action = reconcile(components.work_status(), Arc::clone(&memory), key.clone())
+                    .await
+                    .unwrap();
             }
-            (works.get("settings").await.unwrap().status.manifest_statuses[0].health, action)
+            (
+                works.get("settings").await.unwrap().status.manifest_statuses[0].health,
+                action,
+            )
         };
         let rechecked = Action::After(OWNER_RECHECK);
         assert_eq!(reported().await, (Some(Health::Healthy), Action::Wait));
         objects.delete("settings", &Default::default()).await.unwrap();
-        assert_eq!(reported().await, (Some(Health::Healthy), rechecked), "the object may return under another owner");
+        assert_eq!(
+            reported().await,
+            (Some(Health::Healthy), rechecked),
+            "the object may return under another owner"
+        );
         place(object("theirs", "settings", "another")).await;
         assert_eq!(reported().await, (Some(Health::Unknown), rechecked));
         // The object of another Work of the same template is taken over when that Work is gone, without a change of

@@ -21,25 +21,37 @@ pub(crate) fn binding_of(work: &Work) -> Key {
 /// Returns the cluster that a Work is for.
 pub(crate) fn cluster_of(work: &Work) -> String {
     let namespace = work.namespace().unwrap_or_default();
-    names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned()
+    names::cluster_of_execution_namespace(&namespace)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Returns the binding that a Work belongs to, as the subject of a decision.
 pub(crate) fn binding_subject(work: &Work) -> Subject {
     let binding = binding_of(work);
-    let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
+    let kind = if binding.namespace.is_empty() {
+        "ClusterResourceBinding"
+    } else {
+        "ResourceBinding"
+    };
     Subject::new(kind, &binding.namespace, &binding.name)
 }
 
 /// Returns kind and key of a manifest.
 pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    (ObjectKind::new(text("/apiVersion"), text("/kind")), Key::new(text("/metadata/namespace"), text("/metadata/name")))
+    (
+        ObjectKind::new(text("/apiVersion"), text("/kind")),
+        Key::new(text("/metadata/namespace"), text("/metadata/name")),
+    )
 }
 
 /// Returns the Work that a managed object in a member cluster came from.
 pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
     let mut annotations = object.annotations();
     let mut annotation = |key| annotations.remove(key);
-    Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
+    Some(Key::new(
+        annotation(keys::WORK_NAMESPACE)?,
+        annotation(keys::WORK_NAME)?,
+    ))
 }

@@ -71,9 +71,15 @@ mod tests {
         api.patch("b", &PatchParams::default(), &added).await.unwrap();
         let store = Store::new();
         let none = json!({"spec": {"gracefulEvictionTasks": null}});
-        let error = writer(&store, api.clone()).patch_if_unchanged(&read, none).await.unwrap_err();
+        let error = writer(&store, api.clone())
+            .patch_if_unchanged(&read, none)
+            .await
+            .unwrap_err();
         assert!(is_conflict(&error), "{error}");
         let tasks = api.get("b").await.unwrap().spec.graceful_eviction_tasks;
-        assert_eq!(tasks.iter().map(|task| task.from_cluster.as_str()).collect::<Vec<_>>(), ["m1", "m2"]);
+        assert_eq!(
+            tasks.iter().map(|task| task.from_cluster.as_str()).collect::<Vec<_>>(),
+            ["m1", "m2"]
+        );
     }
 }

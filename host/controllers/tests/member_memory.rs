@@ -36,7 +36,10 @@ const PEAK_BYTES_MAX: usize = 4 << 20;
 fn list(item: fn(usize) -> Value, count: usize, served: Arc<AtomicUsize>) -> impl futures::Stream<Item = Frame<Bytes>> {
     stream::iter((0..=count).map(move |number| {
         let text = match number {
-            0 => format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"7"}},"items":[{}"#, item(number)),
+            0 => format!(
+                r#"{{"kind":"List","metadata":{{"resourceVersion":"7"}},"items":[{}"#,
+                item(number)
+            ),
             _ if number == count => "]}".to_owned(),
             _ => format!(",{}", item(number)),
         };
@@ -47,7 +50,10 @@ fn list(item: fn(usize) -> Value, count: usize, served: Arc<AtomicUsize>) -> imp
 
 #[tokio::test]
 async fn twenty_thousand_pods_of_a_member_are_summed_in_bounded_memory() {
-    let (served, queries) = (Arc::<AtomicUsize>::default(), Arc::<std::sync::Mutex<Vec<String>>>::default());
+    let (served, queries) = (
+        Arc::<AtomicUsize>::default(),
+        Arc::<std::sync::Mutex<Vec<String>>>::default(),
+    );
     let (counted, asked) = (Arc::clone(&served), Arc::clone(&queries));
     let member = service_fn(move |request: Request<Body>| {
         asked.lock().unwrap().push(request.uri().to_string());
@@ -63,7 +69,11 @@ async fn twenty_thousand_pods_of_a_member_are_summed_in_bounded_memory() {
     let peak = MEMORY.peak_usage().saturating_sub(before);
 
     let served = served.load(Ordering::Relaxed);
-    println!("{PODS} pods in {} KiB of JSON took {} KiB of memory at most", served >> 10, peak >> 10);
+    println!(
+        "{PODS} pods in {} KiB of JSON took {} KiB of memory at most",
+        served >> 10,
+        peak >> 10
+    );
     assert_eq!((nodes.total_num, nodes.ready_num), (400, 400));
     assert_eq!(resources.allocated["pods"], "20k");
     assert_eq!(resources.allocated["memory"], "20000Gi");
@@ -72,5 +82,8 @@ async fn twenty_thousand_pods_of_a_member_are_summed_in_bounded_memory() {
     assert!(peak < PEAK_BYTES_MAX, "{peak}");
     // No quorum read: both lists come from the watch cache of the API server.
     let queries = queries.lock().unwrap();
-    assert!(queries.len() == 2 && queries.iter().all(|query| query.contains("resourceVersion=0")), "{queries:?}");
+    assert!(
+        queries.len() == 2 && queries.iter().all(|query| query.contains("resourceVersion=0")),
+        "{queries:?}"
+    );
 }

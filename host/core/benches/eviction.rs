@@ -70,8 +70,10 @@ fn for_a_time() -> Value {
 }
 
 fn decisions(criterion: &mut Criterion) {
-    let (lost, early): (_, Time) =
-        (cluster("member1", false), serde_json::from_value(json!("2026-01-01T00:01:00Z")).unwrap());
+    let (lost, early): (_, Time) = (
+        cluster("member1", false),
+        serde_json::from_value(json!("2026-01-01T00:01:00Z")).unwrap(),
+    );
     let late = early.plus_seconds(3_600);
     let (tolerant, plain) = (binding(for_a_time()), binding(json!([])));
     let mut group = criterion.benchmark_group("evict");
@@ -88,18 +90,33 @@ fn decisions(criterion: &mut Criterion) {
     let clusters: Vec<_> = (1..=200).map(|n| cluster(&format!("member{n}"), n > 1)).collect();
     group.bench_function("has a target, 200 clusters", |bencher| {
         bencher.iter(|| {
-            has_target(PreCheck::Feasible, black_box(&plain.spec), &placement, "member1", black_box(&clusters), late)
+            has_target(
+                PreCheck::Feasible,
+                black_box(&plain.spec),
+                &placement,
+                "member1",
+                black_box(&clusters),
+                late,
+            )
         });
     });
     group.finish();
 }
 
 fn queue(criterion: &mut Criterion) {
-    let limit = |_: &str| Limit { global: Rate::per_second(1e9), group: None, cluster: None };
+    let limit = |_: &str| Limit {
+        global: Rate::per_second(1e9),
+        group: None,
+        cluster: None,
+    };
     let full = || {
         let mut queue = EvictionQueue::new(Some(Duration::from_mins(10)));
         for key in 0..WAITING {
-            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0.into(), not_before: Duration::ZERO };
+            let waiting = Waiting {
+                cluster: "member1".to_owned(),
+                priority: 0.into(),
+                not_before: Duration::ZERO,
+            };
             queue.put(key, waiting, Duration::ZERO);
         }
         queue
@@ -110,7 +127,9 @@ fn queue(criterion: &mut Criterion) {
             full,
             |queue| {
                 let now = Duration::from_secs(1);
-                let Next::Take(key) = queue.next(now, limit) else { panic!("nothing is open") };
+                let Next::Take(key) = queue.next(now, limit) else {
+                    panic!("nothing is open")
+                };
                 let slot = queue.charge("member1", &limit(""), now);
                 queue.settle(&slot, "member1", &limit(""), now);
                 queue.finish(&key, Finished::Done, now);
@@ -121,7 +140,11 @@ fn queue(criterion: &mut Criterion) {
     group.bench_function("put again, 5,000 waiting", |bencher| {
         let mut queue = full();
         bencher.iter(|| {
-            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0.into(), not_before: Duration::ZERO };
+            let waiting = Waiting {
+                cluster: "member1".to_owned(),
+                priority: 0.into(),
+                not_before: Duration::ZERO,
+            };
             queue.put(black_box(17), waiting, Duration::ZERO);
         });
     });

@@ -1,7 +1,11 @@
 //! Time and additional memory for rescheduling 100,000 bindings over 1,000 clusters, with two decisions in parallel.
 //!
 //! `cargo bench -p bulkhead-core --bench fleet`
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and fails by panicking"
+)]
 
 mod federation;
 
@@ -24,7 +28,8 @@ fn memory() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+            .unwrap_or(0)
     };
     (field("VmRSS:"), field("VmHWM:"))
 }

@@ -26,7 +26,9 @@ const SIZES: [usize; 4] = [10, 50, 200, 1000];
 /// checked.
 fn binding(clusters: usize) -> Binding {
     let name = |index: usize| format!("member-{index:04}");
-    let targets: Vec<_> = (0..clusters).map(|index| json!({"name": name(index), "replicas": 2})).collect();
+    let targets: Vec<_> = (0..clusters)
+        .map(|index| json!({"name": name(index), "replicas": 2}))
+        .collect();
     let item = |index: usize| {
         let health = if index + 1 == clusters { "Unhealthy" } else { "Healthy" };
         json!({"clusterName": name(index), "applied": true, "health": health, "status": {"readyReplicas": 2}})
@@ -69,8 +71,11 @@ fn assess(criterion: &mut Criterion) {
 }
 
 fn look_at_application(criterion: &mut Criterion) {
-    let options =
-        FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: Some(PreCheck::Feasible) };
+    let options = FailoverOptions {
+        graceful_eviction: true,
+        preserve_state: false,
+        pre_check: Some(PreCheck::Feasible),
+    };
     let clusters: [Cluster; 0] = [];
     let mut group = criterion.benchmark_group("application");
     for size in SIZES {
@@ -78,8 +83,14 @@ fn look_at_application(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &binding, |bencher, binding| {
             let now = Time::from_millis(60_000);
-            let snapshot =
-                || FailoverSnapshot { binding, producer: "p", options, pauses: &[], clusters: &clusters, now };
+            let snapshot = || FailoverSnapshot {
+                binding,
+                producer: "p",
+                options,
+                pauses: &[],
+                clusters: &clusters,
+                now,
+            };
             bencher.iter(|| black_box(application_failover::decide(black_box(snapshot()))));
         });
     }

@@ -8,24 +8,37 @@ use crate::model::{
 /// names.
 pub fn matches(affinity: &ClusterAffinity, cluster: &Cluster) -> bool {
     !affinity.exclude.contains(&cluster.name)
-        && affinity.label_selector.as_ref().is_none_or(|selector| selector.matches(&cluster.labels))
-        && affinity.field_selector.as_ref().is_none_or(|selector| matches_fields(selector, cluster))
+        && affinity
+            .label_selector
+            .as_ref()
+            .is_none_or(|selector| selector.matches(&cluster.labels))
+        && affinity
+            .field_selector
+            .as_ref()
+            .is_none_or(|selector| matches_fields(selector, cluster))
         && (affinity.cluster_names.is_empty() || affinity.cluster_names.contains(&cluster.name))
 }
 
 /// Returns true if an affinity group, or an overflow entry of it, selects `cluster`.
 pub(crate) fn group_matches(group: &ClusterAffinityTerm, cluster: &Cluster) -> bool {
-    matches(&group.affinity, cluster) || group.overflow().iter().any(|overflow| matches(&overflow.affinity, cluster))
+    matches(&group.affinity, cluster)
+        || group
+            .overflow()
+            .iter()
+            .any(|overflow| matches(&overflow.affinity, cluster))
 }
 
 /// Returns true if a cluster's provider, region and zones satisfy all expressions.
 pub(crate) fn matches_fields(selector: &FieldSelector, cluster: &Cluster) -> bool {
-    selector.match_expressions.iter().all(|requirement| match requirement.key.as_str() {
-        "zone" => matches_zones(requirement, &cluster.spec.zones),
-        "provider" => requirement.matches(non_empty(&cluster.spec.provider)),
-        "region" => requirement.matches(non_empty(&cluster.spec.region)),
-        _ => requirement.matches(None),
-    })
+    selector
+        .match_expressions
+        .iter()
+        .all(|requirement| match requirement.key.as_str() {
+            "zone" => matches_zones(requirement, &cluster.spec.zones),
+            "provider" => requirement.matches(non_empty(&cluster.spec.provider)),
+            "region" => requirement.matches(non_empty(&cluster.spec.region)),
+            _ => requirement.matches(None),
+        })
 }
 
 fn non_empty(value: &str) -> Option<&str> {

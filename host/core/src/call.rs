@@ -37,8 +37,14 @@ pub enum CallKind {
 
 impl CallKind {
     /// All kinds, in declaration order.
-    pub const ALL: [Self; 6] =
-        [Self::Health, Self::ClusterTaint, Self::Filter, Self::Score, Self::EvictionCheck, Self::Interpret];
+    pub const ALL: [Self; 6] = [
+        Self::Health,
+        Self::ClusterTaint,
+        Self::Filter,
+        Self::Score,
+        Self::EvictionCheck,
+        Self::Interpret,
+    ];
 
     /// Returns the spelling used in manifests and messages, for example `eviction-check`.
     pub fn as_str(self) -> &'static str {
@@ -329,13 +335,20 @@ pub struct Reason {
 impl Reason {
     /// Creates a reason.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.message.is_empty() { f.write_str(&self.code) } else { write!(f, "{}: {}", self.code, self.message) }
+        if self.message.is_empty() {
+            f.write_str(&self.code)
+        } else {
+            write!(f, "{}: {}", self.code, self.message)
+        }
     }
 }
 

@@ -75,12 +75,18 @@ pub struct Attribution {
 impl Attribution {
     /// Attributes a reason to a rule of the host.
     pub fn rule(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { policy: None, reason: Reason::new(code, message) }
+        Self {
+            policy: None,
+            reason: Reason::new(code, message),
+        }
     }
 
     /// Attributes a reason to a policy.
     pub fn policy(policy: &PolicyId, reason: Reason) -> Self {
-        Self { policy: Some(policy.clone()), reason }
+        Self {
+            policy: Some(policy.clone()),
+            reason,
+        }
     }
 }
 
@@ -98,12 +104,18 @@ pub(crate) fn ask(entry: &PolicyEntry, call: &Call<'_>) -> Result<Option<Reply>,
     match entry.policy.call(call) {
         Ok(reply) => Ok(Some(reply)),
         Err(fault) if fault.kind == FaultKind::Unsupported => Ok(None),
-        Err(fault) => Err(PolicyFault { policy: entry.policy.id().clone(), fault }),
+        Err(fault) => Err(PolicyFault {
+            policy: entry.policy.id().clone(),
+            fault,
+        }),
     }
 }
 
 fn bad_reply(policy: &dyn Policy, message: String) -> PolicyFault {
-    PolicyFault { policy: policy.id().clone(), fault: Fault::new(FaultKind::BadReply, message) }
+    PolicyFault {
+        policy: policy.id().clone(),
+        fault: Fault::new(FaultKind::BadReply, message),
+    }
 }
 
 fn wrong_kind(policy: &dyn Policy, reply: &Reply) -> PolicyFault {
@@ -127,14 +139,24 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     let mut opinions = policies.answering(&call).filter_map(|entry| opinion(entry, &call));
     let decided = match policies.composition().health {
         HealthRule::FirstOpinion => opinions.next(),
-        HealthRule::WorstOpinion => {
-            opinions.reduce(|worst, next| if severity_rank(&next) > severity_rank(&worst) { next } else { worst })
-        }
+        HealthRule::WorstOpinion => opinions.reduce(|worst, next| {
+            if severity_rank(&next) > severity_rank(&worst) {
+                next
+            } else {
+                worst
+            }
+        }),
     };
     let mut outcome = decided.unwrap_or_else(|| {
-        let attribution =
-            Attribution::rule("NoInterpreter", "no health interpreter covers this kind, so it counts as healthy");
-        HealthOutcome { health: Health::Healthy, attribution, diagnostics: Diagnostics::default() }
+        let attribution = Attribution::rule(
+            "NoInterpreter",
+            "no health interpreter covers this kind, so it counts as healthy",
+        );
+        HealthOutcome {
+            health: Health::Healthy,
+            attribution,
+            diagnostics: Diagnostics::default(),
+        }
     });
     outcome.diagnostics.divergences = shadow::health(policies, &call, outcome.health);
     outcome
@@ -146,15 +168,26 @@ fn opinion(entry: &PolicyEntry, call: &Call<'_>) -> Option<HealthOutcome> {
     let fault = match ask(entry, call) {
         Ok(Some(Reply::Health(verdict))) => {
             let attribution = Attribution::policy(policy.id(), verdict.reason);
-            return Some(HealthOutcome { health: verdict.health, attribution, diagnostics: Diagnostics::default() });
+            return Some(HealthOutcome {
+                health: verdict.health,
+                attribution,
+                diagnostics: Diagnostics::default(),
+            });
         }
         Ok(Some(reply)) => wrong_kind(policy, &reply),
         Ok(None) => return None,
         Err(fault) => fault,
     };
     let attribution = Attribution::from(&fault);
-    let diagnostics = Diagnostics { faults: vec![fault], divergences: Vec::new() };
-    Some(HealthOutcome { health: Health::Unknown, attribution, diagnostics })
+    let diagnostics = Diagnostics {
+        faults: vec![fault],
+        divergences: Vec::new(),
+    };
+    Some(HealthOutcome {
+        health: Health::Unknown,
+        attribution,
+        diagnostics,
+    })
 }
 
 fn severity_rank(outcome: &HealthOutcome) -> u8 {
@@ -182,7 +215,9 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
         let policy = entry.policy.as_ref();
         match ask(entry, &call) {
             Ok(Some(Reply::ClusterTaint(verdict))) => {
-                outcome.changes.extend(verdict.changes.into_iter().map(|change| (policy.id().clone(), change)));
+                outcome
+                    .changes
+                    .extend(verdict.changes.into_iter().map(|change| (policy.id().clone(), change)));
             }
             Ok(Some(reply)) => outcome.diagnostics.faults.push(wrong_kind(policy, &reply)),
             Ok(None) => {}
@@ -205,7 +240,10 @@ pub struct FilterOutcome {
 
 /// Combines the filter verdicts for all candidates.
 pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
-    let mut outcome = FilterOutcome { rejections: vec![None; call.clusters.len()], ..FilterOutcome::default() };
+    let mut outcome = FilterOutcome {
+        rejections: vec![None; call.clusters.len()],
+        ..FilterOutcome::default()
+    };
     let (binding, clusters) = (call.binding, call.clusters);
     let call = Call::Filter(call);
     for entry in policies.answering(&call) {
@@ -219,9 +257,10 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
                 }
                 continue;
             }
-            Ok(Some(Reply::Filter(verdicts))) => {
-                bad_reply(policy, format!("{} verdicts for {} clusters", verdicts.len(), clusters.len()))
-            }
+            Ok(Some(Reply::Filter(verdicts))) => bad_reply(
+                policy,
+                format!("{} verdicts for {} clusters", verdicts.len(), clusters.len()),
+            ),
             Ok(Some(reply)) => wrong_kind(policy, &reply),
             Ok(None) => continue,
             Err(fault) => fault,
@@ -263,7 +302,10 @@ pub struct ScoreOutcome {
 /// Combines the scores of all feasible clusters.
 pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     let count = call.clusters.len();
-    let mut outcome = ScoreOutcome { totals: vec![0; count], ..ScoreOutcome::default() };
+    let mut outcome = ScoreOutcome {
+        totals: vec![0; count],
+        ..ScoreOutcome::default()
+    };
     let call = Call::Score(call);
     for entry in policies.answering(&call) {
         let policy = entry.policy.as_ref();
@@ -276,10 +318,10 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
                 outcome.by_policy.push(PolicyScores { policy, weight, scores });
             }
             Ok(Some(Reply::Score(scores))) => {
-                outcome
-                    .diagnostics
-                    .faults
-                    .push(bad_reply(policy, format!("{} scores for {count} clusters", scores.len())));
+                outcome.diagnostics.faults.push(bad_reply(
+                    policy,
+                    format!("{} scores for {count} clusters", scores.len()),
+                ));
             }
             Ok(Some(reply)) => outcome.diagnostics.faults.push(wrong_kind(policy, &reply)),
             Ok(None) => {}
@@ -294,7 +336,14 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
 /// the binding leaves; a higher sum is evicted first. A plugin that faults contributes 0.
 pub fn eviction_order(policies: &PolicySet, binding: &Binding, source: &Arc<Cluster>, now: Time) -> (i64, Diagnostics) {
     let snapshot = ClusterSnapshot::new([Arc::clone(source)]);
-    let outcome = score(policies, ScoreCall { binding, clusters: Candidates::of_rows(&snapshot, &[0]), now });
+    let outcome = score(
+        policies,
+        ScoreCall {
+            binding,
+            clusters: Candidates::of_rows(&snapshot, &[0]),
+            now,
+        },
+    );
     (outcome.totals.first().copied().unwrap_or(0), outcome.diagnostics)
 }
 
@@ -322,7 +371,10 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
                 releases.push(Attribution::policy(policy.id(), reason));
                 continue;
             }
-            Ok(Some(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: after }))) => {
+            Ok(Some(Reply::EvictionCheck(EvictionVerdict::Hold {
+                reason,
+                recheck_after_s: after,
+            }))) => {
                 holds.push(Attribution::policy(policy.id(), reason));
                 recheck_after_s = [recheck_after_s, after].into_iter().flatten().min();
                 continue;
@@ -339,15 +391,21 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
     let divergences = shadow::eviction_check(policies, &call, released);
     let said = if released { releases.first() } else { holds.first() };
     let attribution = said.cloned().unwrap_or_else(|| too_few(rule, releases.len()));
-    EvictionOutcome { released, attribution, recheck_after_s, diagnostics: Diagnostics { faults, divergences } }
+    EvictionOutcome {
+        released,
+        attribution,
+        recheck_after_s,
+        diagnostics: Diagnostics { faults, divergences },
+    }
 }
 
 /// Returns the reason for keeping an old copy that no policy holds.
 fn too_few(rule: EvictionRule, releases: usize) -> Attribution {
     match rule {
-        EvictionRule::Quorum(least) if releases > 0 => {
-            Attribution::rule("NoQuorum", format!("{releases} of {least} eviction checks release the old copy"))
-        }
+        EvictionRule::Quorum(least) if releases > 0 => Attribution::rule(
+            "NoQuorum",
+            format!("{releases} of {least} eviction checks release the old copy"),
+        ),
         _ => Attribution::rule("NoOpinion", "no eviction check has an opinion, so the old copy is held"),
     }
 }
@@ -376,5 +434,11 @@ pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<Interp
         }
     }
     let divergences = shadow::interpret(policies, &call, interpretation.as_ref());
-    Ok(InterpretOutcome { interpretation, diagnostics: Diagnostics { faults: Vec::new(), divergences } })
+    Ok(InterpretOutcome {
+        interpretation,
+        diagnostics: Diagnostics {
+            faults: Vec::new(),
+            divergences,
+        },
+    })
 }

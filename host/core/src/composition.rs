@@ -88,7 +88,11 @@ mod tests {
     #[test]
     fn an_old_copy_goes_as_the_rule_says() {
         let check = |rule: EvictionRule, releases, holds, expected| {
-            assert_eq!(rule.releases(releases, holds), expected, "{rule:?} with {releases} and {holds}");
+            assert_eq!(
+                rule.releases(releases, holds),
+                expected,
+                "{rule:?} with {releases} and {holds}"
+            );
         };
         check(AnyHoldWins, 0, 0, false);
         check(AnyHoldWins, 2, 0, true);
@@ -105,7 +109,10 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<Composition>(text);
         assert_eq!(read("{}").ok(), Some(Composition::default()));
         let text = r#"{"health": "worst-opinion", "eviction-check": {"quorum": 2}}"#;
-        let rules = Composition { health: HealthRule::WorstOpinion, eviction_check: Quorum(2) };
+        let rules = Composition {
+            health: HealthRule::WorstOpinion,
+            eviction_check: Quorum(2),
+        };
         assert_eq!(read(text).ok(), Some(rules));
         assert!(read(r#"{"eviction": "any-hold-wins"}"#).is_err());
     }

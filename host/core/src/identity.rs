@@ -10,11 +10,19 @@ use serde_json::Value;
 /// The field that differs, with both values.
 pub fn same_identity(given: &Value, returned: &Value) -> Result<(), String> {
     for pointer in ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"] {
-        let text = |object: &Value| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |object: &Value| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (given, returned) = (text(given), text(returned));
         if given != returned {
             let field = pointer.trim_start_matches('/').replace('/', ".");
-            return Err(format!("the interpreter returned another object: {field} is {returned:?}, not {given:?}"));
+            return Err(format!(
+                "the interpreter returned another object: {field} is {returned:?}, not {given:?}"
+            ));
         }
     }
     Ok(())
@@ -32,15 +40,35 @@ mod tests {
         let check = |pointer: &str, value: Value, expected: Result<(), &str>| {
             let mut returned = given();
             *returned.pointer_mut(pointer).unwrap() = value;
-            assert_eq!(same_identity(&given(), &returned), expected.map_err(str::to_owned), "{returned}");
+            assert_eq!(
+                same_identity(&given(), &returned),
+                expected.map_err(str::to_owned),
+                "{returned}"
+            );
         };
-        check("/metadata", json!({"namespace": "a", "name": "b", "labels": {"c": "d"}}), Ok(()));
+        check(
+            "/metadata",
+            json!({"namespace": "a", "name": "b", "labels": {"c": "d"}}),
+            Ok(()),
+        );
         let other = |field: &str, value: &str, before: &str| {
             format!("the interpreter returned another object: {field} is {value:?}, not {before:?}")
         };
-        check("/kind", json!("ClusterRole"), Err(&other("kind", "ClusterRole", "ConfigMap")));
-        check("/metadata/namespace", json!("kube-system"), Err(&other("metadata.namespace", "kube-system", "a")));
-        check("/metadata", json!({"namespace": "a"}), Err(&other("metadata.name", "", "b")));
+        check(
+            "/kind",
+            json!("ClusterRole"),
+            Err(&other("kind", "ClusterRole", "ConfigMap")),
+        );
+        check(
+            "/metadata/namespace",
+            json!("kube-system"),
+            Err(&other("metadata.namespace", "kube-system", "a")),
+        );
+        check(
+            "/metadata",
+            json!({"namespace": "a"}),
+            Err(&other("metadata.name", "", "b")),
+        );
         check("/apiVersion", Value::Null, Err(&other("apiVersion", "", "v1")));
     }
 }

@@ -45,12 +45,20 @@ pub struct Subject {
 impl Subject {
     /// Creates a subject; `namespace` is empty for cluster scope.
     pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
-        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// Returns `namespace/name`, or only the name for cluster scope.
     pub fn key(&self) -> String {
-        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 }
 
@@ -239,7 +247,10 @@ pub struct Record {
 impl Record {
     /// Returns the decision id, which is unique across processes.
     pub fn decision_id(&self) -> DecisionId {
-        DecisionId { process: self.process.clone(), number: self.id }
+        DecisionId {
+            process: self.process.clone(),
+            number: self.id,
+        }
     }
 }
 
@@ -284,7 +295,9 @@ pub struct Journal {
 
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journal").field("records_max", &self.records_max).finish_non_exhaustive()
+        f.debug_struct("Journal")
+            .field("records_max", &self.records_max)
+            .finish_non_exhaustive()
     }
 }
 
@@ -298,25 +311,44 @@ struct State {
 impl Journal {
     /// Creates an empty journal that keeps at most `records_max` records in memory. With 0, it only counts.
     pub fn new(records_max: usize) -> Self {
-        Self { process: String::new(), records_max, state: Mutex::default(), sink: None }
+        Self {
+            process: String::new(),
+            records_max,
+            state: Mutex::default(),
+            sink: None,
+        }
     }
 
     /// Creates a journal that also writes to a sink. `last_id` is the id of the last record already stored there, or
     /// 0.
     pub fn with_sink(records_max: usize, last_id: u64, sink: Box<dyn Sink>) -> Self {
-        let state = State { last_id, ..State::default() };
-        Self { process: String::new(), records_max, state: Mutex::new(state), sink: Some(sink) }
+        let state = State {
+            last_id,
+            ..State::default()
+        };
+        Self {
+            process: String::new(),
+            records_max,
+            state: Mutex::new(state),
+            sink: Some(sink),
+        }
     }
 
     /// Sets the uid of the process.
     #[must_use]
     pub fn of_process(self, uid: impl Into<String>) -> Self {
-        Self { process: uid.into(), ..self }
+        Self {
+            process: uid.into(),
+            ..self
+        }
     }
 
     /// Returns the decision id of a record of this journal, which is unique across processes.
     pub fn decision_id(&self, number: u64) -> DecisionId {
-        DecisionId { process: self.process.clone(), number }
+        DecisionId {
+            process: self.process.clone(),
+            number,
+        }
     }
 
     /// Returns true if the journal has a sink that stores decision records.
@@ -334,7 +366,12 @@ impl Journal {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last_id += 1;
         let id = state.last_id;
-        let record = Record { id, process: self.process.clone(), outcome: Outcome::Taken, entry };
+        let record = Record {
+            id,
+            process: self.process.clone(),
+            outcome: Outcome::Taken,
+            entry,
+        };
         if let Some(sink) = &self.sink {
             sink.keep(&record, decision_record);
         }
@@ -352,8 +389,12 @@ impl Journal {
         if let Some(sink) = &self.sink {
             sink.abandon(id);
         }
-        let Some(first) = state.records.front().map(|record| record.id) else { return };
-        let position = id.checked_sub(first).and_then(|position| usize::try_from(position).ok());
+        let Some(first) = state.records.front().map(|record| record.id) else {
+            return;
+        };
+        let position = id
+            .checked_sub(first)
+            .and_then(|position| usize::try_from(position).ok());
         if let Some(record) = position.and_then(|position| state.records.get_mut(position)) {
             record.outcome = Outcome::Abandoned;
         }
@@ -361,7 +402,13 @@ impl Journal {
 
     /// Returns all records that are still in memory, oldest first.
     pub fn records(&self) -> Vec<Record> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).records.iter().cloned().collect()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .records
+            .iter()
+            .cloned()
+            .collect()
     }
 
     /// Returns the number of decisions recorded so far, including dropped ones.
@@ -407,7 +454,11 @@ mod tests {
             unconfirmed: UnconfirmedTargets::new(),
         };
         let written = serde_json::to_value(&input).unwrap();
-        assert_eq!(written["finish"].get("unconfirmed"), None, "the shape of older journals");
+        assert_eq!(
+            written["finish"].get("unconfirmed"),
+            None,
+            "the shape of older journals"
+        );
         assert_eq!(serde_json::from_value::<DecisionInput>(written).unwrap(), input);
     }
 
@@ -415,7 +466,10 @@ mod tests {
     fn the_oldest_records_go_first_and_are_counted() {
         let check = |records_max, expected: &[u64], dropped| {
             let journal = filled(records_max);
-            assert_eq!(journal.records().iter().map(|record| record.id).collect::<Vec<_>>(), expected);
+            assert_eq!(
+                journal.records().iter().map(|record| record.id).collect::<Vec<_>>(),
+                expected
+            );
             assert_eq!((journal.dropped(), journal.recorded()), (dropped, 3));
             journal.abandon(3);
         };

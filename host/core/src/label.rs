@@ -97,7 +97,10 @@ mod tests {
     fn keys_are_checked() {
         let check = |text: &str, expected: &str| match check_key(text) {
             Ok(()) => assert_eq!(expected, "", "{text:?}"),
-            Err(message) => assert!(!expected.is_empty() && message.starts_with(expected), "{text:?}: {message}"),
+            Err(message) => assert!(
+                !expected.is_empty() && message.starts_with(expected),
+                "{text:?}: {message}"
+            ),
         };
         check("a", "");
         check("failover.karmada.io/Job_id.1", "");

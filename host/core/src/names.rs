@@ -32,20 +32,30 @@ pub fn binding_name(kind: &str, name: &str) -> String {
 /// of that other binding, which `namespace` and `name` identify. (Karmada: `pkg/dependenciesdistributor`,
 /// `names.go:GenerateBindingReferenceKey`.)
 pub fn depended_by_label(namespace: &str, name: &str) -> String {
-    let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    let key = if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    };
     format!("resourcebinding.karmada.io/depended-by-{}", safe_hash(&key))
 }
 
 /// Returns the Work name of a resource template. `namespace` is empty for cluster scope.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.replace(':', ".").to_lowercase();
-    let text = if namespace.is_empty() { format!("{name}-{kind}") } else { format!("{namespace}-{name}-{kind}") };
+    let text = if namespace.is_empty() {
+        format!("{name}-{kind}")
+    } else {
+        format!("{namespace}-{name}-{kind}")
+    };
     format!("{name}-{}", safe_hash(&text.to_lowercase()))
 }
 
 /// Returns the 32-bit FNV-1a hash.
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
+    bytes.iter().fold(2_166_136_261, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(16_777_619)
+    })
 }
 
 /// Encodes the hash in decimal, with each digit mapped to a character from an alphabet without vowels.
@@ -150,7 +160,12 @@ mod tests {
         let prefix = "resourcebinding.karmada.io/depended-by-";
         let labels =
             [("a", "web"), ("b", "web"), ("a", "db"), ("", "a/web")].map(|(ns, name)| depended_by_label(ns, name));
-        assert!(labels.iter().all(|label| label.starts_with(prefix) && label.len() > prefix.len()), "{labels:?}");
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.starts_with(prefix) && label.len() > prefix.len()),
+            "{labels:?}"
+        );
         assert!(labels[0] != labels[1] && labels[0] != labels[2], "{labels:?}");
         // Same as in Karmada, where names contain no slash.
         assert_eq!(labels[0], labels[3]);
@@ -159,6 +174,9 @@ mod tests {
     #[test]
     fn binding_names_are_karmadas() {
         assert_eq!(binding_name("Deployment", "nginx"), "nginx-deployment");
-        assert_eq!(binding_name("ClusterRole", "system:Reader"), "system.reader-clusterrole");
+        assert_eq!(
+            binding_name("ClusterRole", "system:Reader"),
+            "system.reader-clusterrole"
+        );
     }
 }

@@ -71,11 +71,16 @@ pub fn requirements(template: &Value, detail: Detail) -> Result<Option<ReplicaRe
 pub(crate) fn container_requests(container: &Value) -> Result<Amounts, Malformed> {
     let mut requests = quantities(container, &["resources", "limits"])?;
     requests.extend(quantities(container, &["resources", "requests"])?);
-    Ok(requests.into_iter().filter_map(|(name, quantity)| Some((name.clone(), amount(&name, quantity)?))).collect())
+    Ok(requests
+        .into_iter()
+        .filter_map(|(name, quantity)| Some((name.clone(), amount(&name, quantity)?)))
+        .collect())
 }
 
 fn quantities(object: &Value, path: &[&str]) -> Result<BTreeMap<String, Quantity>, Malformed> {
-    let Some(entries) = members(object, path)? else { return Ok(BTreeMap::new()) };
+    let Some(entries) = members(object, path)? else {
+        return Ok(BTreeMap::new());
+    };
     let parse = |(name, value): (&String, &Value)| match Quantity::from_json(value) {
         Ok(quantity) => Ok((name.clone(), quantity)),
         Err(error) => Err(Malformed::new(format!("{}.{name}: {error}", path.join(".")))),
@@ -139,7 +144,9 @@ const AFFINITY: Shape = Shape::Struct(NODE_SELECTOR);
 fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let typed = |path: &[&str], shape: Shape| -> Result<Option<Value>, Malformed> {
-        let Some(value) = field(template, path)? else { return Ok(None) };
+        let Some(value) = field(template, path)? else {
+            return Ok(None);
+        };
         shape.check(value, &path.join("."))?;
         Ok(Some(shape.printed(value)))
     };
@@ -147,11 +154,19 @@ fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed>
     let tolerations = typed(&["spec", "tolerations"], TOLERATIONS)?;
     let affinity = typed(&["spec", "affinity", "nodeAffinity", required], AFFINITY)?;
     let has_selector = selector.is_some();
-    let parts = [("hardNodeAffinity", affinity), ("nodeSelector", selector), ("tolerations", tolerations)];
+    let parts = [
+        ("hardNodeAffinity", affinity),
+        ("nodeSelector", selector),
+        ("tolerations", tolerations),
+    ];
     let is_empty = |value: &Value| *value == json!([]) || *value == json!({});
     let mut claim = Map::new();
     for (name, value) in parts {
-        claim.extend(value.filter(|value| !is_empty(value)).map(|value| (name.to_owned(), value)));
+        claim.extend(
+            value
+                .filter(|value| !is_empty(value))
+                .map(|value| (name.to_owned(), value)),
+        );
     }
     Ok((has_selector || !claim.is_empty()).then_some(claim))
 }
@@ -176,7 +191,11 @@ pub fn dependencies(template: &Value, namespace: &str) -> Result<Vec<Value>, Mal
     if account != "default" {
         found.add("ServiceAccount", account);
     }
-    Ok(found.0.iter().map(|(kind, name)| reference(kind, name, namespace)).collect())
+    Ok(found
+        .0
+        .iter()
+        .map(|(kind, name)| reference(kind, name, namespace))
+        .collect())
 }
 
 fn reference(kind: &str, name: &str, namespace: &str) -> Value {
@@ -218,7 +237,10 @@ impl<'a> References<'a> {
         for kind in ["cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"] {
             self.add("Secret", text(volume, &[kind, "secretRef", "name"])?);
         }
-        self.add("PersistentVolumeClaim", text(volume, &["persistentVolumeClaim", "claimName"])?);
+        self.add(
+            "PersistentVolumeClaim",
+            text(volume, &["persistentVolumeClaim", "claimName"])?,
+        );
         for source in list(volume, &["projected", "sources"])? {
             self.add("ConfigMap", text(source, &["configMap", "name"])?);
             self.add("Secret", text(source, &["secret", "name"])?);
@@ -246,37 +268,89 @@ mod tests {
     #[test]
     fn requests_are_summed_and_rounded_as_in_karmada() {
         let check = |containers: Value, inits: Value, overhead: Value, expected: Value| {
-            let expected = if expected.is_null() { expected } else { json!({"resourceRequest": expected}) };
-            check(json!({"containers": containers, "initContainers": inits, "overhead": overhead}), expected);
+            let expected = if expected.is_null() {
+                expected
+            } else {
+                json!({"resourceRequest": expected})
+            };
+            check(
+                json!({"containers": containers, "initContainers": inits, "overhead": overhead}),
+                expected,
+            );
         };
         let of = |requests: Value| container(requests, json!({}));
         check(json!([]), json!([]), json!({}), Value::Null);
         check(json!([{"name": "c"}]), json!([]), Value::Null, Value::Null);
-        let two = json!([of(json!({"cpu": "100m", "memory": "64Mi"})), of(json!({"cpu": "250m", "memory": "1Gi"}))]);
-        check(two.clone(), json!([]), json!({}), json!({"cpu": "350m", "memory": "1088Mi"}));
-        check(two, json!([of(json!({"cpu": "2"}))]), json!({"cpu": "1"}), json!({"cpu": "3", "memory": "1088Mi"}));
+        let two = json!([
+            of(json!({"cpu": "100m", "memory": "64Mi"})),
+            of(json!({"cpu": "250m", "memory": "1Gi"}))
+        ]);
+        check(
+            two.clone(),
+            json!([]),
+            json!({}),
+            json!({"cpu": "350m", "memory": "1088Mi"}),
+        );
+        check(
+            two,
+            json!([of(json!({"cpu": "2"}))]),
+            json!({"cpu": "1"}),
+            json!({"cpu": "3", "memory": "1088Mi"}),
+        );
         let limits = json!([container(json!({"cpu": "500m"}), json!({"cpu": 2, "memory": "1Gi"}))]);
         check(limits, json!([]), json!({}), json!({"cpu": "500m", "memory": "1Gi"}));
-        check(json!([of(json!({"memory": "1500m"}))]), json!([]), json!({}), json!({"memory": "2"}));
-        check(json!([of(json!({"cpu": 0, "memory": 0}))]), json!([]), json!({}), Value::Null);
+        check(
+            json!([of(json!({"memory": "1500m"}))]),
+            json!([]),
+            json!({}),
+            json!({"memory": "2"}),
+        );
+        check(
+            json!([of(json!({"cpu": 0, "memory": 0}))]),
+            json!([]),
+            json!({}),
+            Value::Null,
+        );
         let scalars = json!({"nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi", "foo": 2, "requests.x/y": 1});
-        check(json!([of(scalars)]), json!([]), json!({}), json!({"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}));
+        check(
+            json!([of(scalars)]),
+            json!([]),
+            json!({}),
+            json!({"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}),
+        );
         let odd = json!({"NVIDIA.com/gpu": 1, "nvidia.com/gpu/small": 1, "nvidia.com/": 1, "x.kubernetes.io/y z": 1});
-        check(json!([of(odd)]), json!([]), json!({}), json!({"x.kubernetes.io/y z": "1"}));
+        check(
+            json!([of(odd)]),
+            json!([]),
+            json!({}),
+            json!({"x.kubernetes.io/y z": "1"}),
+        );
     }
 
     #[test]
     fn node_claims_follow_karmada() {
         check(json!({"nodeSelector": {}}), json!({"nodeClaim": {}}));
-        check(json!({"nodeSelector": {"a": "b"}}), json!({"nodeClaim": {"nodeSelector": {"a": "b"}}}));
+        check(
+            json!({"nodeSelector": {"a": "b"}}),
+            json!({"nodeClaim": {"nodeSelector": {"a": "b"}}}),
+        );
         check(json!({"tolerations": []}), Value::Null);
         let tolerations = json!([{"key": "k", "operator": "Exists"}]);
-        check(json!({"tolerations": tolerations}), json!({"nodeClaim": {"tolerations": tolerations}}));
+        check(
+            json!({"tolerations": tolerations}),
+            json!({"nodeClaim": {"tolerations": tolerations}}),
+        );
         let unknown = json!([{"key": "k", "value": "", "extra": 1}]);
-        check(json!({"tolerations": unknown}), json!({"nodeClaim": {"tolerations": [{"key": "k"}]}}));
+        check(
+            json!({"tolerations": unknown}),
+            json!({"nodeClaim": {"tolerations": [{"key": "k"}]}}),
+        );
         let message = "spec.tolerations[0].tolerationSeconds is a string, not an integer";
         check(json!({"tolerations": [{"tolerationSeconds": "5"}]}), json!(message));
-        check(json!({"nodeSelector": {"a": 1}}), json!("spec.nodeSelector.a is a number, not a string"));
+        check(
+            json!({"nodeSelector": {"a": 1}}),
+            json!("spec.nodeSelector.a is a number, not a string"),
+        );
         let affinity = |field: &str| json!({"affinity": {"nodeAffinity": {field: {"nodeSelectorTerms": []}}}});
         let hard = json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": []}}});
         check(affinity("requiredDuringSchedulingIgnoredDuringExecution"), hard);
@@ -286,12 +360,17 @@ mod tests {
     #[test]
     fn the_priority_class_is_returned_if_requested() {
         let check = |spec: Value, expected: Option<&str>| {
-            let needed = requirements(&json!({"spec": spec}), Detail::PriorityClass).unwrap().unwrap_or_default();
+            let needed = requirements(&json!({"spec": spec}), Detail::PriorityClass)
+                .unwrap()
+                .unwrap_or_default();
             let actual = needed.rest.get("priorityClassName").and_then(Value::as_str);
             assert_eq!(actual, expected, "{spec}");
         };
         let containers = json!([container(json!({"cpu": 1}), json!({}))]);
-        check(json!({"containers": containers, "priorityClassName": "high"}), Some("high"));
+        check(
+            json!({"containers": containers, "priorityClassName": "high"}),
+            Some("high"),
+        );
         check(json!({"containers": containers}), None);
         check(json!({"priorityClassName": "high"}), None);
     }
@@ -299,9 +378,15 @@ mod tests {
     #[test]
     fn malformed_templates_are_errors() {
         check(json!([]), json!("spec is a list, not an object"));
-        check(json!({"containers": "x"}), json!("spec.containers is a string, not a list"));
+        check(
+            json!({"containers": "x"}),
+            json!("spec.containers is a string, not a list"),
+        );
         let text = format!("resources.requests.cpu: {}", crate::quantity::NotAQuantity);
-        check(json!({"containers": [container(json!({"cpu": "abc"}), json!({}))]}), json!(text));
+        check(
+            json!({"containers": [container(json!({"cpu": "abc"}), json!({}))]}),
+            json!(text),
+        );
     }
 
     #[test]
@@ -325,13 +410,18 @@ mod tests {
         let names = |kind: &str| -> Vec<String> {
             let found = dependencies(&json!({"spec": spec}), "ns").unwrap();
             let of_kind = found.iter().filter(|reference| reference["kind"] == kind);
-            of_kind.map(|reference| reference["name"].as_str().unwrap_or_default().to_owned()).collect()
+            of_kind
+                .map(|reference| reference["name"].as_str().unwrap_or_default().to_owned())
+                .collect()
         };
         assert_eq!(names("ConfigMap"), ["c1", "c2", "c3"]);
         assert_eq!(names("Secret"), ["pull", "s1", "s2", "s3", "s4"]);
         assert_eq!(names("ServiceAccount"), ["sa"]);
         assert_eq!(names("PersistentVolumeClaim"), ["p"]);
-        assert_eq!(dependencies(&json!({"spec": {"serviceAccountName": "default"}}), "ns"), Ok(vec![]));
+        assert_eq!(
+            dependencies(&json!({"spec": {"serviceAccountName": "default"}}), "ns"),
+            Ok(vec![])
+        );
         let account = json!({"spec": {"serviceAccountName": "s"}});
         let bare = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "s"});
         assert_eq!(dependencies(&account, ""), Ok(vec![bare]));

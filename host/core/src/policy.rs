@@ -49,7 +49,11 @@ pub struct PolicyId {
 impl PolicyId {
     /// Returns the id of a built-in policy, with the version of the host.
     pub fn builtin(name: &str) -> Self {
-        Self { name: name.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), engine: EngineKind::Builtin }
+        Self {
+            name: name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: EngineKind::Builtin,
+        }
     }
 }
 
@@ -86,12 +90,18 @@ pub struct Capability {
 impl Capability {
     /// Covers every call of this kind.
     pub fn any(kind: CallKind) -> Self {
-        Self { kind, object_kind: None }
+        Self {
+            kind,
+            object_kind: None,
+        }
     }
 
     /// Covers calls of this kind for objects of this kind.
     pub fn on(kind: CallKind, api_version: impl Into<String>, object_kind: impl Into<String>) -> Self {
-        Self { kind, object_kind: Some((api_version.into(), object_kind.into())) }
+        Self {
+            kind,
+            object_kind: Some((api_version.into(), object_kind.into())),
+        }
     }
 
     /// Covers calls with the call kind and object kind of `call`.
@@ -252,7 +262,10 @@ pub struct Fault {
 impl Fault {
     /// Creates a fault.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
 
@@ -270,7 +283,11 @@ pub struct PolicyEntry {
 impl PolicyEntry {
     /// Creates an entry with mode `Enforce` and weight 1.
     pub fn enforced(policy: Arc<dyn Policy>) -> Self {
-        Self { policy, mode: Mode::Enforce, weight: 1 }
+        Self {
+            policy,
+            mode: Mode::Enforce,
+            weight: 1,
+        }
     }
 }
 
@@ -285,7 +302,10 @@ impl PolicySet {
     /// Creates a set in which all policies are enforced with weight 1 and the default rules. They are called in the
     /// order of `policies`.
     pub fn new(policies: Vec<Arc<dyn Policy>>) -> Self {
-        Self::composed(policies.into_iter().map(PolicyEntry::enforced).collect(), Composition::default())
+        Self::composed(
+            policies.into_iter().map(PolicyEntry::enforced).collect(),
+            Composition::default(),
+        )
     }
 
     /// Creates a set; policies are called in the order of `entries`.
@@ -305,13 +325,24 @@ impl PolicySet {
 
     /// Returns the entries for which `keep` returns true, with the order and the rules unchanged.
     pub fn filtered(&self, keep: impl Fn(&dyn Policy) -> bool) -> Self {
-        let entries = self.entries.iter().filter(|entry| keep(entry.policy.as_ref())).cloned().collect();
-        Self { entries, composition: self.composition }
+        let entries = self
+            .entries
+            .iter()
+            .filter(|entry| keep(entry.policy.as_ref()))
+            .cloned()
+            .collect();
+        Self {
+            entries,
+            composition: self.composition,
+        }
     }
 
     /// Returns all policies that are not off, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
-        self.entries.iter().filter(|entry| entry.mode != Mode::Off).map(|entry| entry.policy.as_ref())
+        self.entries
+            .iter()
+            .filter(|entry| entry.mode != Mode::Off)
+            .map(|entry| entry.policy.as_ref())
     }
 
     /// Returns the enforced policies that cover the call, in order.
@@ -328,7 +359,12 @@ impl PolicySet {
         let kind = call.kind();
         let object = call.object().map(|object| object_kind(object));
         let covers = |entry: &&PolicyEntry| {
-            entry.mode == mode && entry.policy.capabilities().iter().any(|capability| capability.covers(kind, object))
+            entry.mode == mode
+                && entry
+                    .policy
+                    .capabilities()
+                    .iter()
+                    .any(|capability| capability.covers(kind, object))
         };
         let covering: Vec<_> = self.entries.iter().filter(covers).collect();
         covering.into_iter()
@@ -337,7 +373,9 @@ impl PolicySet {
 
 impl fmt::Debug for PolicySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.entries.iter().map(|entry| (entry.policy.id(), entry.mode))).finish()
+        f.debug_list()
+            .entries(self.entries.iter().map(|entry| (entry.policy.id(), entry.mode)))
+            .finish()
     }
 }
 

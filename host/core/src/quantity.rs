@@ -61,7 +61,10 @@ impl Quantity {
     }
 
     fn from_nanos(nanos: i128, format: Format) -> Self {
-        Self { nanos: nanos.clamp(-NANOS_MAX, NANOS_MAX), format }
+        Self {
+            nanos: nanos.clamp(-NANOS_MAX, NANOS_MAX),
+            format,
+        }
     }
 
     /// Parses a JSON string or number.
@@ -100,7 +103,10 @@ impl Quantity {
 
     /// Returns the difference. Uses the format of `other` if `self` is zero.
     pub fn minus(self, other: Self) -> Self {
-        self.plus(Self { nanos: -other.nanos, format: other.format })
+        self.plus(Self {
+            nanos: -other.nanos,
+            format: other.format,
+        })
     }
 
     /// Returns the sum. Uses the format of `other` if `self` is zero.
@@ -144,7 +150,9 @@ impl FromStr for Quantity {
             Some(b'+') => (false, &text[1..]),
             _ => (false, text),
         };
-        let number_end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+        let number_end = unsigned
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(number_end);
         let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
         if integer.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -227,7 +235,11 @@ impl fmt::Display for Quantity {
                     exponent => write!(f, "{mantissa}e{exponent}"),
                 }
             } else {
-                write!(f, "{mantissa}{}", ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power])
+                write!(
+                    f,
+                    "{mantissa}{}",
+                    ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power]
+                )
             }
         }
     }
@@ -251,7 +263,9 @@ mod tests {
     #[test]
     fn quantities_print_in_canonical_form() {
         let check = |text: &str, expected: &str| {
-            let printed = text.parse::<Quantity>().map_or_else(|_| "error".to_owned(), |quantity| quantity.to_string());
+            let printed = text
+                .parse::<Quantity>()
+                .map_or_else(|_| "error".to_owned(), |quantity| quantity.to_string());
             assert_eq!(printed, expected, "{text:?}");
         };
         check("0", "0");
@@ -286,7 +300,9 @@ mod tests {
         check("99999999999999999999999", "9223372036854775807");
         check("8Ei", "9223372036854775807");
         check("1e100", "9223372036854775807");
-        for text in ["", "abc", ".", "1.2.3", "1x", "1 ", "--1", "1mi", "1ee3", "1e", "1K", "é"] {
+        for text in [
+            "", "abc", ".", "1.2.3", "1x", "1 ", "--1", "1mi", "1ee3", "1e", "1K", "é",
+        ] {
             check(text, "error");
         }
     }
@@ -319,7 +335,11 @@ mod tests {
     fn the_first_amount_decides_how_a_sum_is_written() {
         let check = |texts: &[&str], expected: &str| {
             let add = |sum: Quantity, text: &&str| sum.plus(text.parse().unwrap());
-            assert_eq!(texts.iter().fold(Quantity::default(), add).to_string(), expected, "{texts:?}");
+            assert_eq!(
+                texts.iter().fold(Quantity::default(), add).to_string(),
+                expected,
+                "{texts:?}"
+            );
         };
         check(&[], "0");
         check(&["100m", "1", "900m"], "2");

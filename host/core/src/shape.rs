@@ -47,7 +47,13 @@ pub fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, 
                 None | Some(Value::Null) => return Ok(None),
                 Some(member) => member,
             },
-            other => return Err(Malformed::field(path.get(..depth).unwrap_or_default(), other, "an object")),
+            other => {
+                return Err(Malformed::field(
+                    path.get(..depth).unwrap_or_default(),
+                    other,
+                    "an object",
+                ));
+            }
         };
     }
     Ok(Some(current))
@@ -55,14 +61,20 @@ pub fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, 
 
 /// Returns the integer at `path`.
 pub fn integer(object: &Value, path: &[&str]) -> Result<Option<i64>, Malformed> {
-    let Some(value) = field(object, path)? else { return Ok(None) };
-    as_integer(value).map(Some).ok_or_else(|| Malformed::field(path, value, "an integer"))
+    let Some(value) = field(object, path)? else {
+        return Ok(None);
+    };
+    as_integer(value)
+        .map(Some)
+        .ok_or_else(|| Malformed::field(path, value, "an integer"))
 }
 
 /// Returns the value as an integer; an integral float is one.
 pub(crate) fn as_integer(value: &Value) -> Option<i64> {
     let integral = |float: &f64| float.fract() == 0.0 && float.abs() < 9e18;
-    value.as_i64().or_else(|| value.as_f64().filter(integral).map(|float| float as i64))
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().filter(integral).map(|float| float as i64))
 }
 
 /// Returns the integer at `path`; 0 if unset.
@@ -72,20 +84,32 @@ pub fn count(object: &Value, path: &[&str]) -> Result<i64, Malformed> {
 
 /// Returns the string at `path`; empty if unset.
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> Result<&'a str, Malformed> {
-    let Some(value) = field(object, path)? else { return Ok("") };
+    let Some(value) = field(object, path)? else {
+        return Ok("");
+    };
     value.as_str().ok_or_else(|| Malformed::field(path, value, "a string"))
 }
 
 /// Returns the list at `path`; empty if unset.
 pub fn list<'a>(object: &'a Value, path: &[&str]) -> Result<&'a [Value], Malformed> {
-    let Some(value) = field(object, path)? else { return Ok(&[]) };
-    value.as_array().map(Vec::as_slice).ok_or_else(|| Malformed::field(path, value, "a list"))
+    let Some(value) = field(object, path)? else {
+        return Ok(&[]);
+    };
+    value
+        .as_array()
+        .map(Vec::as_slice)
+        .ok_or_else(|| Malformed::field(path, value, "a list"))
 }
 
 /// Returns the object at `path`.
 pub fn members<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>, Malformed> {
-    let Some(value) = field(object, path)? else { return Ok(None) };
-    value.as_object().map(Some).ok_or_else(|| Malformed::field(path, value, "an object"))
+    let Some(value) = field(object, path)? else {
+        return Ok(None);
+    };
+    value
+        .as_object()
+        .map(Some)
+        .ok_or_else(|| Malformed::field(path, value, "an object"))
 }
 
 #[cfg(test)]
@@ -105,8 +129,14 @@ mod tests {
         check(json!({"spec": {"replicas": null}}), Ok(None));
         check(json!({"spec": {"replicas": 3}}), Ok(Some(3)));
         check(json!({"spec": {"replicas": 3.0}}), Ok(Some(3)));
-        check(json!({"spec": {"replicas": 3.5}}), Err("spec.replicas is a number, not an integer"));
-        check(json!({"spec": {"replicas": "3"}}), Err("spec.replicas is a string, not an integer"));
+        check(
+            json!({"spec": {"replicas": 3.5}}),
+            Err("spec.replicas is a number, not an integer"),
+        );
+        check(
+            json!({"spec": {"replicas": "3"}}),
+            Err("spec.replicas is a string, not an integer"),
+        );
         check(json!({"spec": []}), Err("spec is a list, not an object"));
     }
 }

@@ -17,7 +17,11 @@ impl Time {
 
     /// Returns the instant `millis` milliseconds after the Unix epoch; out-of-range values saturate.
     pub fn from_millis(millis: i64) -> Self {
-        let fallback = if millis < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        let fallback = if millis < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        };
         Self(jiff::Timestamp::from_millisecond(millis).unwrap_or(fallback))
     }
 
@@ -85,7 +89,13 @@ mod tests {
     #[test]
     fn the_wire_form_has_whole_seconds() {
         let time = Time::from_millis(1_700_000_000_999);
-        assert_eq!(serde_json::to_string(&time).ok().as_deref(), Some("\"2023-11-14T22:13:20Z\""));
-        assert_eq!(serde_json::from_str::<Time>("\"2023-11-14T22:13:20Z\"").ok(), Some(time.truncated()));
+        assert_eq!(
+            serde_json::to_string(&time).ok().as_deref(),
+            Some("\"2023-11-14T22:13:20Z\"")
+        );
+        assert_eq!(
+            serde_json::from_str::<Time>("\"2023-11-14T22:13:20Z\"").ok(),
+            Some(time.truncated())
+        );
     }
 }

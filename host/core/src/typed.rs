@@ -60,17 +60,29 @@ enum Presence {
 impl Field {
     /// Creates a field that is always printed.
     pub const fn always(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, presence: Presence::Always }
+        Self {
+            name,
+            shape,
+            presence: Presence::Always,
+        }
     }
 
     /// Creates a field with `omitempty`. Structs and times are printed although they are empty.
     pub const fn not_empty(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, presence: Presence::NotEmpty }
+        Self {
+            name,
+            shape,
+            presence: Presence::NotEmpty,
+        }
     }
 
     /// Creates a pointer with `omitempty`.
     pub const fn pointer(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, presence: Presence::Set }
+        Self {
+            name,
+            shape,
+            presence: Presence::Set,
+        }
     }
 
     fn is_printed(&self, value: &Value) -> bool {
@@ -98,10 +110,13 @@ fn is_empty(value: &Value) -> bool {
 fn is_plain_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     let fits_template = bytes.len() == 20
-        && bytes.iter().zip(b"0000-00-00T00:00:00Z").all(|(byte, of_template)| match of_template {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte == of_template,
-        });
+        && bytes
+            .iter()
+            .zip(b"0000-00-00T00:00:00Z")
+            .all(|(byte, of_template)| match of_template {
+                b'0' => byte.is_ascii_digit(),
+                _ => byte == of_template,
+            });
     let number = |at: usize| (bytes[at] - b'0') * 10 + (bytes[at + 1] - b'0');
     fits_template
         && (1..=12).contains(&number(5))
@@ -154,7 +169,9 @@ impl Shape {
             (Self::Quantity, _) => Quantity::from_json(value).is_ok(),
             (Self::List(element), Value::Array(elements)) => {
                 for (index, value) in elements.iter().enumerate() {
-                    element.fits(value).map_err(|misfit| misfit.inside(format!("[{index}]")))?;
+                    element
+                        .fits(value)
+                        .map_err(|misfit| misfit.inside(format!("[{index}]")))?;
                 }
                 true
             }
@@ -167,7 +184,10 @@ impl Shape {
             (Self::Struct(fields), Value::Object(members)) => {
                 for field in *fields {
                     let value = members.get(field.name).unwrap_or(&Value::Null);
-                    field.shape.fits(value).map_err(|misfit| misfit.inside(format!(".{}", field.name)))?;
+                    field
+                        .shape
+                        .fits(value)
+                        .map_err(|misfit| misfit.inside(format!(".{}", field.name)))?;
                 }
                 true
             }
@@ -180,7 +200,10 @@ impl Shape {
             Self::Int32 if as_integer(value).is_some() => "is outside of 32 bits".to_owned(),
             _ => format!("is {}, not {}", type_name(value), self.name()),
         };
-        Err(Misfit { steps: Vec::new(), reason })
+        Err(Misfit {
+            steps: Vec::new(),
+            reason,
+        })
     }
 
     fn name(&self) -> &'static str {
@@ -249,7 +272,10 @@ mod tests {
 
     use super::*;
 
-    const PORT: &[Field] = &[Field::always("port", Shape::Int32), Field::pointer("error", Shape::Text)];
+    const PORT: &[Field] = &[
+        Field::always("port", Shape::Int32),
+        Field::pointer("error", Shape::Text),
+    ];
     const FIELDS: &[Field] = &[
         Field::not_empty("name", Shape::Text),
         Field::not_empty("generation", Shape::Int64),
@@ -281,10 +307,20 @@ mod tests {
             "",
             "yesterday",
         ] {
-            assert!(!is_plain_time(text) && Time::deserialize(&json!(text)).is_err(), "{text}");
+            assert!(
+                !is_plain_time(text) && Time::deserialize(&json!(text)).is_err(),
+                "{text}"
+            );
         }
-        for text in ["2026-01-01 12:00:00Z", "2026-01-31T12:00:00Z", "2026-01-01T13:00:00+01:00"] {
-            assert!(!is_plain_time(text) && Time::deserialize(&json!(text)).is_ok(), "{text}");
+        for text in [
+            "2026-01-01 12:00:00Z",
+            "2026-01-31T12:00:00Z",
+            "2026-01-01T13:00:00+01:00",
+        ] {
+            assert!(
+                !is_plain_time(text) && Time::deserialize(&json!(text)).is_ok(),
+                "{text}"
+            );
         }
     }
 
@@ -294,21 +330,48 @@ mod tests {
             let got = SAMPLE.check(&value, "status").map_err(|error| error.to_string());
             assert_eq!(got, expected.map_err(str::to_owned), "{value}");
         };
-        check(json!({"name": "x", "generation": 3.0, "unknown": {"a": []}, "since": "2024-01-01T00:00:00Z"}), Ok(()));
-        check(json!({"name": null, "ports": [null, {"port": null}], "capacity": {"cpu": 1, "memory": "1Gi"}}), Ok(()));
+        check(
+            json!({"name": "x", "generation": 3.0, "unknown": {"a": []}, "since": "2024-01-01T00:00:00Z"}),
+            Ok(()),
+        );
+        check(
+            json!({"name": null, "ports": [null, {"port": null}], "capacity": {"cpu": 1, "memory": "1Gi"}}),
+            Ok(()),
+        );
         check(Value::Null, Ok(()));
         check(json!("x"), Err("status is a string, not an object"));
-        check(json!({"generation": 1.5}), Err("status.generation is a number, not an integer"));
+        check(
+            json!({"generation": 1.5}),
+            Err("status.generation is a number, not an integer"),
+        );
         check(json!({"ready": "true"}), Err("status.ready is a string, not a boolean"));
-        check(json!({"since": "yesterday"}), Err("status.since is a string, not a time"));
+        check(
+            json!({"since": "yesterday"}),
+            Err("status.since is a string, not a time"),
+        );
         check(json!({"ports": {}}), Err("status.ports is an object, not a list"));
-        check(json!({"ports": [{}, {"port": "http"}]}), Err("status.ports[1].port is a string, not an integer"));
-        check(json!({"ports": [{"port": 1_i64 << 40}]}), Err("status.ports[0].port is outside of 32 bits"));
-        check(json!({"labels": {"a": 1}}), Err("status.labels.a is a number, not a string"));
-        check(json!({"capacity": {"cpu": "much"}}), Err("status.capacity.cpu is a string, not a quantity"));
+        check(
+            json!({"ports": [{}, {"port": "http"}]}),
+            Err("status.ports[1].port is a string, not an integer"),
+        );
+        check(
+            json!({"ports": [{"port": 1_i64 << 40}]}),
+            Err("status.ports[0].port is outside of 32 bits"),
+        );
+        check(
+            json!({"labels": {"a": 1}}),
+            Err("status.labels.a is a number, not a string"),
+        );
+        check(
+            json!({"capacity": {"cpu": "much"}}),
+            Err("status.capacity.cpu is a string, not a quantity"),
+        );
         let unnamed = |value: Value| SAMPLE.check(&value, "").map_err(|error| error.to_string());
         assert_eq!(unnamed(json!([])), Err("it is a list, not an object".to_owned()));
-        assert_eq!(unnamed(json!({"name": 1})), Err("name is a number, not a string".to_owned()));
+        assert_eq!(
+            unnamed(json!({"name": 1})),
+            Err("name is a number, not a string".to_owned())
+        );
     }
 
     #[test]
@@ -317,7 +380,10 @@ mod tests {
         let empty = json!({"since": null, "metrics": null});
         check(json!({}), empty.clone());
         check(Value::Null, empty.clone());
-        check(json!({"name": "", "generation": 0, "ready": false, "ports": [], "labels": {}, "unknown": 1}), empty);
+        check(
+            json!({"name": "", "generation": 0, "ready": false, "ports": [], "labels": {}, "unknown": 1}),
+            empty,
+        );
         check(
             json!({
                 "name": "x", "generation": 2.0, "ready": true, "since": "2024-01-01T01:00:00+01:00", "until": null,
@@ -336,11 +402,23 @@ mod tests {
     fn a_missing_list_is_not_an_empty_one() {
         let check =
             |left: Value, right: Value, same: bool| assert_eq!(SAMPLE.is_same(&left, &right), same, "{left} {right}");
-        check(json!({}), json!({"generation": 0, "name": "", "unknown": 1, "ports": null}), true);
+        check(
+            json!({}),
+            json!({"generation": 0, "name": "", "unknown": 1, "ports": null}),
+            true,
+        );
         check(json!({}), json!({"ports": []}), false);
         check(json!({}), json!({"labels": {}}), false);
-        check(json!({"ports": [{}]}), json!({"ports": [{"port": 0, "error": null}]}), true);
+        check(
+            json!({"ports": [{}]}),
+            json!({"ports": [{"port": 0, "error": null}]}),
+            true,
+        );
         check(json!({"ports": [{}]}), json!({"ports": [{"error": ""}]}), false);
-        check(json!({"since": "2024-01-01T00:00:00Z"}), json!({"since": "2024-01-01T01:00:00+01:00"}), true);
+        check(
+            json!({"since": "2024-01-01T00:00:00Z"}),
+            json!({"since": "2024-01-01T01:00:00+01:00"}),
+            true,
+        );
     }
 }

@@ -29,19 +29,25 @@ fn unfit(path: &[&str], value: &Value, expected: &str) -> Malformed {
 
 /// Returns the string at `path`.
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a str>, Malformed> {
-    let Some(value) = value(object, path)? else { return Ok(None) };
+    let Some(value) = value(object, path)? else {
+        return Ok(None);
+    };
     value.as_str().map(Some).ok_or_else(|| unfit(path, value, "a string"))
 }
 
 /// Returns the integer at `path`.
 pub fn integer(object: &Value, path: &[&str]) -> Result<Option<i64>, Malformed> {
-    let Some(value) = value(object, path)? else { return Ok(None) };
+    let Some(value) = value(object, path)? else {
+        return Ok(None);
+    };
     value.as_i64().map(Some).ok_or_else(|| unfit(path, value, "an integer"))
 }
 
 /// Returns the object at `path`, whose members must all be strings.
 pub fn texts<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>, Malformed> {
-    let Some(value) = value(object, path)? else { return Ok(None) };
+    let Some(value) = value(object, path)? else {
+        return Ok(None);
+    };
     let members = value.as_object().ok_or_else(|| unfit(path, value, "an object"))?;
     for (name, member) in members {
         if !member.is_string() {
@@ -81,8 +87,14 @@ mod tests {
         check(json!({"spec": {}}), Ok(None));
         check(json!({}), Ok(None));
         check(json!({"spec": null}), Ok(None));
-        check(json!({"spec": {"replicas": null}}), Err("spec.replicas is null, not an integer"));
-        check(json!({"spec": {"replicas": 3.0}}), Err("spec.replicas is a number, not an integer"));
+        check(
+            json!({"spec": {"replicas": null}}),
+            Err("spec.replicas is null, not an integer"),
+        );
+        check(
+            json!({"spec": {"replicas": 3.0}}),
+            Err("spec.replicas is a number, not an integer"),
+        );
         check(json!({"spec": []}), Err("spec is a list, not an object"));
     }
 
@@ -91,10 +103,22 @@ mod tests {
         let object = json!({"name": "x", "labels": {"a": "b"}, "odd": {"a": 1}, "none": null});
         let message = |error: Malformed| error.to_string();
         assert_eq!(text(&object, &["name"]), Ok(Some("x")));
-        assert_eq!(text(&object, &["labels"]).map_err(message), Err("labels is an object, not a string".to_owned()));
-        assert_eq!(texts(&object, &["labels"]).map(|labels| labels.map(Map::len)), Ok(Some(1)));
-        assert_eq!(texts(&object, &["odd"]).map_err(message), Err("odd.a is a number, not a string".to_owned()));
-        assert_eq!(texts(&object, &["none"]).map_err(message), Err("none is null, not an object".to_owned()));
+        assert_eq!(
+            text(&object, &["labels"]).map_err(message),
+            Err("labels is an object, not a string".to_owned())
+        );
+        assert_eq!(
+            texts(&object, &["labels"]).map(|labels| labels.map(Map::len)),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            texts(&object, &["odd"]).map_err(message),
+            Err("odd.a is a number, not a string".to_owned())
+        );
+        assert_eq!(
+            texts(&object, &["none"]).map_err(message),
+            Err("none is null, not an object".to_owned())
+        );
     }
 
     #[test]

@@ -32,7 +32,11 @@ struct FixedReply(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
 
 impl FixedReply {
     fn policy(name: &str, say: fn() -> Result<Reply, Fault>) -> Arc<dyn Policy> {
-        Arc::new(Self(PolicyId::builtin(name), vec![Capability::any(CallKind::EvictionCheck)], say))
+        Arc::new(Self(
+            PolicyId::builtin(name),
+            vec![Capability::any(CallKind::EvictionCheck)],
+            say,
+        ))
     }
 }
 
@@ -62,7 +66,10 @@ fn nonsense() -> Result<Reply, Fault> {
 #[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn hold() -> Result<Reply, Fault> {
     let reason = Reason::new("Frozen", "nothing moves today");
-    Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: None }))
+    Ok(Reply::EvictionCheck(EvictionVerdict::Hold {
+        reason,
+        recheck_after_s: None,
+    }))
 }
 
 fn health_rule() -> Arc<dyn Policy> {
@@ -143,7 +150,11 @@ fn some_sources() -> impl Strategy<Value = Vec<Cluster>> {
         prop::option::weighted(
             0.8,
             (ready, prop::bool::weighted(0.3)).prop_map(move |(ready, tainted)| -> Cluster {
-                let taints = if tainted { json!([{"key": "k", "effect": "NoExecute"}]) } else { json!([]) };
+                let taints = if tainted {
+                    json!([{"key": "k", "effect": "NoExecute"}])
+                } else {
+                    json!([])
+                };
                 let conditions = json!([{"type": "Ready", "status": ready, "reason": "R", "message": ""}]);
                 let spec = json!({"syncMode": "Push", "taints": taints});
                 serde_json::from_value(json!({"name": name, "spec": spec, "status": {"conditions": conditions}}))
@@ -151,7 +162,9 @@ fn some_sources() -> impl Strategy<Value = Vec<Cluster>> {
             }),
         )
     };
-    NAMES.map(cluster).prop_map(|clusters| clusters.into_iter().flatten().collect())
+    NAMES
+        .map(cluster)
+        .prop_map(|clusters| clusters.into_iter().flatten().collect())
 }
 
 fn some_options() -> impl Strategy<Value = GracefulEvictionOptions> {
@@ -175,12 +188,21 @@ fn decide(
     options: GracefulEvictionOptions,
     policies: Vec<Arc<dyn Policy>>,
 ) -> GracefulEvictionPlan {
-    let snapshot = GracefulEvictionSnapshot { binding, sources, unconfirmed: &CONFIRMED, options, now: at(NOW_S) };
+    let snapshot = GracefulEvictionSnapshot {
+        binding,
+        sources,
+        unconfirmed: &CONFIRMED,
+        options,
+        now: at(NOW_S),
+    };
     graceful_eviction::decide(snapshot, &PolicySet::new(policies))
 }
 
 fn released(plan: &GracefulEvictionPlan) -> Vec<&str> {
-    plan.released.iter().map(|(task, _)| task.from_cluster.as_str()).collect()
+    plan.released
+        .iter()
+        .map(|(task, _)| task.from_cluster.as_str())
+        .collect()
 }
 
 proptest! {

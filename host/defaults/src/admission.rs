@@ -50,8 +50,11 @@ impl apiserver::Admission for InProcess {
             namespace: request.namespace,
             old: request.old,
         };
-        let mut environment =
-            AdmissionEnvironment { ids: request.ids, now: Time::new(request.now), others: request.others };
+        let mut environment = AdmissionEnvironment {
+            ids: request.ids,
+            now: Time::new(request.now),
+            others: request.others,
+        };
         admission::admit(&asked, request.object, &mut environment, self.0).map_err(|denied| apiserver::Denied {
             reason: apiserver::DenialReason::Invalid,
             field: denied.field,

@@ -21,7 +21,9 @@ fn builtins(flags: &Flags) -> Vec<Arc<dyn Policy>> {
     let mut policies = bulkhead_plugins_builtin::all_with(flags.pod_detail());
     let timeout_s = flags.failover_eviction_timeout.as_secs();
     if timeout_s > 0 && flags.gate(FeatureGate::Failover) {
-        policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
+        policies.push(Arc::new(FailoverEviction::new(
+            u32::try_from(timeout_s).unwrap_or(u32::MAX),
+        )));
     }
     policies
 }

@@ -28,7 +28,11 @@ pub enum ClusterState {
 impl ClusterState {
     /// Returns the state of the link to the cluster.
     pub fn link(self) -> LinkState {
-        if self == Self::Unreachable { LinkState::Down } else { LinkState::Up }
+        if self == Self::Unreachable {
+            LinkState::Down
+        } else {
+            LinkState::Up
+        }
     }
 
     /// Returns the answer of the cluster's `/readyz`.

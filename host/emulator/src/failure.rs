@@ -43,13 +43,18 @@ impl Failures {
             // The name of a ReplicaSet of a Deployment ends with the hash of the template.
             owner => match text(pod, "/metadata/labels/pod-template-hash") {
                 "" => owner,
-                hash => owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-')).unwrap_or(owner),
+                hash => owner
+                    .strip_suffix(hash)
+                    .and_then(|name| name.strip_suffix('-'))
+                    .unwrap_or(owner),
             },
         };
         let is_unpullable = || {
             array(pod, "/spec/containers").iter().any(|container| {
                 let image = container["image"].as_str().unwrap_or_default();
-                self.unpullable_images.iter().any(|pattern| image_matches(pattern, image))
+                self.unpullable_images
+                    .iter()
+                    .any(|pattern| image_matches(pattern, image))
             })
         };
         self.workloads
@@ -69,7 +74,10 @@ pub(crate) struct FailureSwitch {
 
 impl FailureSwitch {
     pub(crate) fn new(failures: Failures) -> Self {
-        Self { failures: Mutex::new(Arc::new(failures)), changed: Notify::new() }
+        Self {
+            failures: Mutex::new(Arc::new(failures)),
+            changed: Notify::new(),
+        }
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut Failures)) {

@@ -37,7 +37,11 @@ pub struct Behaviour {
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Self { failure: None, unpullable_images: Vec::new(), job_duration: Duration::from_secs(10) }
+        Self {
+            failure: None,
+            unpullable_images: Vec::new(),
+            job_duration: Duration::from_secs(10),
+        }
     }
 }
 
@@ -82,8 +86,15 @@ impl MemberOptions {
             clock,
             kubernetes_version: "v1.35.0".to_owned(),
             nodes: 3,
-            capacity: Capacity { cpu: "48".to_owned(), memory: "192Gi".to_owned(), pods: 330 },
-            replica_ready: ReplicaReady { base: Duration::from_secs(2), jitter: Duration::from_secs(1) },
+            capacity: Capacity {
+                cpu: "48".to_owned(),
+                memory: "192Gi".to_owned(),
+                pods: 330,
+            },
+            replica_ready: ReplicaReady {
+                base: Duration::from_secs(2),
+                jitter: Duration::from_secs(1),
+            },
             behaviour: Behaviour::default(),
             custom_kinds: Vec::new(),
             fidelity: Fidelity::default(),
@@ -151,20 +162,37 @@ impl MemberCluster {
 
     fn create_first_objects(&self) {
         let store = self.server.store();
-        let kind = |kind| self.server.kind_id("v1", kind).expect("a member cluster serves the built-in kinds");
+        let kind = |kind| {
+            self.server
+                .kind_id("v1", kind)
+                .expect("a member cluster serves the built-in kinds")
+        };
         let is_there = |kind_name, name: &str| store.get(&ObjectKey::new(kind(kind_name), "", name)).is_some();
-        for name in ["default", "kube-system"].into_iter().filter(|name| !is_there("Namespace", name)) {
+        for name in ["default", "kube-system"]
+            .into_iter()
+            .filter(|name| !is_there("Namespace", name))
+        {
             store
                 .create(kind("Namespace"), "", json!({"metadata": {"name": name}}))
                 .expect("the first namespaces are valid");
         }
         if self.options.fidelity == Fidelity::People {
-            for name in ["kube-public", "kube-node-lease"].into_iter().filter(|name| !is_there("Namespace", name)) {
+            for name in ["kube-public", "kube-node-lease"]
+                .into_iter()
+                .filter(|name| !is_there("Namespace", name))
+            {
                 let namespace = json!({"metadata": {"name": name}});
-                store.create(kind("Namespace"), "", namespace).expect("the first namespaces are valid");
+                store
+                    .create(kind("Namespace"), "", namespace)
+                    .expect("the first namespaces are valid");
             }
-            if store.get(&ObjectKey::new(kind("Service"), "default", "kubernetes")).is_none() {
-                store.create(kind("Service"), "default", kinds::api_service()).expect("the first Service is valid");
+            if store
+                .get(&ObjectKey::new(kind("Service"), "default", "kubernetes"))
+                .is_none()
+            {
+                store
+                    .create(kind("Service"), "default", kinds::api_service())
+                    .expect("the first Service is valid");
             }
         }
         let nodes = self.nodes();
@@ -212,7 +240,14 @@ impl MemberCluster {
             job_duration: self.options.behaviour.job_duration,
         };
         let has_replica_sets = self.options.fidelity == Fidelity::People;
-        Emulator::new(&self.server, self.nodes(), timing, has_replica_sets, Arc::clone(&self.switch)).run()
+        Emulator::new(
+            &self.server,
+            self.nodes(),
+            timing,
+            has_replica_sets,
+            Arc::clone(&self.switch),
+        )
+        .run()
     }
 
     /// Sets or clears the failure of all pods of the cluster.

@@ -41,7 +41,10 @@ impl Amount {
             };
             Self::new(&quantity("cpu"), &quantity("memory"), 0)
         };
-        let mut all = Self { pods: 1, ..Self::default() };
+        let mut all = Self {
+            pods: 1,
+            ..Self::default()
+        };
         for container in array(pod, "/spec/containers") {
             all = all.plus(requests(container));
         }
@@ -188,6 +191,13 @@ mod tests {
             "containers": [container("100m", "1.5Gi"), {"resources": {"limits": {"cpu": "0.5", "memory": "lots"}}}],
             "initContainers": [container("2", "-1Gi")],
         }});
-        assert_eq!(Amount::of_pod(&pod), Amount { cpu_milli: 2_000, memory_bytes: 3 << 29, pods: 1 });
+        assert_eq!(
+            Amount::of_pod(&pod),
+            Amount {
+                cpu_milli: 2_000,
+                memory_bytes: 3 << 29,
+                pods: 1
+            }
+        );
     }
 }

@@ -37,14 +37,24 @@ const WHOLE: &str = "
     function InterpretHealth(observedObj) return count(observedObj) > 200 end";
 
 fn script(code: &str) -> Bounded {
-    let entries = vec![Entry { point: EntryPoint::Health, object_kind: None }];
-    let module = Module { origin: "bench.lua".to_owned(), code: code.as_bytes().to_vec(), entries };
+    let entries = vec![Entry {
+        point: EntryPoint::Health,
+        object_kind: None,
+    }];
+    let module = Module {
+        origin: "bench.lua".to_owned(),
+        code: code.as_bytes().to_vec(),
+        entries,
+    };
     let source = PluginSource::new("bench", EngineKind::Lua, vec![module]);
     Bounded::new(LuaEngine::default().load(&source).expect("the script loads").policy)
 }
 
 fn verdict(policy: &dyn Policy, object: &Arc<Value>) -> Health {
-    match policy.call(&Call::Health(HealthCall { object, now: Time::from_millis(0) })) {
+    match policy.call(&Call::Health(HealthCall {
+        object,
+        now: Time::from_millis(0),
+    })) {
         Ok(Reply::Health(verdict)) => verdict.health,
         other => panic!("{other:?}"),
     }
@@ -55,7 +65,10 @@ fn health(criterion: &mut Criterion) {
     let object = Arc::new(object);
     let policies: [(&str, Box<dyn Policy>); 5] = [
         ("native rule", Box::new(NativeHealth::default())),
-        ("lua: empty", Box::new(script("function InterpretHealth() return true end"))),
+        (
+            "lua: empty",
+            Box::new(script("function InterpretHealth() return true end")),
+        ),
         ("lua: application failover", Box::new(script(FAILOVER))),
         ("lua: typical", Box::new(script(TYPICAL))),
         ("lua: whole object", Box::new(script(WHOLE))),
@@ -65,7 +78,9 @@ fn health(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for (name, policy) in &policies {
         assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
-        group.bench_function(*name, |bencher| bencher.iter(|| verdict(policy.as_ref(), black_box(&object))));
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)))
+        });
     }
     group.finish();
     // The work of a controller for one change: from the JSON text to the verdict.
@@ -74,7 +89,9 @@ fn health(criterion: &mut Criterion) {
     for (name, policy) in &policies {
         group.bench_function(*name, |bencher| {
             bencher.iter(|| {
-                let object = serde_json::from_str(black_box(&text)).map(Arc::new).expect("the object is JSON");
+                let object = serde_json::from_str(black_box(&text))
+                    .map(Arc::new)
+                    .expect("the object is JSON");
                 verdict(policy.as_ref(), &object)
             });
         });

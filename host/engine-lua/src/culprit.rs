@@ -22,7 +22,11 @@ pub(crate) fn explained(message: &str, origin: &str, text: &str) -> Option<Strin
     let line: usize = line.parse().ok()?;
     let all = tokens(text);
     let of_line: Vec<Token<'_>> = all.iter().filter(|token| token.line == line).copied().collect();
-    let cause = Line { tokens: &of_line, defined: Defined::read(&all) }.cause(words)?;
+    let cause = Line {
+        tokens: &of_line,
+        defined: Defined::read(&all),
+    }
+    .cause(words)?;
     Some(one_line(&format!("{message}: {cause}"), MESSAGE_CHARS_MAX))
 }
 
@@ -39,7 +43,10 @@ impl Line<'_, '_> {
 
     /// Returns the cause of an error in the words of Luau.
     fn cause(&self, words: &str) -> Option<String> {
-        if let Some(name) = words.strip_prefix("attempt to index nil with '").and_then(|rest| rest.strip_suffix('\'')) {
+        if let Some(name) = words
+            .strip_prefix("attempt to index nil with '")
+            .and_then(|rest| rest.strip_suffix('\''))
+        {
             return self.nil(self.owners(name));
         }
         if words == "attempt to index nil with number" {
@@ -85,9 +92,14 @@ impl Line<'_, '_> {
     /// Returns the values whose member of this name is read.
     fn owners<'s>(&'s self, name: &'s str) -> impl Iterator<Item = String> + 's {
         let members = self.indexes(move |index| {
-            let (before, text) = (index.checked_sub(1).map_or("", |before| self.text(before)), self.text(index));
-            let is_quoted =
-                text.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\''])) == Some(name);
+            let (before, text) = (
+                index.checked_sub(1).map_or("", |before| self.text(before)),
+                self.text(index),
+            );
+            let is_quoted = text
+                .strip_prefix(['"', '\''])
+                .and_then(|text| text.strip_suffix(['"', '\'']))
+                == Some(name);
             (matches!(before, "." | ":") && text == name) || (before == "[" && is_quoted)
         });
         members.filter_map(|index| self.ending_at(index.checked_sub(2)?))
@@ -127,7 +139,12 @@ impl Line<'_, '_> {
     }
 
     fn joined(&self, first: usize, last: usize) -> String {
-        self.tokens.iter().take(last + 1).skip(first).map(|token| token.text).collect()
+        self.tokens
+            .iter()
+            .take(last + 1)
+            .skip(first)
+            .map(|token| token.text)
+            .collect()
     }
 
     /// Formats the cause for the values that may be nil.
@@ -151,7 +168,9 @@ impl Line<'_, '_> {
 
     /// Returns true if the line calls the result of a call.
     fn calls_a_result(&self) -> bool {
-        self.indexes(|index| self.text(index) == ")" && self.text(index + 1) == "(").next().is_some()
+        self.indexes(|index| self.text(index) == ")" && self.text(index + 1) == "(")
+            .next()
+            .is_some()
     }
 
     /// Returns the cause of a call of nil: the only called name without a known value, or the only field.
@@ -163,8 +182,10 @@ impl Line<'_, '_> {
                 && self.tokens.get(index).is_some_and(is_name)
         });
         let called: Vec<String> = called.filter_map(|index| self.ending_at(index)).collect();
-        let unknown: Vec<&String> =
-            called.iter().filter(|name| !name.contains(['.', '[']) && !self.defined.contains(name)).collect();
+        let unknown: Vec<&String> = called
+            .iter()
+            .filter(|name| !name.contains(['.', '[']) && !self.defined.contains(name))
+            .collect();
         let fields: Vec<&String> = called.iter().filter(|name| name.contains('.')).collect();
         match (unknown.as_slice(), fields.as_slice()) {
             ([one], _) => Some(undefined(&self.defined, one)),
@@ -194,8 +215,16 @@ mod tests {
         let status = Some("o.status is nil, test it first");
         check("function F(o) return o.status.ready end", index, status);
         check("function F(o) return o.status['ready'] end", index, status);
-        check("function F(o) return o.list[1].ready end", index, Some("o.list[1] is nil, test it first"));
-        check("function F(o) return o.a.ready == o.b.ready end", index, Some("o.a or o.b is nil, test them first"));
+        check(
+            "function F(o) return o.list[1].ready end",
+            index,
+            Some("o.list[1] is nil, test it first"),
+        );
+        check(
+            "function F(o) return o.a.ready == o.b.ready end",
+            index,
+            Some("o.a or o.b is nil, test them first"),
+        );
         check("function F(o) return f(o).ready end", index, None);
         check("return {o.a.ready, o.b.ready, o.c.ready, o.d.ready}", index, None);
         check(
@@ -218,15 +247,27 @@ mod tests {
             "attempt to perform arithmetic (add) on nil and number",
             Some("o.n is nil, test it first"),
         );
-        check("function F(o) return 1 < o.n end", "attempt to compare number < nil", Some("o.n is nil, test it first"));
+        check(
+            "function F(o) return 1 < o.n end",
+            "attempt to compare number < nil",
+            Some("o.n is nil, test it first"),
+        );
         let pairs = "invalid argument #1 to 'pairs' (table expected, got nil)";
-        check("function F(o) for k in pairs(o.labels) do end end", pairs, Some("o.labels is nil, test it first"));
+        check(
+            "function F(o) for k in pairs(o.labels) do end end",
+            pairs,
+            Some("o.labels is nil, test it first"),
+        );
         check(
             "function F(o) return o.n > 1 end",
             "attempt to compare number < string",
             Some("convert the text with tonumber"),
         );
-        check("local x = nil + 1", "attempt to perform arithmetic (add) on nil and number", None);
+        check(
+            "local x = nil + 1",
+            "attempt to perform arithmetic (add) on nil and number",
+            None,
+        );
     }
 
     #[test]
@@ -237,15 +278,31 @@ mod tests {
             index,
             Some("observedObject is not defined; did you mean observedObj?"),
         );
-        check("return obj.status", index, Some("obj is not defined; scripts of Argo CD need the dialect argo"));
-        check("function F(obj) return obj.status end", index, Some("obj is nil, test it first"));
+        check(
+            "return obj.status",
+            index,
+            Some("obj is not defined; scripts of Argo CD need the dialect argo"),
+        );
+        check(
+            "function F(obj) return obj.status end",
+            index,
+            Some("obj is nil, test it first"),
+        );
         let call = "attempt to call a nil value";
-        check("function F(o) return os.getenv('A') end", call, Some("there is no function os.getenv"));
+        check(
+            "function F(o) return os.getenv('A') end",
+            call,
+            Some("there is no function os.getenv"),
+        );
         let near = Some("there is no function table.concatt; did you mean table.concat?");
         check("return table.concatt({})", call, near);
         check("local f = nil return f(1)", call, Some("f is nil"));
         check("local f = g return f(1)(2)", call, None);
-        check("local function count(o) end return coutn(1)", call, Some("coutn is not defined; did you mean count?"));
+        check(
+            "local function count(o) end return coutn(1)",
+            call,
+            Some("coutn is not defined; did you mean count?"),
+        );
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub(crate) fn decode(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
 
 fn at_depth(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<mlua::Value> {
     if depth > DEPTH_MAX {
-        return Err(mlua::Error::runtime(format!("a result is nested deeper than {DEPTH_MAX}")));
+        return Err(mlua::Error::runtime(format!(
+            "a result is nested deeper than {DEPTH_MAX}"
+        )));
     }
     Ok(match value {
         Value::Null => mlua::Value::Nil,

@@ -44,12 +44,18 @@ fn varargs(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
             "..." => dots = Some(index),
             "arg" => arg = Some(index),
             "function" => {
-                let (Some(open), Some(close)) = (open, close) else { continue };
+                let (Some(open), Some(close)) = (open, close) else {
+                    continue;
+                };
                 let is_parameter = |name: Option<usize>| name.is_some_and(|name| (open..close).contains(&name));
                 let has_dots = is_parameter(dots);
                 if let Some(closing) = tokens.get(close).filter(|_| has_dots && !is_parameter(arg)) {
                     let text = " local arg = {n = select(\"#\", ...), ...}".to_owned();
-                    edits.push(Edit { start: closing.end(), end: closing.end(), text });
+                    edits.push(Edit {
+                        start: closing.end(),
+                        end: closing.end(),
+                        text,
+                    });
                 }
             }
             _ => {}

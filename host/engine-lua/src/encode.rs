@@ -37,7 +37,11 @@ pub enum Conversions {
 
 /// Returns the name of a value's type in Lua, where all numbers have one type.
 pub(crate) fn lua_type_name(value: &mlua::Value) -> &'static str {
-    if value.is_integer() { "number" } else { value.type_name() }
+    if value.is_integer() {
+        "number"
+    } else {
+        value.type_name()
+    }
 }
 
 /// Treatment of an empty table, which may stand for an object or a list.
@@ -53,7 +57,10 @@ pub(crate) enum EmptyTables {
 impl EmptyTables {
     /// Drops empty tables everywhere except at the root.
     pub(crate) fn dropped(conversions: Conversions) -> Self {
-        Self::AsIn(EmptyPaths { conversions, ..EmptyPaths::default() })
+        Self::AsIn(EmptyPaths {
+            conversions,
+            ..EmptyPaths::default()
+        })
     }
 
     fn conversions(&self) -> Conversions {
@@ -65,7 +72,10 @@ impl EmptyTables {
 
     /// Takes the types from any of the `references`.
     pub(crate) fn as_in(references: &[&Value], conversions: Conversions) -> Self {
-        let mut places = EmptyPaths { conversions, ..EmptyPaths::default() };
+        let mut places = EmptyPaths {
+            conversions,
+            ..EmptyPaths::default()
+        };
         for reference in references {
             places.collect(reference, &mut Vec::new());
         }
@@ -86,7 +96,8 @@ impl EmptyPaths {
     fn collect<'v>(&mut self, value: &'v Value, path: &mut Vec<&'v str>) {
         match value {
             Value::Object(members) if members.is_empty() => {
-                self.objects.insert(path.iter().map(|name| (*name).to_owned()).collect());
+                self.objects
+                    .insert(path.iter().map(|name| (*name).to_owned()).collect());
             }
             Value::Array(elements) if elements.is_empty() => {
                 self.lists.insert(path.iter().map(|name| (*name).to_owned()).collect());
@@ -108,7 +119,11 @@ impl EmptyPaths {
         let last = path.last().map(String::as_str).unwrap_or_default();
         let misread = self.conversions == Conversions::Karmada && last.contains(['|', '\\']);
         if self.objects.contains(path) {
-            Some(if misread { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
+            Some(if misread {
+                Value::Array(Vec::new())
+            } else {
+                Value::Object(Map::new())
+            })
         } else {
             self.lists.contains(path).then(|| Value::Array(Vec::new()))
         }
@@ -124,8 +139,18 @@ pub(crate) fn encode(
     fill: &dyn Fn(&Table) -> mlua::Result<()>,
 ) -> (Result<Value, NotJson>, usize) {
     let (path, open) = (Vec::new(), Vec::new());
-    let mut encoder = Encoder { empties, fill, bytes_left: bytes_max, bytes_max, path, open, depth: 0 };
-    let encoded = encoder.value(value).map(|value| value.unwrap_or_else(|| Value::Object(Map::new())));
+    let mut encoder = Encoder {
+        empties,
+        fill,
+        bytes_left: bytes_max,
+        bytes_max,
+        path,
+        open,
+        depth: 0,
+    };
+    let encoded = encoder
+        .value(value)
+        .map(|value| value.unwrap_or_else(|| Value::Object(Map::new())));
     (encoded, bytes_max - encoder.bytes_left)
 }
 
@@ -172,7 +197,11 @@ impl Encoder<'_> {
 
     fn error(&self, message: String) -> NotJson {
         let path = one_line(&self.path.join("."), PATH_CHARS_MAX);
-        NotJson(if path.is_empty() { message } else { format!("{path}: {message}") })
+        NotJson(if path.is_empty() {
+            message
+        } else {
+            format!("{path}: {message}")
+        })
     }
 
     /// Converts a number. An integral number within 64 bits becomes an integer.
@@ -268,7 +297,11 @@ impl Encoder<'_> {
 
     fn list(&self, mut elements: Vec<(usize, Option<Value>)>) -> Result<Value, NotJson> {
         elements.sort_unstable_by_key(|(index, _)| *index);
-        if elements.iter().enumerate().any(|(position, (index, _))| position + 1 != *index) {
+        if elements
+            .iter()
+            .enumerate()
+            .any(|(position, (index, _))| position + 1 != *index)
+        {
             return Err(self.error("a list has a hole or an index that is not a position".to_owned()));
         }
         let dropped = elements.iter().filter(|(_, element)| element.is_none()).count();
@@ -277,7 +310,9 @@ impl Encoder<'_> {
                 self.error("a list has several empty tables; Karmada may drop other elements instead".to_owned())
             );
         }
-        Ok(Value::Array(elements.into_iter().filter_map(|(_, element)| element).collect()))
+        Ok(Value::Array(
+            elements.into_iter().filter_map(|(_, element)| element).collect(),
+        ))
     }
 }
 
@@ -298,7 +333,11 @@ mod tests {
 
     #[test]
     fn a_name_with_a_nul_is_not_a_path() {
-        check(r"return {['a\0b'] = {}, a = {b = {}}}", json!({"a": {"b": []}}), json!({"a": {"b": []}}));
+        check(
+            r"return {['a\0b'] = {}, a = {b = {}}}",
+            json!({"a": {"b": []}}),
+            json!({"a": {"b": []}}),
+        );
         check(r"return {a = {b = {}}}", json!({"a\0b": []}), json!({"a": {}}));
         check(r"return {['a\0b'] = {}}", json!({"a\0b": []}), json!({"a\0b": []}));
     }

@@ -31,7 +31,11 @@ impl LuaEngine {
     pub fn new(options: Options) -> Self {
         let compiler = Compiler::new().set_optimization_level(1).set_debug_level(1);
         let library = Arc::new(Library::compile(&compiler, options.pod_detail));
-        Self { options, compiler, library }
+        Self {
+            options,
+            compiler,
+            library,
+        }
     }
 }
 
@@ -48,9 +52,17 @@ impl Engine for LuaEngine {
 
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         if source.modules.is_empty() {
-            return Err(LoadError::new(source, LoadStage::Fetched, "a Lua plugin is at least one script"));
+            return Err(LoadError::new(
+                source,
+                LoadStage::Fetched,
+                "a Lua plugin is at least one script",
+            ));
         }
-        let compiled: Result<Vec<_>, _> = source.modules.iter().map(|module| self.compile(source, module)).collect();
+        let compiled: Result<Vec<_>, _> = source
+            .modules
+            .iter()
+            .map(|module| self.compile(source, module))
+            .collect();
         let library = match source.dialect {
             Dialect::Karmada => Arc::clone(&self.library),
             Dialect::Argo => Arc::new(self.library.in_dialect(Dialect::Argo)),
@@ -74,9 +86,15 @@ impl Engine for LuaEngine {
             let checked = check_config(source.config_schema.as_ref(), &source.config);
             checked.map_err(|message| LoadError::new(source, LoadStage::Configured, message))?;
         }
-        let description = Description { remarks: remarks(source, &entries), ..describe(source) };
+        let description = Description {
+            remarks: remarks(source, &entries),
+            ..describe(source)
+        };
         let policy = LuaPolicy::new(source, &description, entries, pool, self.options);
-        Ok(Loaded { policy: Arc::new(policy), description })
+        Ok(Loaded {
+            policy: Arc::new(policy),
+            description,
+        })
     }
 }
 
@@ -90,8 +108,12 @@ impl LuaEngine {
         };
         let no_equivalent = |found: Difference| format!("{origin}:{}: {}", found.line, found.message);
         // A text that is not UTF-8 is compiled unchanged.
-        let bridged = std::str::from_utf8(code).map_or(Ok(None), bridged).map_err(no_equivalent)?;
-        self.compiler.compile(bridged.as_ref().map_or(code, |text| text.as_bytes())).map_err(syntax)
+        let bridged = std::str::from_utf8(code)
+            .map_or(Ok(None), bridged)
+            .map_err(no_equivalent)?;
+        self.compiler
+            .compile(bridged.as_ref().map_or(code, |text| text.as_bytes()))
+            .map_err(syntax)
     }
 
     /// Returns the library that scripts are started with.
@@ -110,7 +132,12 @@ impl LuaEngine {
             .bytecode(origin, &module.code)
             .map_err(|message| load_error(source, origin, LoadStage::Compiled, message))?;
         let text = String::from_utf8_lossy(&module.code).into_owned();
-        Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code), text })
+        Ok(Script {
+            origin: origin.clone(),
+            bytecode,
+            mentioned: Mentioned::read(&module.code),
+            text,
+        })
     }
 }
 
@@ -134,13 +161,24 @@ fn describe(source: &PluginSource) -> Description {
 
 /// Returns remarks about constructs that Karmada would reject, for scripts that define a function of Karmada's.
 fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
-    let is_karmadas = |script: usize| entries.iter().any(|(entry, of)| *of == script && entry.point.rule().is_some());
-    let modules = source.modules.iter().enumerate().filter(|(script, _)| is_karmadas(*script));
+    let is_karmadas = |script: usize| {
+        entries
+            .iter()
+            .any(|(entry, of)| *of == script && entry.point.rule().is_some())
+    };
+    let modules = source
+        .modules
+        .iter()
+        .enumerate()
+        .filter(|(script, _)| is_karmadas(*script));
     let of_module = |(_, module): (usize, &Module)| {
         let found = std::str::from_utf8(&module.code).map(foreign).unwrap_or_default();
         let origin = module.origin.clone();
         let remark = move |found: Difference| {
-            format!("{origin}:{}:{}: Karmada does not take {}", found.line, found.column, found.message)
+            format!(
+                "{origin}:{}:{}: Karmada does not take {}",
+                found.line, found.column, found.message
+            )
         };
         found.into_iter().map(remark).collect::<Vec<_>>()
     };
@@ -151,10 +189,18 @@ fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
 /// defined ones.
 fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<Vec<Entry>, LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
-    let setting = CallSettings { script, config: &source.config, now: None };
+    let setting = CallSettings {
+        script,
+        config: &source.config,
+        now: None,
+    };
     let found = pool.session(&setting, |session| {
         session.run()?;
-        Ok(if module.entries.is_empty() { defined(source, session) } else { promised(module, session) })
+        Ok(if module.entries.is_empty() {
+            defined(source, session)
+        } else {
+            promised(module, session)
+        })
     });
     found.map_err(|fault| failed(fault.to_string()))?.map_err(failed)
 }
@@ -174,14 +220,23 @@ fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, St
 fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
     let is_defined = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
     let points = EntryPoint::ALL.into_iter().filter(is_defined);
-    let entries: Vec<_> = points.flat_map(|point| Entry::on(point, &source.object_kinds)).collect();
+    let entries: Vec<_> = points
+        .flat_map(|point| Entry::on(point, &source.object_kinds))
+        .collect();
     if entries.is_empty() {
         let known = EntryPoint::ALL.map(EntryPoint::function).join(", ");
-        return Err(format!("the script defines none of the known global functions: {known}"));
+        return Err(format!(
+            "the script defines none of the known global functions: {known}"
+        ));
     }
     Ok(entries)
 }
 
 fn load_error(source: &PluginSource, origin: &str, stage: LoadStage, message: String) -> LoadError {
-    LoadError { plugin: source.name.clone(), origin: origin.to_owned(), stage, message }
+    LoadError {
+        plugin: source.name.clone(),
+        origin: origin.to_owned(),
+        stage,
+        message,
+    }
 }

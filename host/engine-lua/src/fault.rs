@@ -31,7 +31,9 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
 
 /// Truncates a message.
 fn cut(message: &str) -> &str {
-    message.get(..message.floor_char_boundary(MESSAGE_BYTES_MAX)).unwrap_or(message)
+    message
+        .get(..message.floor_char_boundary(MESSAGE_BYTES_MAX))
+        .unwrap_or(message)
 }
 
 fn root(error: &mlua::Error) -> &mlua::Error {
@@ -48,7 +50,9 @@ fn root(error: &mlua::Error) -> &mlua::Error {
 fn located(message: &str) -> String {
     let (text, trace) = message.rsplit_once("\nstack traceback:\n").unwrap_or((message, ""));
     let ours = format!("{LIBRARY_NAME}:");
-    let Some(rest) = text.strip_prefix(&ours) else { return cut(text).to_owned() };
+    let Some(rest) = text.strip_prefix(&ours) else {
+        return cut(text).to_owned();
+    };
     let text = rest.split_once(": ").map_or(rest, |(_, text)| text);
     let mut frames = trace.lines().map(str::trim_start);
     let frame = frames.find(|frame| !frame.starts_with(&ours) && !frame.starts_with('['));

@@ -16,9 +16,15 @@ const BEFORE_VALUES: [&str; 22] = [
 pub fn foreign(text: &str) -> Vec<Difference> {
     let tokens = tokens(text);
     let found = |(index, token): (usize, &Token<'_>)| {
-        let instead = sign(token.text).or_else(|| word(&tokens, index)).or_else(|| annotation(&tokens, index));
+        let instead = sign(token.text)
+            .or_else(|| word(&tokens, index))
+            .or_else(|| annotation(&tokens, index));
         let instead = instead.or_else(|| numeral(&tokens, index))?;
-        Some(Difference { line: token.line, column: token.column, message: format!("{}: {instead}", token.text) })
+        Some(Difference {
+            line: token.line,
+            column: token.column,
+            message: format!("{}: {instead}", token.text),
+        })
     };
     tokens.iter().enumerate().filter_map(found).collect()
 }
@@ -26,8 +32,14 @@ pub fn foreign(text: &str) -> Vec<Difference> {
 /// Checks that Karmada's API would accept a script: it is valid Lua without constructs that only Luau accepts.
 pub fn check_portable(code: &str) -> Result<(), SyntaxError> {
     check_syntax(code)?;
-    let Some(Difference { line, column, message }) = foreign(code).into_iter().next() else { return Ok(()) };
-    Err(SyntaxError { line, column, message: format!("Karmada does not take {message}") })
+    let Some(Difference { line, column, message }) = foreign(code).into_iter().next() else {
+        return Ok(());
+    };
+    Err(SyntaxError {
+        line,
+        column,
+        message: format!("Karmada does not take {message}"),
+    })
 }
 
 fn sign(text: &str) -> Option<&'static str> {
@@ -70,7 +82,9 @@ fn word(tokens: &[Token<'_>], index: usize) -> Option<&'static str> {
 
 /// Finds binary numbers and separators between digits.
 fn numeral(tokens: &[Token<'_>], index: usize) -> Option<&'static str> {
-    let number = tokens.get(index).filter(|token| token.text.starts_with(|c: char| c.is_ascii_digit()))?;
+    let number = tokens
+        .get(index)
+        .filter(|token| token.text.starts_with(|c: char| c.is_ascii_digit()))?;
     let is_binary = number.text.starts_with("0b") || number.text.starts_with("0B");
     let follows = |next: &Token<'_>| next.start == number.end() && next.text.starts_with('_');
     let is_separated = tokens.get(index + 1).is_some_and(follows);
@@ -94,7 +108,10 @@ mod tests {
 
     #[test]
     fn jumps_and_labels_are_portable() {
-        assert_eq!(check_portable("for i = 1, 3 do if f(i) then goto continue end ::continue:: end"), Ok(()));
+        assert_eq!(
+            check_portable("for i = 1, 3 do if f(i) then goto continue end ::continue:: end"),
+            Ok(())
+        );
         assert_eq!(check_portable("::top:: if f() then goto top end ::unused::"), Ok(()));
         assert!(check_portable("goto nowhere").is_err());
         assert!(check_portable("for i = 1, 3 do if f(i) then continue end end").is_err());

@@ -15,10 +15,16 @@ pub(crate) fn replicas(
     requirements: &Value,
     conversions: Conversions,
 ) -> Result<Interpretation, String> {
-    let number = replicas.as_f64().ok_or_else(|| format!("{}, not a number", lua_type(replicas)))?;
+    let number = replicas
+        .as_f64()
+        .ok_or_else(|| format!("{}, not a number", lua_type(replicas)))?;
     let cut = number.trunc();
     let in_range = cut >= f64::from(i32::MIN) && cut <= f64::from(i32::MAX);
-    let cut = if in_range || conversions == Conversions::Safe { cut } else { f64::from(i32::MIN) };
+    let cut = if in_range || conversions == Conversions::Safe {
+        cut
+    } else {
+        f64::from(i32::MIN)
+    };
     if !in_range && conversions == Conversions::Safe {
         return Err(format!("{number}, which is not a number of replicas"));
     }
@@ -27,7 +33,10 @@ pub(crate) fn replicas(
         Value::Object(members) => Some(ReplicaRequirements::from_json(members)?),
         other => return Err(format!("{} as requirements, not a table", list_or_type(other))),
     };
-    Ok(Interpretation::Replicas { replicas: cut as i32, requirements })
+    Ok(Interpretation::Replicas {
+        replicas: cut as i32,
+        requirements,
+    })
 }
 
 fn list_or_type(value: &Value) -> &'static str {
@@ -35,7 +44,9 @@ fn list_or_type(value: &Value) -> &'static str {
 }
 
 fn table<'a>(value: &'a Value, name: &str) -> Result<&'a Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("a {name} that is {}, not a table with keys", list_or_type(value)))
+    value
+        .as_object()
+        .ok_or_else(|| format!("a {name} that is {}, not a table with keys", list_or_type(value)))
 }
 
 /// Parses a complete object, which must have a kind.
@@ -71,9 +82,16 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
             None | Some(Value::Null) => None,
             Some(needed) => Some(ReplicaRequirements::from_json(table(needed, "replicaRequirements")?)?),
         };
-        Ok(Component { name: text(members, "name")?, replicas, replica_requirements: requirements })
+        Ok(Component {
+            name: text(members, "name")?,
+            replicas,
+            replica_requirements: requirements,
+        })
     };
-    let components: Result<_, _> = elements(result, "a list of components")?.iter().map(component).collect();
+    let components: Result<_, _> = elements(result, "a list of components")?
+        .iter()
+        .map(component)
+        .collect();
     components.map(Interpretation::Components)
 }
 
@@ -86,7 +104,10 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
 pub(crate) fn dependencies(result: &Value, conversions: Conversions) -> Result<Interpretation, String> {
     let dependency = |value: &Value| -> Result<DependentObjectReference, String> {
         let members = table(value, "dependency")?;
-        let selector = members.get("labelSelector").filter(|selector| !selector.is_null()).cloned();
+        let selector = members
+            .get("labelSelector")
+            .filter(|selector| !selector.is_null())
+            .cloned();
         let selector = selector.map(serde_json::from_value).transpose();
         let dependency = DependentObjectReference {
             api_version: text(members, "apiVersion")?,
@@ -103,7 +124,10 @@ pub(crate) fn dependencies(result: &Value, conversions: Conversions) -> Result<I
     if result.is_null() && conversions == Conversions::Karmada {
         return Err("nil, not a list of dependencies".to_owned());
     }
-    let dependencies: Result<_, _> = elements(result, "a list of dependencies")?.iter().map(dependency).collect();
+    let dependencies: Result<_, _> = elements(result, "a list of dependencies")?
+        .iter()
+        .map(dependency)
+        .collect();
     dependencies.map(Interpretation::Dependencies)
 }
 

@@ -78,7 +78,13 @@ impl Region {
 
 impl<'t, 'a> Jumps<'t, 'a> {
     pub(crate) fn new(tokens: &'t [Token<'a>]) -> Self {
-        let chunk = Block { opener: 0, end: tokens.len(), parent: None, kind: Kind::Chunk, left_by_break: 0 };
+        let chunk = Block {
+            opener: 0,
+            end: tokens.len(),
+            parent: None,
+            kind: Kind::Chunk,
+            left_by_break: 0,
+        };
         let mut jumps = Self {
             tokens,
             blocks: vec![chunk],
@@ -144,7 +150,13 @@ impl<'t, 'a> Jumps<'t, 'a> {
             Kind::Chunk | Kind::Function | Kind::Loop | Kind::Repeat => block,
             Kind::If | Kind::Do => self.left_by_break(parent),
         };
-        self.blocks.push(Block { opener, end: self.tokens.len(), parent: Some(parent), kind, left_by_break });
+        self.blocks.push(Block {
+            opener,
+            end: self.tokens.len(),
+            parent: Some(parent),
+            kind,
+            left_by_break,
+        });
         block
     }
 
@@ -184,7 +196,11 @@ impl<'t, 'a> Jumps<'t, 'a> {
 
     fn error_at(&self, index: usize, message: String) -> Difference {
         let column = self.tokens.get(index).map_or(0, |token| token.column);
-        Difference { line: self.line(index), column, message }
+        Difference {
+            line: self.line(index),
+            column,
+            message,
+        }
     }
 
     fn error(&self, jump: usize, reason: &str) -> Difference {
@@ -192,7 +208,10 @@ impl<'t, 'a> Jumps<'t, 'a> {
     }
 
     fn no_equivalent(&self, jump: usize) -> Difference {
-        self.error(jump, "this jump has no equivalent here; write a loop, or a function with return")
+        self.error(
+            jump,
+            "this jump has no equivalent here; write a loop, or a function with return",
+        )
     }
 
     /// Returns the blocks that enclose a token up to `outer`, innermost first and without `outer`; `None` if `outer`
@@ -228,7 +247,10 @@ impl<'t, 'a> Jumps<'t, 'a> {
     /// Adds the edits that replace all jumps and labels.
     pub(crate) fn bridge(&self, edits: &mut Vec<Edit>) -> Result<(), Difference> {
         if let Some(opener) = self.too_deep {
-            let message = format!("{}: a script with goto has at most {DEPTH_MAX} nested blocks", self.text(opener));
+            let message = format!(
+                "{}: a script with goto has at most {DEPTH_MAX} nested blocks",
+                self.text(opener)
+            );
             return Err(self.error_at(opener, message));
         }
         let named = self.labels()?;
@@ -242,7 +264,10 @@ impl<'t, 'a> Jumps<'t, 'a> {
         }
         if let Some(surplus) = labels.get(JUMPS_MAX) {
             let name = self.text(surplus + 1);
-            return Err(self.error_at(*surplus, format!("label {name}: a script has at most {JUMPS_MAX} labels")));
+            return Err(self.error_at(
+                *surplus,
+                format!("label {name}: a script has at most {JUMPS_MAX} labels"),
+            ));
         }
         let mut regions: Vec<Region> = Vec::new();
         for jump in jumps {
@@ -267,7 +292,10 @@ impl<'t, 'a> Jumps<'t, 'a> {
             let until = format!(" until not goto_{}{}", self.name(region), self.carried_break(region));
             self.append(edits, region.end.saturating_sub(1), &until);
         }
-        for label in labels.into_iter().filter(|label| regions.iter().all(|region| region.label != *label)) {
+        for label in labels
+            .into_iter()
+            .filter(|label| regions.iter().all(|region| region.label != *label))
+        {
             self.put(edits, label, label + 2, "");
         }
         Ok(())
@@ -275,14 +303,21 @@ impl<'t, 'a> Jumps<'t, 'a> {
 
     /// Returns the region of one jump.
     fn region(&self, jump: usize, labels: &Labels<'a>) -> Result<Region, Difference> {
-        let label = self.label_of(jump, labels).ok_or_else(|| self.error(jump, "no label of this name is visible"))?;
+        let label = self
+            .label_of(jump, labels)
+            .ok_or_else(|| self.error(jump, "no label of this name is visible"))?;
         let home = self.block_of(label);
         let left = self.blocks_below(jump, home).ok_or_else(|| self.no_equivalent(jump))?;
         let is_backward = label < jump;
         let (start, end) = if is_backward {
             (label, self.end_of(home))
         } else {
-            (left.last().and_then(|block| self.blocks.get(*block)).map_or(jump, |block| block.opener), label)
+            (
+                left.last()
+                    .and_then(|block| self.blocks.get(*block))
+                    .map_or(jump, |block| block.opener),
+                label,
+            )
         };
         if !is_backward && let Some(local) = self.entered_local(jump, label) {
             return Err(self.error(jump, &format!("it jumps into the scope of local {local}")));
@@ -292,8 +327,18 @@ impl<'t, 'a> Jumps<'t, 'a> {
         if is_hidden || left.iter().any(|block| self.kind(*block) == Kind::Repeat) {
             return Err(self.no_equivalent(jump));
         }
-        let loops = left.into_iter().filter(|block| self.kind(*block) == Kind::Loop).collect();
-        Ok(Region { start, end, label, jumps: vec![jump], is_backward, loops })
+        let loops = left
+            .into_iter()
+            .filter(|block| self.kind(*block) == Kind::Loop)
+            .collect();
+        Ok(Region {
+            start,
+            end,
+            label,
+            jumps: vec![jump],
+            is_backward,
+            loops,
+        })
     }
 
     /// Returns the label of a jump: the one in the innermost block around the jump, in the same function.
@@ -316,7 +361,9 @@ impl<'t, 'a> Jumps<'t, 'a> {
             return None;
         }
         let locals = self.locals.get(&home)?;
-        let local = locals.get(locals.partition_point(|local| *local < jump)).filter(|local| **local < label)?;
+        let local = locals
+            .get(locals.partition_point(|local| *local < jump))
+            .filter(|local| **local < label)?;
         let name = local + if self.text(local + 1) == "function" { 2 } else { 1 };
         Some(self.text(name))
     }

@@ -48,7 +48,13 @@ pub(crate) fn functions(lua: &Lua, meter: &Arc<Meter>, bytes_max: usize, detail:
         let meter = Arc::clone(meter);
         let function = lua.create_function(move |lua, (fill, values): (Function, MultiValue)| {
             meter.spend(lua, values.len() as u64)?;
-            let arguments = Arguments { values, fill, bytes_max, detail, steps: Cell::new(0) };
+            let arguments = Arguments {
+                values,
+                fill,
+                bytes_max,
+                detail,
+                steps: Cell::new(0),
+            };
             let outcome = function(&arguments);
             meter.spend(lua, arguments.steps.get())?;
             match outcome {
@@ -106,7 +112,11 @@ fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
         Some(other) => return Err(bad_argument(2, "getPodDependencies", "string", other)),
     };
     let found = pod::dependencies(&template, &namespace).map_err(|error| not_a_template(&error))?;
-    Ok(if found.is_empty() { Value::Null } else { Value::Array(found) })
+    Ok(if found.is_empty() {
+        Value::Null
+    } else {
+        Value::Array(found)
+    })
 }
 
 /// Returns a quantity, its only argument, as a number; nil is 0.
@@ -116,7 +126,10 @@ fn get_resource_quantity(arguments: &Arguments) -> Outcome {
     };
     let quantity = quantity(argument, 1, "getResourceQuantity")?;
     if quantity.is_negative() {
-        return Err((format!("int approximation unexpectedly returned a negative value: {quantity}"), CALLER));
+        return Err((
+            format!("int approximation unexpectedly returned a negative value: {quantity}"),
+            CALLER,
+        ));
     }
     Ok(quantity.as_f64().into())
 }
@@ -127,7 +140,8 @@ fn quantity(argument: &mlua::Value, position: usize, function: &str) -> Result<Q
         mlua::Value::String(text) => short(text, position, function, QUANTITY_BYTES_MAX, "a quantity")?,
         other => return Err(bad_argument(position, function, "string", other)),
     };
-    text.parse().map_err(|error| (format!("cannot parse '{text}': {error}"), NOBODY))
+    text.parse()
+        .map_err(|error| (format!("cannot parse '{text}': {error}"), NOBODY))
 }
 
 /// Returns the text of an argument. It is copied only if it does not exceed the limit.
@@ -151,18 +165,29 @@ fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)
     match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {
             let fill = |unfilled: &Table| arguments.fill.call(unfilled);
-            let (value, bytes) = encode(table, &EmptyTables::dropped(Conversions::Safe), arguments.bytes_max, &fill);
+            let (value, bytes) = encode(
+                table,
+                &EmptyTables::dropped(Conversions::Safe),
+                arguments.bytes_max,
+                &fill,
+            );
             arguments.steps.set(bytes as u64);
             value.map_err(|error| not_a_template(&error))
         }
         Some(other) => Err(bad_argument(1, function, "table", other)),
-        None => Err((format!("bad argument #1 to {function} (table expected, got nil)"), CALLER)),
+        None => Err((
+            format!("bad argument #1 to {function} (table expected, got nil)"),
+            CALLER,
+        )),
     }
 }
 
 fn bad_argument(position: usize, function: &str, expected: &str, got: &mlua::Value) -> (String, u8) {
     let got = lua_type_name(got);
-    (format!("bad argument #{position} to {function} ({expected} expected, got {got})"), CALLER)
+    (
+        format!("bad argument #{position} to {function} ({expected} expected, got {got})"),
+        CALLER,
+    )
 }
 
 fn not_a_template(error: &impl std::fmt::Display) -> (String, u8) {

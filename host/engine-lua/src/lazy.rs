@@ -55,7 +55,11 @@ enum Missing<'v> {
 impl<'s, 'v> Lazy<'s, 'v> {
     /// Creates the tables' registry for one call of a script, in the state that the metatable belongs to.
     pub(crate) fn new(metatable: &'s Table, mentioned: &'s Mentioned) -> Self {
-        Self { metatable, mentioned, incomplete: RefCell::default() }
+        Self {
+            metatable,
+            mentioned,
+            incomplete: RefCell::default(),
+        }
     }
 
     /// Converts a value to Lua.
@@ -65,7 +69,9 @@ impl<'s, 'v> Lazy<'s, 'v> {
 
     fn at_depth(&self, lua: &Lua, value: &'v Value, depth: usize) -> mlua::Result<mlua::Value> {
         if depth > DEPTH_MAX {
-            return Err(mlua::Error::runtime(format!("an argument is nested deeper than {DEPTH_MAX}")));
+            return Err(mlua::Error::runtime(format!(
+                "an argument is nested deeper than {DEPTH_MAX}"
+            )));
         }
         Ok(match value {
             Value::Null => mlua::Value::Nil,
@@ -111,7 +117,9 @@ impl<'s, 'v> Lazy<'s, 'v> {
     /// Adds the missing contents to a table. The memory limit is suspended, because it makes every step several times
     /// slower. The size is bounded by that of the host's object and counts when the script continues.
     pub(crate) fn fill(&self, lua: &Lua, table: &Table) -> mlua::Result<()> {
-        let Some(missing) = self.incomplete.borrow_mut().remove(&address(table)) else { return Ok(()) };
+        let Some(missing) = self.incomplete.borrow_mut().remove(&address(table)) else {
+            return Ok(());
+        };
         let limit = lua.set_memory_limit(UNLIMITED)?;
         let filled = table.set_metatable(None).and_then(|()| match missing {
             Missing::Elements(elements) => self.put_elements(lua, table, elements, 0),
@@ -126,7 +134,9 @@ impl<'s, 'v> Lazy<'s, 'v> {
 
     fn put_elements(&self, lua: &Lua, table: &Table, elements: &'v [Value], depth: usize) -> mlua::Result<()> {
         let elements = elements.iter().filter(|element| !element.is_null());
-        elements.zip(1..).try_for_each(|(element, index)| self.put(lua, table, index, element, depth))
+        elements
+            .zip(1..)
+            .try_for_each(|(element, index)| self.put(lua, table, index, element, depth))
     }
 
     /// Adds a member. A text or a number that is set directly costs half as much as one converted to a Lua value

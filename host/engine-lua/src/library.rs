@@ -58,12 +58,19 @@ impl Library {
     pub(crate) fn compile(compiler: &Compiler, detail: Detail) -> Self {
         let bytecode = compiler.compile(include_str!("library.luau"));
         let bytecode = bytecode.expect("the library compiles, as its tests show");
-        Self { bytecode, detail, dialect: Dialect::Karmada }
+        Self {
+            bytecode,
+            detail,
+            dialect: Dialect::Karmada,
+        }
     }
 
     /// Returns the library for scripts of a dialect.
     pub(crate) fn in_dialect(&self, dialect: Dialect) -> Self {
-        Self { dialect, ..self.clone() }
+        Self {
+            dialect,
+            ..self.clone()
+        }
     }
 
     /// Returns the functions of `string` that the scripts may not call.
@@ -82,12 +89,18 @@ impl Library {
         meter: &Arc<Meter>,
         bytes_max: usize,
     ) -> mlua::Result<Opened> {
-        let open = lua.load(self.bytecode.as_slice()).set_mode(ChunkMode::Binary).set_name(format!("={LIBRARY_NAME}"));
+        let open = lua
+            .load(self.bytecode.as_slice())
+            .set_mode(ChunkMode::Binary)
+            .set_name(format!("={LIBRARY_NAME}"));
         let refused = lua.create_table()?;
         refused.raw_set("_G", unsupported(lua, meter, &UNSUPPORTED)?)?;
         refused.raw_set("string", unsupported(lua, meter, self.unsupported_in_string())?)?;
         let kube = kube::functions(lua, meter, bytes_max, self.detail)?;
-        let (now, missing) = (now(lua, Arc::clone(clock), Arc::clone(meter))?, missing(lua, Arc::clone(meter))?);
+        let (now, missing) = (
+            now(lua, Arc::clone(clock), Arc::clone(meter))?,
+            missing(lua, Arc::clone(meter))?,
+        );
         let (fresh, incomplete) = open.call((now, missing, kube, refused, spend(lua, Arc::clone(meter))?))?;
         Ok(Opened { fresh, incomplete })
     }
@@ -128,7 +141,10 @@ impl Clock {
 
     /// Sets the time of the next call.
     pub(crate) fn set(&self, now: Option<Time>) {
-        self.0.store(now.map_or(Self::NONE, |now| now.as_millis().div_euclid(1000)), Ordering::Relaxed);
+        self.0.store(
+            now.map_or(Self::NONE, |now| now.as_millis().div_euclid(1000)),
+            Ordering::Relaxed,
+        );
     }
 
     /// Returns the time in whole seconds since the Unix epoch.
@@ -141,7 +157,10 @@ impl Clock {
 fn now(lua: &Lua, clock: Arc<Clock>, meter: Arc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, ()| match clock.seconds() {
         Some(seconds) => Ok((Some(seconds), mlua::Value::Nil)),
-        None => Ok((None, refusal(lua, &meter, "the current time is not available to this function")?)),
+        None => Ok((
+            None,
+            refusal(lua, &meter, "the current time is not available to this function")?,
+        )),
     })
 }
 
@@ -152,7 +171,11 @@ fn missing(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
         // A character has at most four bytes.
         let start = bytes.get(..4 * MODULE_CHARS_MAX).unwrap_or(&bytes);
         let name = one_line(&String::from_utf8_lossy(start), MODULE_CHARS_MAX);
-        refusal(lua, &meter, &format!("module {name} not found, the only module is kube"))
+        refusal(
+            lua,
+            &meter,
+            &format!("module {name} not found, the only module is kube"),
+        )
     })
 }
 

@@ -92,7 +92,15 @@ impl Machine {
         lua.gc_stop();
         lua.set_interrupt(move |lua| stepped.step(lua));
         let clean_bytes = lua.used_memory();
-        Ok(Self { lua, meter, clock, budget, library, scripts, clean_bytes })
+        Ok(Self {
+            lua,
+            meter,
+            clock,
+            budget,
+            library,
+            scripts,
+            clean_bytes,
+        })
     }
 
     /// Runs one complete call. Later calls cannot observe any effect of it.
@@ -107,7 +115,12 @@ impl Machine {
         let result = self.lua.scope(|scope| {
             let fill = scope.create_function(|lua, table: Table| lazy.fill(lua, &table))?;
             let globals = self.begin(setting, script, &lazy, fill)?;
-            let result = run(&Session { machine: self, script, globals, lazy: &lazy });
+            let result = run(&Session {
+                machine: self,
+                script,
+                globals,
+                lazy: &lazy,
+            });
             Ok(result.and_then(|value| self.meter.in_time().map(|()| value)))
         });
         result.unwrap_or_else(|error| Err(host_bug(&error)))
@@ -194,11 +207,18 @@ fn load(lua: &Lua, script: &Script) -> mlua::Result<Loaded> {
     let top_level = chunk.set_name(format!("@{}", script.origin)).into_function()?;
     let mentioned = script.mentioned.clone();
     let mentioned_table = lua.create_table_from(mentioned.iter().map(|name| (name, true)))?;
-    Ok(Loaded { top_level, mentioned, mentioned_table })
+    Ok(Loaded {
+        top_level,
+        mentioned,
+        mentioned_table,
+    })
 }
 
 fn host_bug(error: &mlua::Error) -> Fault {
-    Fault::new(FaultKind::HostBug, format!("the Lua state could not be prepared: {error}"))
+    Fault::new(
+        FaultKind::HostBug,
+        format!("the Lua state could not be prepared: {error}"),
+    )
 }
 
 /// One call in a state.
@@ -232,7 +252,9 @@ impl<'v> Session<'_, 'v> {
         function: &Function,
         arguments: impl IntoIterator<Item = &'v Value>,
     ) -> Result<MultiValue, Fault> {
-        let arguments = arguments.into_iter().map(|argument| self.lazy.value(&self.machine.lua, argument));
+        let arguments = arguments
+            .into_iter()
+            .map(|argument| self.lazy.value(&self.machine.lua, argument));
         let arguments: mlua::Result<MultiValue> = arguments.collect();
         self.settle(arguments.and_then(|arguments| self.limited(|| function.call(arguments))))
     }
@@ -244,7 +266,10 @@ impl<'v> Session<'_, 'v> {
         empties: &EmptyTables,
         bytes_max: usize,
     ) -> Result<Value, NotJson> {
-        encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table)).0
+        encode(value, empties, bytes_max, &|table| {
+            self.lazy.fill(&self.machine.lua, table)
+        })
+        .0
     }
 
     /// Runs a script under the memory limit. The host's own work is bounded by its input and three times as fast

@@ -52,7 +52,10 @@ mod tests {
         check("", &[]);
         check("a.b_1.c", &["a", "b_1", "c"]);
         check("x['kind'] -- replicas", &["kind", "replicas", "x"]);
-        check("x['app.kubernetes.io/name'] = 1e3 + 0x1f", &["app", "io", "kubernetes", "name", "x"]);
+        check(
+            "x['app.kubernetes.io/name'] = 1e3 + 0x1f",
+            &["app", "io", "kubernetes", "name", "x"],
+        );
         check("grün", &["gr", "n"]);
     }
 

@@ -86,16 +86,26 @@ impl Meter {
     pub(crate) fn begin(&self, used_bytes: usize, left_bytes: usize) {
         let deadline = self.origin.elapsed() + Duration::from_millis(self.budget.wall_clock_ms);
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
-        self.set(self.budget.steps, deadline_ns, used_bytes + garbage_bytes_max(self.budget));
-        self.limit_bytes.store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
-        self.watermark_bytes.store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
+        self.set(
+            self.budget.steps,
+            deadline_ns,
+            used_bytes + garbage_bytes_max(self.budget),
+        );
+        self.limit_bytes
+            .store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
+        self.watermark_bytes
+            .store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
         self.grown_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Returns an error once the deadline is over. A later result does not count, regardless of the cause of the
     /// delay.
     pub(crate) fn in_time(&self) -> Result<(), Fault> {
-        if self.is_late() { Err(Fault::new(FaultKind::Deadline, self.late())) } else { Ok(()) }
+        if self.is_late() {
+            Err(Fault::new(FaultKind::Deadline, self.late()))
+        } else {
+            Ok(())
+        }
     }
 
     fn is_late(&self) -> bool {
@@ -139,7 +149,8 @@ impl Meter {
             }
             let used_bytes = lua.used_memory();
             if used_bytes > self.watermark_bytes.load(Ordering::Relaxed) {
-                self.watermark_bytes.store(used_bytes + used_bytes / 4, Ordering::Relaxed);
+                self.watermark_bytes
+                    .store(used_bytes + used_bytes / 4, Ordering::Relaxed);
                 *self.grown_at.lock().unwrap_or_else(PoisonError::into_inner) = position(lua);
             }
             if used_bytes > self.collect_at_bytes.load(Ordering::Relaxed) {
@@ -160,7 +171,11 @@ impl Meter {
             return self.stop(lua, FaultKind::OutOfFuel, self.used_up()).map(drop);
         };
         self.steps_left.store(remaining, Ordering::Relaxed);
-        if self.is_late() { self.stop(lua, FaultKind::Deadline, self.late()).map(drop) } else { Ok(()) }
+        if self.is_late() {
+            self.stop(lua, FaultKind::Deadline, self.late()).map(drop)
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a refusal and stops the script if there are too many.
@@ -184,7 +199,8 @@ impl Meter {
     }
 
     fn stop(&self, lua: &Lua, kind: FaultKind, message: String) -> mlua::Result<VmState> {
-        self.stopped.get_or_init(|| Fault::new(kind, format!("{}{message}", position(lua))));
+        self.stopped
+            .get_or_init(|| Fault::new(kind, format!("{}{message}", position(lua))));
         Err(mlua::Error::external(BudgetExhausted))
     }
 

@@ -167,7 +167,10 @@ impl<'a> Defined<'a> {
 /// position 0 in lists, which begin at 1, and nil in place of a table. All of them are nil on every object.
 pub fn always_nil(text: &str) -> Vec<Difference> {
     let tokens = tokens(text);
-    let script = Script { tokens: &tokens, defined: Defined::read(&tokens) };
+    let script = Script {
+        tokens: &tokens,
+        defined: Defined::read(&tokens),
+    };
     let has_position_0 = (0..tokens.len()).any(|index| script.is_position_0(index) && script.text(index + 3) == "=");
     let tested = script.tested();
     let found = |(index, token): (usize, &Token<'_>)| {
@@ -177,7 +180,11 @@ pub fn always_nil(text: &str) -> Vec<Difference> {
         } else {
             script.without_table(index).or_else(|| script.unknown(index, &tested))?
         };
-        Some(Difference { line: token.line, column: token.column, message })
+        Some(Difference {
+            line: token.line,
+            column: token.column,
+            message,
+        })
     };
     tokens.iter().enumerate().filter_map(found).take(FOUND_MAX).collect()
 }
@@ -255,7 +262,11 @@ impl<'a> Script<'_, 'a> {
 }
 
 fn members_of(library: &str) -> &'static [&'static str] {
-    MEMBERS.iter().find(|(name, _)| *name == library).map(|(_, members)| *members).unwrap_or_default()
+    MEMBERS
+        .iter()
+        .find(|(name, _)| *name == library)
+        .map(|(_, members)| *members)
+        .unwrap_or_default()
 }
 
 /// Formats the message about a function that a library does not have.
@@ -296,28 +307,49 @@ mod tests {
     fn undefined_variables_and_position_0_are_found() {
         let check = |text: &str, expected: &[(usize, usize, &str)]| {
             let found = always_nil(text);
-            let found: Vec<_> = found.iter().map(|it| (it.line, it.column, it.message.as_str())).collect();
+            let found: Vec<_> = found
+                .iter()
+                .map(|it| (it.line, it.column, it.message.as_str()))
+                .collect();
             assert_eq!(found, expected, "{text}");
         };
-        check("function InterpretHealth(obj)\n  return obj.status.ready == true\nend", &[]);
+        check(
+            "function InterpretHealth(obj)\n  return obj.status.ready == true\nend",
+            &[],
+        );
         check(
             "function F(observedObj)\n  return observedObject.status\nend",
             &[(2, 10, "observedObject is not defined; did you mean observedObj?")],
         );
-        check("function F(o) return o.conditions[0].type end", &[(1, 34, "conditions[0] is nil: lists begin at 1")]);
+        check(
+            "function F(o) return o.conditions[0].type end",
+            &[(1, 34, "conditions[0] is nil: lists begin at 1")],
+        );
         check("function F(o) local t = {} t[0] = 1 return t end", &[]);
-        check("local kube = require('kube') function F(o) return kube.resourceAdd(o.a) end", &[]);
+        check(
+            "local kube = require('kube') function F(o) return kube.resourceAdd(o.a) end",
+            &[],
+        );
         check(
             "for i, c in ipairs(list()) do f(c.type, i) end",
             &[(1, 20, "list is not defined"), (1, 31, "f is not defined")],
         );
-        check("local function f(a, ...) return a.b end for _, v in pairs({}) do f(v.x) end", &[]);
+        check(
+            "local function f(a, ...) return a.b end for _, v in pairs({}) do f(v.x) end",
+            &[],
+        );
         check("local t = {name = 1, other = x} return t.name", &[]);
-        check("return obj.status", &[(1, 8, "obj is not defined; scripts of Argo CD need the dialect argo")]);
+        check(
+            "return obj.status",
+            &[(1, 8, "obj is not defined; scripts of Argo CD need the dialect argo")],
+        );
         check("if extra then return extra.field end", &[]);
         check("counter = counter or {} counter.n = 1", &[]);
         check("function util.f(a) return a.b end", &[(1, 10, "util is not defined")]);
-        check("return tostrng(1)", &[(1, 8, "tostrng is not defined; did you mean tostring?")]);
+        check(
+            "return tostrng(1)",
+            &[(1, 8, "tostrng is not defined; did you mean tostring?")],
+        );
     }
 
     #[test]
@@ -328,13 +360,22 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         };
         check("return os.getenv('A')", &[(8, "there is no function os.getenv")]);
-        check("return string.fromat('x')", &[(8, "there is no function string.fromat; did you mean string.format?")]);
-        check("return string.format('x') .. table.concat({}) .. math.huge .. os.time()", &[]);
+        check(
+            "return string.fromat('x')",
+            &[(8, "there is no function string.fromat; did you mean string.format?")],
+        );
+        check(
+            "return string.format('x') .. table.concat({}) .. math.huge .. os.time()",
+            &[],
+        );
         check("if table.unpack then return table.unpack({}) end", &[]);
         check("function string.trim(s) return s end return string.trim('x')", &[]);
         check("local os = {} return os.getenv('A')", &[]);
         check("return o.string.split('x')", &[(8, "o is not defined")]);
-        check("for k in pairs(nil) do end", &[(10, "pairs(nil) fails, it needs a table")]);
+        check(
+            "for k in pairs(nil) do end",
+            &[(10, "pairs(nil) fails, it needs a table")],
+        );
         check("local function next(x) return x end return next(nil)", &[]);
     }
 
@@ -342,7 +383,10 @@ mod tests {
     fn a_missing_function_has_a_suggestion_unless_the_script_is_long() {
         let message = "the script defines no global function GetReplicas";
         let script = "function GetReplica(obj) end";
-        assert_eq!(no_function("GetReplicas", script), format!("{message}; is GetReplica meant?"));
+        assert_eq!(
+            no_function("GetReplicas", script),
+            format!("{message}; is GetReplica meant?")
+        );
         let long = format!("{script} --{}", " ".repeat(EXPLAINED_BYTES_MAX));
         assert_eq!(no_function("GetReplicas", &long), message);
     }

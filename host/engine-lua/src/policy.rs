@@ -57,7 +57,11 @@ impl LuaPolicy {
         capabilities.sort();
         capabilities.dedup();
         let (name, version) = (source.name.clone(), description.version.clone());
-        let id = PolicyId { name, version, engine: EngineKind::Lua };
+        let id = PolicyId {
+            name,
+            version,
+            engine: EngineKind::Lua,
+        };
         let reply_bytes_max = source.budget.reply_bytes;
         Self {
             id,
@@ -74,12 +78,21 @@ impl LuaPolicy {
     /// Returns the index of the script that answers.
     fn script(&self, function_call: &FunctionCall<'_>) -> Option<usize> {
         let field = |name| function_call.object?.get(name)?.as_str();
-        let asked = (field("apiVersion").unwrap_or_default(), field("kind").unwrap_or_default());
+        let asked = (
+            field("apiVersion").unwrap_or_default(),
+            field("kind").unwrap_or_default(),
+        );
         let fits = |entry: &Entry| {
-            let kind = entry.object_kind.as_ref().map(|(api_version, kind)| (api_version.as_str(), kind.as_str()));
+            let kind = entry
+                .object_kind
+                .as_ref()
+                .map(|(api_version, kind)| (api_version.as_str(), kind.as_str()));
             entry.point == function_call.point && kind.is_none_or(|kind| kind == asked)
         };
-        self.entries.iter().find(|(entry, _)| fits(entry)).map(|(_, script)| *script)
+        self.entries
+            .iter()
+            .find(|(entry, _)| fits(entry))
+            .map(|(_, script)| *script)
     }
 
     /// Calls the function and reads its first `N` results; missing ones are null.
@@ -90,8 +103,14 @@ impl LuaPolicy {
     ) -> Result<T, Fault> {
         let name = function_call.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
-        let script = self.script(function_call).ok_or_else(|| missing(format!("no script offers {name}")))?;
-        let setting = CallSettings { script, config: &self.config, now: function_call.now };
+        let script = self
+            .script(function_call)
+            .ok_or_else(|| missing(format!("no script offers {name}")))?;
+        let setting = CallSettings {
+            script,
+            config: &self.config,
+            now: function_call.now,
+        };
         let script = self.pool.scripts().get(script);
         let (origin, text) = script.map_or(("", ""), |script| (script.origin.as_str(), script.text.as_str()));
         let answer = self.pool.session(&setting, |session| {
@@ -163,7 +182,9 @@ impl LuaPolicy {
             Operation::Components { .. } => self.answer(&function_call, interpretation::components)?,
             Operation::Dependencies { .. } => {
                 let conversions = self.options.conversions;
-                self.answer(&function_call, |result| interpretation::dependencies(result, conversions))?
+                self.answer(&function_call, |result| {
+                    interpretation::dependencies(result, conversions)
+                })?
             }
             Operation::AggregateStatus { items, .. } => {
                 // In Karmada the list is nil if no cluster reports a status, and scripts test for that.
@@ -200,22 +221,26 @@ impl Policy for LuaPolicy {
             }
             Call::ClusterTaint(call) => {
                 let function_call = function_call(EntryPoint::ClusterTaint, call.now, vec![json(call.cluster)?]);
-                self.answer(&function_call, reply::cluster_taint).map(Reply::ClusterTaint)
+                self.answer(&function_call, reply::cluster_taint)
+                    .map(Reply::ClusterTaint)
             }
             Call::Filter(call) => {
                 let arguments = vec![json(call.binding)?, json(&call.clusters)?];
                 let function_call = function_call(EntryPoint::Filter, call.now, arguments);
-                self.answer(&function_call, |result| reply::filter(result, call.clusters.len())).map(Reply::Filter)
+                self.answer(&function_call, |result| reply::filter(result, call.clusters.len()))
+                    .map(Reply::Filter)
             }
             Call::Score(call) => {
                 let arguments = vec![json(call.binding)?, json(&call.clusters)?];
                 let function_call = function_call(EntryPoint::Score, call.now, arguments);
-                self.answer(&function_call, |result| reply::score(result, call.clusters.len())).map(Reply::Score)
+                self.answer(&function_call, |result| reply::score(result, call.clusters.len()))
+                    .map(Reply::Score)
             }
             Call::EvictionCheck(call) => {
                 let arguments = vec![json(call.binding)?, json(call.task)?, json(call.observed)?];
                 let function_call = function_call(EntryPoint::EvictionCheck, call.now, arguments);
-                self.answer(&function_call, reply::eviction_check).map(Reply::EvictionCheck)
+                self.answer(&function_call, reply::eviction_check)
+                    .map(Reply::EvictionCheck)
             }
             Call::Interpret(call) => self.interpret(call),
         }
@@ -251,13 +276,21 @@ fn is_no_json_number(value: &mlua::Value) -> bool {
 fn function_call(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> FunctionCall<'static> {
     arguments.push(Value::from(now.as_millis().div_euclid(1000)));
     let arguments = arguments.into_iter().map(Cow::Owned).collect();
-    FunctionCall { point, object: None, now: Some(now), arguments, empties: EmptyTables::Kept }
+    FunctionCall {
+        point,
+        object: None,
+        now: Some(now),
+        arguments,
+        empties: EmptyTables::Kept,
+    }
 }
 
 /// Returns `origin:line: ` of the definition of a function; without the line for a function that is not the script's.
 fn definition(origin: &str, function: &mlua::Function) -> String {
     let info = function.info();
-    let line = info.line_defined.filter(|_| info.what != "C" && info.short_src.as_deref() != Some(LIBRARY_NAME));
+    let line = info
+        .line_defined
+        .filter(|_| info.what != "C" && info.short_src.as_deref() != Some(LIBRARY_NAME));
     line.map_or_else(|| format!("{origin}: "), |line| format!("{origin}:{line}: "))
 }
 

@@ -24,7 +24,12 @@ pub(crate) struct Pool {
 impl Pool {
     /// Creates a pool without states.
     pub(crate) fn new(library: Arc<Library>, scripts: Vec<Script>, budget: Budget) -> Self {
-        Self { library, scripts, budget, idle: Mutex::default() }
+        Self {
+            library,
+            scripts,
+            budget,
+            idle: Mutex::default(),
+        }
     }
 
     /// Returns the scripts in the plugin's order.

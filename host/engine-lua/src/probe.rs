@@ -39,9 +39,18 @@ impl LuaEngine {
         let not_loaded = |message: String| Fault::new(FaultKind::NotLoaded, message);
         let bytecode = self.bytecode(origin, probe.script.as_bytes()).map_err(not_loaded)?;
         let mentioned = Mentioned::read(probe.script.as_bytes());
-        let script = Script { origin: origin.to_owned(), bytecode, mentioned, text: probe.script.to_owned() };
+        let script = Script {
+            origin: origin.to_owned(),
+            bytecode,
+            mentioned,
+            text: probe.script.to_owned(),
+        };
         let pool = Pool::new(Arc::clone(self.library()), vec![script], probe.budget);
-        let setting = CallSettings { script: 0, config: &Value::Null, now: Some(probe.now) };
+        let setting = CallSettings {
+            script: 0,
+            config: &Value::Null,
+            now: Some(probe.now),
+        };
         pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(probe.function) else {
@@ -51,9 +60,14 @@ impl LuaEngine {
             let returned = session.call(&function, probe.arguments)?;
             let mut results = vec![Value::Null; probe.results];
             for (slot, result) in results.iter_mut().zip(&returned) {
-                *slot = session.encode(result, &EmptyTables::Kept, probe.budget.reply_bytes).map_err(|error| {
-                    Fault::new(FaultKind::BadReply, format!("{} returned a bad value: {error}", probe.function))
-                })?;
+                *slot = session
+                    .encode(result, &EmptyTables::Kept, probe.budget.reply_bytes)
+                    .map_err(|error| {
+                        Fault::new(
+                            FaultKind::BadReply,
+                            format!("{} returned a bad value: {error}", probe.function),
+                        )
+                    })?;
             }
             Ok(results)
         })

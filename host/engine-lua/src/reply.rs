@@ -58,7 +58,10 @@ fn text<'a>(table: &'a Value, name: &str) -> Result<&'a str, String> {
 /// Returns the reason in a table; `code` is the default.
 fn reason(table: &Value, code: &str) -> Result<Reason, String> {
     let own = text(table, "reason")?;
-    Ok(Reason::new(if own.is_empty() { code } else { own }, text(table, "message")?))
+    Ok(Reason::new(
+        if own.is_empty() { code } else { own },
+        text(table, "message")?,
+    ))
 }
 
 pub(crate) fn health(result: &Value) -> Result<HealthVerdict, String> {
@@ -74,13 +77,26 @@ pub(crate) fn health(result: &Value) -> Result<HealthVerdict, String> {
         Value::String(text) if text == "Healthy" => Health::Healthy,
         Value::String(text) if text == "Unhealthy" => Health::Unhealthy,
         Value::String(text) if text == "Unknown" => Health::Unknown,
-        other => return Err(format!("a table whose health is {}", unexpected(other, "a health or a boolean"))),
+        other => {
+            return Err(format!(
+                "a table whose health is {}",
+                unexpected(other, "a health or a boolean")
+            ));
+        }
     };
-    Ok(HealthVerdict { health, reason: reason(table, &format!("Script{}", health.as_str()))? })
+    Ok(HealthVerdict {
+        health,
+        reason: reason(table, &format!("Script{}", health.as_str()))?,
+    })
 }
 
 pub(crate) fn cluster_taint(result: &Value) -> Result<TaintVerdict, String> {
-    let changes: Result<_, _> = elements(result)?.iter().map(taint_change).enumerate().map(numbered).collect();
+    let changes: Result<_, _> = elements(result)?
+        .iter()
+        .map(taint_change)
+        .enumerate()
+        .map(numbered)
+        .collect();
     Ok(TaintVerdict { changes: changes? })
 }
 
@@ -100,16 +116,30 @@ fn taint_change(change: &Value) -> Result<TaintChange, String> {
     match (change.get("add"), change.get("remove")) {
         (Some(taint), None) => {
             let value = text(taint, "value")?.to_owned();
-            let taint = Taint { key: key(taint)?, value, effect: effect(taint)?, time_added: None };
+            let taint = Taint {
+                key: key(taint)?,
+                value,
+                effect: effect(taint)?,
+                time_added: None,
+            };
             Ok(TaintChange::Add { taint, reason })
         }
-        (None, Some(taint)) => Ok(TaintChange::Remove { key: key(taint)?, effect: effect(taint)?, reason }),
+        (None, Some(taint)) => Ok(TaintChange::Remove {
+            key: key(taint)?,
+            effect: effect(taint)?,
+            reason,
+        }),
         _ => Err(unexpected(change, "a table with either add or remove")),
     }
 }
 
 pub(crate) fn filter(result: &Value, clusters: usize) -> Result<Vec<FilterVerdict>, String> {
-    elements_for(result, clusters)?.iter().map(filter_verdict).enumerate().map(numbered).collect()
+    elements_for(result, clusters)?
+        .iter()
+        .map(filter_verdict)
+        .enumerate()
+        .map(numbered)
+        .collect()
 }
 
 fn filter_verdict(verdict: &Value) -> Result<FilterVerdict, String> {
@@ -123,16 +153,27 @@ fn filter_verdict(verdict: &Value) -> Result<FilterVerdict, String> {
         other => return Err(unexpected(other, "true, false, \"abstain\" or a table with fit")),
     };
     let reason = reason(table, "ScriptRejected")?;
-    Ok(if fit { FilterVerdict::Fit } else { FilterVerdict::Unfit(reason) })
+    Ok(if fit {
+        FilterVerdict::Fit
+    } else {
+        FilterVerdict::Unfit(reason)
+    })
 }
 
 /// Parses scores. Fractions are truncated, as Karmada does with replicas.
 pub(crate) fn score(result: &Value, clusters: usize) -> Result<Vec<i64>, String> {
     let score = |score: &Value| {
-        let number = score.as_i64().or_else(|| score.as_f64().map(|number| number.trunc() as i64));
+        let number = score
+            .as_i64()
+            .or_else(|| score.as_f64().map(|number| number.trunc() as i64));
         number.ok_or_else(|| unexpected(score, "a number"))
     };
-    elements_for(result, clusters)?.iter().map(score).enumerate().map(numbered).collect()
+    elements_for(result, clusters)?
+        .iter()
+        .map(score)
+        .enumerate()
+        .map(numbered)
+        .collect()
 }
 
 pub(crate) fn eviction_check(result: &Value) -> Result<EvictionVerdict, String> {
@@ -145,15 +186,26 @@ pub(crate) fn eviction_check(result: &Value) -> Result<EvictionVerdict, String> 
         Some("release") => Ok(EvictionVerdict::Release(reason(table, "ScriptReleased")?)),
         Some("hold") => {
             let recheck_after_s = table.get("recheckAfterSeconds").map(seconds).transpose()?;
-            Ok(EvictionVerdict::Hold { reason: reason(table, "ScriptHeld")?, recheck_after_s })
+            Ok(EvictionVerdict::Hold {
+                reason: reason(table, "ScriptHeld")?,
+                recheck_after_s,
+            })
         }
         Some("abstain") => Ok(EvictionVerdict::Abstain),
-        _ => Err(format!("the verdict {}", unexpected(verdict, "\"release\", \"hold\" or \"abstain\""))),
+        _ => Err(format!(
+            "the verdict {}",
+            unexpected(verdict, "\"release\", \"hold\" or \"abstain\"")
+        )),
     }
 }
 
 fn seconds(value: &Value) -> Result<u32, String> {
-    let seconds = value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number as u64));
+    let seconds = value.as_u64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|number| *number >= 0.0)
+            .map(|number| number as u64)
+    });
     let seconds = seconds.and_then(|seconds| u32::try_from(seconds).ok());
     seconds.ok_or_else(|| "a table whose recheckAfterSeconds is not a number of seconds".to_owned())
 }

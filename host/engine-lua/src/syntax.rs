@@ -22,7 +22,9 @@ pub fn check_syntax(code: &str) -> Result<(), SyntaxError> {
     if let Err(Difference { line, column, message }) = bridged(code) {
         return Err(SyntaxError { line, column, message });
     }
-    let Some((line, message)) = mistake(code) else { return Ok(()) };
+    let Some((line, message)) = mistake(code) else {
+        return Ok(());
+    };
     let column = column(code, line, &message);
     Err(SyntaxError { line, column, message })
 }
@@ -36,26 +38,39 @@ fn mistake(code: &str) -> Option<(usize, String)> {
         Err(mlua::Error::SyntaxError { message, .. }) => message,
         Err(other) => other.to_string(),
     };
-    let located = message.split_once(':').and_then(|(line, words)| Some((line.trim().parse().ok()?, words.trim())));
+    let located = message
+        .split_once(':')
+        .and_then(|(line, words)| Some((line.trim().parse().ok()?, words.trim())));
     Some(located.map_or((1, message.clone()), |(line, words)| (line, words.to_owned())))
 }
 
 /// Returns the column of the token that the message ends with, for example `got 'end'`. If the line has that token
 /// more than once, it is the first one at which truncating the text reproduces the message.
 fn column(code: &str, line: usize, message: &str) -> usize {
-    let start = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let start = code
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum::<usize>();
     let rest = code.get(start..).unwrap_or_default();
     let text = rest.lines().next().unwrap_or_default();
     let column_at = |offset: usize| 1 + text.get(..offset).unwrap_or(text).chars().count();
-    let word = message.rsplit_once("got '").and_then(|(_, word)| word.strip_suffix('\''));
-    let Some(word) = word else { return column_at(text.len() - text.trim_start().len()) };
+    let word = message
+        .rsplit_once("got '")
+        .and_then(|(_, word)| word.strip_suffix('\''));
+    let Some(word) = word else {
+        return column_at(text.len() - text.trim_start().len());
+    };
     let places: Vec<usize> = text.match_indices(word).map(|(offset, _)| offset).collect();
     let has_it = |offset: &usize| {
         let cut = code.get(..start + *offset + word.len()).unwrap_or(code);
         mistake(cut).is_some_and(|(at, words)| at == line && words == message)
     };
     // A longer text has the mistake too, so that few of the places have to be compiled.
-    match places.get(places.partition_point(|offset| !has_it(offset))).or(places.first()) {
+    match places
+        .get(places.partition_point(|offset| !has_it(offset)))
+        .or(places.first())
+    {
         Some(offset) => column_at(*offset),
         None => column_at(text.len()),
     }
@@ -70,7 +85,11 @@ mod tests {
         let check = |code: &str, expected: Option<(usize, usize, &str)>| {
             let found = check_syntax(code).err();
             let actual = found.as_ref().map(|error| (error.line, error.column));
-            assert_eq!(actual, expected.map(|(line, column, _)| (line, column)), "{code}: {found:?}");
+            assert_eq!(
+                actual,
+                expected.map(|(line, column, _)| (line, column)),
+                "{code}: {found:?}"
+            );
             let words = expected.map_or("", |(_, _, words)| words);
             assert!(found.is_none_or(|error| error.message.contains(words)), "{code}");
         };

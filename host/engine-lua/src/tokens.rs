@@ -38,7 +38,12 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
         let length = token_length(rest);
         let piece = rest.get(..length).unwrap_or(rest);
         if !piece.starts_with(char::is_whitespace) && !piece.starts_with("--") {
-            tokens.push(Token { text: piece, start: at, line, column });
+            tokens.push(Token {
+                text: piece,
+                start: at,
+                line,
+                column,
+            });
         }
         line += piece.matches('\n').count();
         column = match piece.rsplit_once('\n') {
@@ -145,7 +150,10 @@ mod tests {
 
     #[test]
     fn lines_are_counted_through_comments_and_long_texts() {
-        let lines: Vec<_> = tokens("a\n--[[\n\n]] b [[\n]] c").iter().map(|token| token.line).collect();
+        let lines: Vec<_> = tokens("a\n--[[\n\n]] b [[\n]] c")
+            .iter()
+            .map(|token| token.line)
+            .collect();
         assert_eq!(lines, [1, 4, 4, 5]);
     }
 }

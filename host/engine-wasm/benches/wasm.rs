@@ -29,12 +29,23 @@ const GUEST_BYTES_MAX: usize = 100 << 10;
 
 /// Returns a guest built by `cargo xtask guests`.
 fn source(name: &str, instances: Instances) -> PluginSource {
-    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").to_path_buf();
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the workspace")
+        .to_path_buf();
     let file = root.join("target/guests").join(format!("{name}.wasm"));
     let code = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; cargo xtask guests", file.display()));
     assert!(code.len() <= GUEST_BYTES_MAX, "{name} has {} bytes", code.len());
-    let module = Module { origin: file.display().to_string(), code, entries: Vec::new() };
-    PluginSource { instances, ..PluginSource::new(name, EngineKind::Wasm, vec![module]) }
+    let module = Module {
+        origin: file.display().to_string(),
+        code,
+        entries: Vec::new(),
+    };
+    PluginSource {
+        instances,
+        ..PluginSource::new(name, EngineKind::Wasm, vec![module])
+    }
 }
 
 fn component(engine: &WasmEngine, name: &str, instances: Instances) -> Box<dyn Policy> {
@@ -43,7 +54,10 @@ fn component(engine: &WasmEngine, name: &str, instances: Instances) -> Box<dyn P
 }
 
 fn verdict(policy: &dyn Policy, object: &Arc<Value>) -> Health {
-    match policy.call(&Call::Health(HealthCall { object, now: Time::from_millis(0) })) {
+    match policy.call(&Call::Health(HealthCall {
+        object,
+        now: Time::from_millis(0),
+    })) {
         Ok(Reply::Health(verdict)) => verdict.health,
         other => panic!("{other:?}"),
     }
@@ -55,13 +69,21 @@ fn health(criterion: &mut Criterion) {
     let object = Arc::new(object);
     let policies: [(&str, Box<dyn Policy>); 3] = [
         ("native rule", Box::new(NativeHealth::default())),
-        ("wasm: fresh instance", component(&engine, "deployment-health", Instances::Fresh)),
-        ("wasm: reused instance", component(&engine, "deployment-health", Instances::Reused)),
+        (
+            "wasm: fresh instance",
+            component(&engine, "deployment-health", Instances::Fresh),
+        ),
+        (
+            "wasm: reused instance",
+            component(&engine, "deployment-health", Instances::Reused),
+        ),
     ];
     let mut group = criterion.benchmark_group("health of a 5.7 KB Deployment");
     for (name, policy) in &policies {
         assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
-        group.bench_function(*name, |bencher| bencher.iter(|| verdict(policy.as_ref(), black_box(&object))));
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)))
+        });
     }
     group.finish();
 }
@@ -79,11 +101,22 @@ impl Policy for MostFree {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let Call::Score(call) = call else { return Err(Fault::new(FaultKind::HostBug, "only scores")) };
-        let cpu = call.clusters.snapshot().capacity().resource("cpu").expect("the clusters have processors");
+        let Call::Score(call) = call else {
+            return Err(Fault::new(FaultKind::HostBug, "only scores"));
+        };
+        let cpu = call
+            .clusters
+            .snapshot()
+            .capacity()
+            .resource("cpu")
+            .expect("the clusters have processors");
         let share = |row: &u32| {
             let (free, all) = (cpu.amounts[*row as usize], cpu.allocatable[*row as usize]);
-            if all > 0.0 { (free / all * 100.0).clamp(0.0, 100.0) as i64 } else { 0 }
+            if all > 0.0 {
+                (free / all * 100.0).clamp(0.0, 100.0) as i64
+            } else {
+                0
+            }
         };
         Ok(Reply::Score(call.clusters.rows().iter().map(share).collect()))
     }
@@ -120,7 +153,11 @@ fn binding() -> Binding {
 }
 
 fn scores(policy: &dyn Policy, binding: &Binding, snapshot: &ClusterSnapshot) -> Vec<i64> {
-    let call = ScoreCall { binding, clusters: snapshot.present(), now: Time::from_millis(0) };
+    let call = ScoreCall {
+        binding,
+        clusters: snapshot.present(),
+        now: Time::from_millis(0),
+    };
     match policy.call(&Call::Score(call)) {
         Ok(Reply::Score(scores)) => scores,
         other => panic!("{other:?}"),
@@ -133,8 +170,14 @@ fn score(criterion: &mut Criterion) {
     let native = MostFree(PolicyId::builtin("most-free"), [Capability::any(CallKind::Score)]);
     let policies: [(&str, Box<dyn Policy>); 3] = [
         ("native rule", Box::new(Bounded::new(Arc::new(native)))),
-        ("wasm: fresh instance", component(&engine, "most-free", Instances::Fresh)),
-        ("wasm: reused instance", component(&engine, "most-free", Instances::Reused)),
+        (
+            "wasm: fresh instance",
+            component(&engine, "most-free", Instances::Fresh),
+        ),
+        (
+            "wasm: reused instance",
+            component(&engine, "most-free", Instances::Reused),
+        ),
     ];
     let expected = scores(policies[0].1.as_ref(), &binding, &snapshot);
     let mut group = criterion.benchmark_group("score of 1,000 clusters");
@@ -149,7 +192,10 @@ fn score(criterion: &mut Criterion) {
 
 fn load(criterion: &mut Criterion) {
     let folder = tempfile::TempDir::new().expect("a folder for the cache");
-    let cached = Options { cache: Some(CacheOptions::in_folder(folder.path())), ..Options::default() };
+    let cached = Options {
+        cache: Some(CacheOptions::in_folder(folder.path())),
+        ..Options::default()
+    };
     let start = |options: &Options| WasmEngine::new(options.clone()).expect("the engine starts");
     let source = source("most-free", Instances::Fresh);
     let load = |engine: &WasmEngine| engine.load(black_box(&source)).expect("the guest loads");
@@ -162,7 +208,9 @@ fn load(criterion: &mut Criterion) {
     group.bench_function("from the cache", |bencher| bencher.iter(|| load(&reads)));
     let report = reads.cache_report().expect("there is a cache");
     assert!(report.misses == 1 && report.hits > 0, "{report:?}");
-    group.bench_function("from the cache, by an engine that starts", |bencher| bencher.iter(|| load(&start(&cached))));
+    group.bench_function("from the cache, by an engine that starts", |bencher| {
+        bencher.iter(|| load(&start(&cached)))
+    });
     group.finish();
 }
 

@@ -8,7 +8,16 @@ const PACKAGE: &str = "bulkhead:policy";
 /// Version of the package that this engine supports.
 const VERSION: &str = "0.1.0";
 /// Interfaces that the host provides.
-const OFFERED: [&str; 8] = ["types", "object", "cluster", "clusters", "observations", "binding", "context", "log"];
+const OFFERED: [&str; 8] = [
+    "types",
+    "object",
+    "cluster",
+    "clusters",
+    "observations",
+    "binding",
+    "context",
+    "log",
+];
 /// Interfaces that each define a kind of policy.
 const KINDS: [&str; 6] = ["health", "taints", "filter", "score", "eviction", "interpreter"];
 /// Maximum length of a name in a message, in characters.
@@ -29,11 +38,17 @@ pub(crate) fn objection(outline: &Outline) -> Option<String> {
     import_objection(outline.imports.iter().map(String::as_str)).or_else(|| {
         let exports = || outline.exports.iter().map(String::as_str);
         if let Some(other) = exports().find(|name| other_version(name)) {
-            return Some(format!("exports {}, and this host supports {PACKAGE}@{VERSION}", shown(other)));
+            return Some(format!(
+                "exports {}, and this host supports {PACKAGE}@{VERSION}",
+                shown(other)
+            ));
         }
         let exported = |name: &str| exports().any(|export| export == interface(name));
         if !exported("plugin") {
-            return Some(format!("does not export {}, which every plugin must", interface("plugin")));
+            return Some(format!(
+                "does not export {}, which every plugin must",
+                interface("plugin")
+            ));
         }
         let kinds = KINDS.join(", ");
         (!KINDS.into_iter().any(exported))
@@ -72,7 +87,10 @@ mod tests {
 
     fn check(imports: &[&str], exports: &[&str], expected: Option<&str>) {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let found = objection(&Outline { imports: names(imports), exports: names(exports) });
+        let found = objection(&Outline {
+            imports: names(imports),
+            exports: names(exports),
+        });
         match (&found, expected) {
             (Some(found), Some(expected)) => assert!(found.contains(expected), "{found}"),
             _ => assert_eq!(found.as_deref(), expected),
@@ -85,12 +103,28 @@ mod tests {
         let score = "bulkhead:policy/score@0.1.0";
         check(&["bulkhead:policy/log@0.1.0"], &[plugin, score], None);
         check(&["wasi:clocks/wall-clock@0.2.6"], &[plugin, score], None);
-        check(&["wasi:http/types@0.2.6"], &[plugin, score], Some("imports wasi:http/types@0.2.6, which"));
-        check(&["bulkhead:policy/log@0.2.0"], &[plugin, score], Some("log@0.2.0, and this host supports"));
-        check(&["bulkhead:policy/secrets@0.1.0"], &[plugin, score], Some("which no plugin may import"));
+        check(
+            &["wasi:http/types@0.2.6"],
+            &[plugin, score],
+            Some("imports wasi:http/types@0.2.6, which"),
+        );
+        check(
+            &["bulkhead:policy/log@0.2.0"],
+            &[plugin, score],
+            Some("log@0.2.0, and this host supports"),
+        );
+        check(
+            &["bulkhead:policy/secrets@0.1.0"],
+            &[plugin, score],
+            Some("which no plugin may import"),
+        );
         check(&[], &[score], Some("does not export bulkhead:policy/plugin@0.1.0"));
         check(&[], &[plugin], Some("exports no kind of policy"));
-        check(&[], &[plugin, "bulkhead:policy/score@0.2.0"], Some("exports bulkhead:policy/score@0.2.0, and this"));
+        check(
+            &[],
+            &[plugin, "bulkhead:policy/score@0.2.0"],
+            Some("exports bulkhead:policy/score@0.2.0, and this"),
+        );
         check(&["a\u{1b}[2J"], &[], Some("imports a[2J,"));
     }
 }

@@ -76,7 +76,11 @@ pub(crate) fn remove(document: &mut Value, pointer: &str) -> Result<(), EditErro
 }
 
 fn element<'a>(items: &'a mut Vec<Value>, segment: &str) -> Option<&'a mut Value> {
-    let index = if segment == "-" { items.len() } else { segment.parse().ok()? };
+    let index = if segment == "-" {
+        items.len()
+    } else {
+        segment.parse().ok()?
+    };
     if index == items.len() {
         items.push(Value::Null);
     }
@@ -87,11 +91,16 @@ fn segments(pointer: &str) -> Result<Vec<String>, EditError> {
     if pointer.is_empty() {
         return Ok(Vec::new());
     }
-    let rest = pointer.strip_prefix('/').ok_or_else(|| EditError::NoPointer(shown(pointer)))?;
+    let rest = pointer
+        .strip_prefix('/')
+        .ok_or_else(|| EditError::NoPointer(shown(pointer)))?;
     if rest.split('/').nth(DEPTH_MAX).is_some() {
         return Err(EditError::TooDeep(shown(pointer)));
     }
-    Ok(rest.split('/').map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
+    Ok(rest
+        .split('/')
+        .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+        .collect())
 }
 
 /// Truncates a pointer for a message.
@@ -123,11 +132,17 @@ mod tests {
         };
         check("", Ok(json!(7)));
         check("/spec/replicas", Ok(json!({"spec": {"replicas": 7, "list": [1, 2]}})));
-        check("/status/a~1b", Ok(json!({"spec": {"replicas": 1, "list": [1, 2]}, "status": {"a/b": 7}})));
+        check(
+            "/status/a~1b",
+            Ok(json!({"spec": {"replicas": 1, "list": [1, 2]}, "status": {"a/b": 7}})),
+        );
         check("/spec/list/0", Ok(json!({"spec": {"replicas": 1, "list": [7, 2]}})));
         check("/spec/list/-", Ok(json!({"spec": {"replicas": 1, "list": [1, 2, 7]}})));
         check("/spec/list/5", Err(EditError::NoPlace("/spec/list/5".to_owned())));
-        check("/spec/replicas/deeper", Err(EditError::NoPlace("/spec/replicas/deeper".to_owned())));
+        check(
+            "/spec/replicas/deeper",
+            Err(EditError::NoPlace("/spec/replicas/deeper".to_owned())),
+        );
         check("spec", Err(EditError::NoPointer("spec".to_owned())));
     }
 
@@ -137,7 +152,11 @@ mod tests {
             let (pointer, mut document) = ("/a".repeat(segments), json!({}));
             let value = (0..levels).fold(json!(7), |value, _| json!([value]));
             let done = set(&mut document, &pointer, value);
-            let expected = if fits { Ok(()) } else { Err(EditError::TooDeep(shown(&pointer))) };
+            let expected = if fits {
+                Ok(())
+            } else {
+                Err(EditError::TooDeep(shown(&pointer)))
+            };
             assert_eq!(done, expected, "{segments} segments, {levels} levels");
             assert!(depth(&document) <= DEPTH_MAX);
             let removed = remove(&mut document, &pointer);

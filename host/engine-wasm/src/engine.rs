@@ -43,7 +43,13 @@ pub struct Options {
 impl Default for Options {
     /// Returns 512 KiB of stack, 32 pooled instances, no log, no cache.
     fn default() -> Self {
-        Self { stack_bytes_max: 512 << 10, instances_max: 32, allocation: Allocation::Pooled, log: None, cache: None }
+        Self {
+            stack_bytes_max: 512 << 10,
+            instances_max: 32,
+            allocation: Allocation::Pooled,
+            log: None,
+            cache: None,
+        }
     }
 }
 
@@ -87,14 +93,27 @@ impl WasmEngine {
             // 64-bit memories cost a check at every access, and no plugin toolchain needs them.
             .wasm_memory64(false);
         let started = pool::start(&config, options.allocation, options.instances_max);
-        let Started { engine, allocation, problem } = started.map_err(StartError::Wasmtime)?;
+        let Started {
+            engine,
+            allocation,
+            problem,
+        } = started.map_err(StartError::Wasmtime)?;
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
         wasi::add_to_linker(&mut linker).map_err(StartError::Wasmtime)?;
         let ticker = Arc::new(Ticker::start(engine.clone())?);
         let slots = Arc::new(Slots::new(options.instances_max, Arc::clone(&ticker)));
         let cache = options.cache.clone().map(Cache::open);
-        Ok(Self { engine, linker, ticker, slots, allocation, allocation_problem: problem, cache, options })
+        Ok(Self {
+            engine,
+            linker,
+            ticker,
+            slots,
+            allocation,
+            allocation_problem: problem,
+            cache,
+            options,
+        })
     }
 
     /// Returns the effective allocation of instance memory.
@@ -145,10 +164,16 @@ impl Engine for WasmEngine {
 
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let [module] = source.modules.as_slice() else {
-            let at = At { plugin: &source.name, origin: source.modules.first().map_or("", |module| &module.origin) };
+            let at = At {
+                plugin: &source.name,
+                origin: source.modules.first().map_or("", |module| &module.origin),
+            };
             return Err(at.error(LoadStage::Fetched, "a Wasm plugin is exactly one component"));
         };
-        let at = At { plugin: &source.name, origin: &module.origin };
+        let at = At {
+            plugin: &source.name,
+            origin: &module.origin,
+        };
         at.unless(foreign(&module.code), LoadStage::Inspected)?;
         let (component, exports, outline) = self.compile(&at, &module.code)?;
         let code = Code {
@@ -173,7 +198,10 @@ impl Engine for WasmEngine {
             return Err(at.error(LoadStage::Described, message));
         }
         let id = metadata::id(source, &description);
-        let about = About { plugin_name: source.name.clone(), ..About::default() };
+        let about = About {
+            plugin_name: source.name.clone(),
+            ..About::default()
+        };
         let mut session =
             Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
@@ -223,16 +251,55 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
     let exports = &session.code.exports;
     let store = &mut session.store;
     let loaded = [
-        ("health", exports.health.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
-        ("taints", exports.taints.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
-        ("filter", exports.filter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
-        ("score", exports.score.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
-        ("eviction", exports.eviction.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
-        ("interpreter", exports.interpreter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        (
+            "health",
+            exports
+                .health
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
+        (
+            "taints",
+            exports
+                .taints
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
+        (
+            "filter",
+            exports
+                .filter
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
+        (
+            "score",
+            exports
+                .score
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
+        (
+            "eviction",
+            exports
+                .eviction
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
+        (
+            "interpreter",
+            exports
+                .interpreter
+                .as_ref()
+                .map(|kind| kind.load(&mut *store, &instance).map(drop)),
+        ),
     ];
     let mistyped = |name, fault: Fault| {
         let interface = contract::interface(name);
-        Fault::new(fault.kind, format!("its {interface} does not have the type of the contract: {fault}"))
+        Fault::new(
+            fault.kind,
+            format!("its {interface} does not have the type of the contract: {fault}"),
+        )
     };
     loaded
         .into_iter()
@@ -243,7 +310,11 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
 /// Returns the stage of a fault. A function of the wrong type is detected during configuration, but is not a fault of
 /// the configuration.
 fn stage(fault: &Fault) -> LoadStage {
-    if fault.kind == FaultKind::MissingExport { LoadStage::Inspected } else { LoadStage::Configured }
+    if fault.kind == FaultKind::MissingExport {
+        LoadStage::Inspected
+    } else {
+        LoadStage::Configured
+    }
 }
 
 /// The plugin that an error is about.
@@ -254,7 +325,12 @@ struct At<'a> {
 
 impl At<'_> {
     fn error(&self, stage: LoadStage, message: impl Into<String>) -> LoadError {
-        LoadError { plugin: self.plugin.to_owned(), origin: self.origin.to_owned(), stage, message: message.into() }
+        LoadError {
+            plugin: self.plugin.to_owned(),
+            origin: self.origin.to_owned(),
+            stage,
+            message: message.into(),
+        }
     }
 
     fn unless(&self, objection: Option<String>, stage: LoadStage) -> Result<(), LoadError> {

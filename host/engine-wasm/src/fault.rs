@@ -68,7 +68,10 @@ pub(crate) fn out_of_fuel(budget: &Budget) -> Fault {
 
 /// Returns the fault of a call that exceeded its deadline.
 pub(crate) fn deadline(budget: &Budget) -> Fault {
-    Fault::new(FaultKind::Deadline, format!("did not answer within {} ms", budget.wall_clock_ms))
+    Fault::new(
+        FaultKind::Deadline,
+        format!("did not answer within {} ms", budget.wall_clock_ms),
+    )
 }
 
 /// Converts a guest's own error to a fault.

@@ -33,7 +33,13 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn new(memory_bytes_max: usize, held_bytes: Arc<AtomicUsize>) -> Self {
-        Self { memory_bytes_max, memory_bytes: 0, held_bytes, table_elements: 0, hit: false }
+        Self {
+            memory_bytes_max,
+            memory_bytes: 0,
+            held_bytes,
+            table_elements: 0,
+            hit: false,
+        }
     }
 
     /// Returns the current size of all its memories in bytes. Memories do not shrink.
@@ -44,12 +50,15 @@ impl Limits {
 
 /// Returns the sum after the growth of one part; `None` if the sum would exceed the limit.
 fn grown(sum: usize, (current, desired): (usize, usize), max: usize) -> Option<usize> {
-    sum.checked_add(desired.saturating_sub(current)).filter(|grown| *grown <= max)
+    sum.checked_add(desired.saturating_sub(current))
+        .filter(|grown| *grown <= max)
 }
 
 impl ResourceLimiter for Limits {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        let bytes_max = self.memory_bytes_max.saturating_sub(self.held_bytes.load(Ordering::Relaxed));
+        let bytes_max = self
+            .memory_bytes_max
+            .saturating_sub(self.held_bytes.load(Ordering::Relaxed));
         let sum = grown(self.memory_bytes, (current, desired), bytes_max);
         self.memory_bytes = sum.unwrap_or(self.memory_bytes);
         self.hit |= sum.is_none();

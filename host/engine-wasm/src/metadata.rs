@@ -20,16 +20,32 @@ const OBJECT_KINDS_MAX: usize = 256;
 
 /// Converts the metadata to a description. Returns an error if it exceeds a limit or is invalid.
 pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Outline) -> Result<Description, String> {
-    let Metadata { name, version, description, object_kinds, taint_keys, config_schema, reusable, annotations: _ } =
-        metadata;
+    let Metadata {
+        name,
+        version,
+        description,
+        object_kinds,
+        taint_keys,
+        config_schema,
+        reusable,
+        annotations: _,
+    } = metadata;
     if version.is_empty() || plain(&version, VERSION_CHARS_MAX) != version {
-        return Err(format!("its version must have 1 to {VERSION_CHARS_MAX} characters and no control characters"));
+        return Err(format!(
+            "its version must have 1 to {VERSION_CHARS_MAX} characters and no control characters"
+        ));
     }
     if object_kinds.len() > OBJECT_KINDS_MAX {
-        return Err(format!("it names {} kinds of object, at most {OBJECT_KINDS_MAX} allowed", object_kinds.len()));
+        return Err(format!(
+            "it names {} kinds of object, at most {OBJECT_KINDS_MAX} allowed",
+            object_kinds.len()
+        ));
     }
     if taint_keys.len() > TAINT_KEYS_MAX {
-        return Err(format!("it names {} taints, at most {TAINT_KEYS_MAX} allowed", taint_keys.len()));
+        return Err(format!(
+            "it names {} taints, at most {TAINT_KEYS_MAX} allowed",
+            taint_keys.len()
+        ));
     }
     let config_schema = if config_schema.is_empty() {
         None
@@ -55,14 +71,20 @@ pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Ou
 /// Returns the id of a plugin: the operator's name for it, and its version extended by the digest of its code.
 pub(crate) fn id(source: &PluginSource, description: &Description) -> PolicyId {
     let version = format!("{}+{}", description.version, description.digest.short());
-    PolicyId { name: source.name.clone(), version, engine: EngineKind::Wasm }
+    PolicyId {
+        name: source.name.clone(),
+        version,
+        engine: EngineKind::Wasm,
+    }
 }
 
 /// Returns the capabilities of the exports. Health and interpretation are registered per kind of object.
 pub(crate) fn capabilities(exports: &Exports, object_kinds: &[ObjectKind]) -> Vec<Capability> {
     let mut capabilities = Vec::new();
-    let of_objects =
-        [(exports.health.is_some(), CallKind::Health), (exports.interpreter.is_some(), CallKind::Interpret)];
+    let of_objects = [
+        (exports.health.is_some(), CallKind::Health),
+        (exports.interpreter.is_some(), CallKind::Interpret),
+    ];
     for (_, kind) in of_objects.into_iter().filter(|(exported, _)| *exported) {
         if object_kinds.is_empty() {
             capabilities.push(Capability::any(kind));
@@ -76,6 +98,11 @@ pub(crate) fn capabilities(exports: &Exports, object_kinds: &[ObjectKind]) -> Ve
         (exports.score.is_some(), CallKind::Score),
         (exports.eviction.is_some(), CallKind::EvictionCheck),
     ];
-    capabilities.extend(others.into_iter().filter(|(exported, _)| *exported).map(|(_, kind)| Capability::any(kind)));
+    capabilities.extend(
+        others
+            .into_iter()
+            .filter(|(exported, _)| *exported)
+            .map(|(_, kind)| Capability::any(kind)),
+    );
     capabilities
 }

@@ -145,7 +145,10 @@ mod tests {
                 (export "g" (func 0)))"#,
         );
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let expected = Outline { imports: names(&["a:b/c@0.1.0", "f"]), exports: names(&["a:b/d@1.0.0", "g"]) };
+        let expected = Outline {
+            imports: names(&["a:b/c@0.1.0", "f"]),
+            exports: names(&["a:b/d@1.0.0", "g"]),
+        };
         assert_eq!(read(&component.unwrap()), Some(expected));
     }
 

@@ -35,7 +35,8 @@ impl Meter {
         let host = session.store.data();
         let bytes = host.limits.memory_bytes().max(host.allowance.bytes_max());
         self.steps.fetch_add(session.steps(), Ordering::Relaxed);
-        self.memory_bytes_max.fetch_max(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.memory_bytes_max
+            .fetch_max(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
@@ -49,12 +50,20 @@ impl Policy for WasmPolicy {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let about = About { now_ms: call.now().as_millis(), seed: seed(call), plugin_name: self.id.name.clone() };
+        let about = About {
+            now_ms: call.now().as_millis(),
+            seed: seed(call),
+            plugin_name: self.id.name.clone(),
+        };
         let mut session = Session::new(&self.code, about)?;
         let outcome = answer(&mut session, call).and_then(|reply| session.in_time().map(|()| reply));
         session.store.data_mut().flush(self.log.as_ref(), &self.id);
         self.meter.note(&session);
-        if outcome.as_ref().err().is_none_or(|fault| fault.kind == FaultKind::Unsupported) {
+        if outcome
+            .as_ref()
+            .err()
+            .is_none_or(|fault| fault.kind == FaultKind::Unsupported)
+        {
             session.end_well();
         }
         outcome
@@ -87,8 +96,12 @@ fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
 /// Returns a seed that depends only on the call: FNV-1a over the kind of call and the subject's name.
 fn seed(call: &Call<'_>) -> u64 {
     let binding = |binding: &Binding| (binding.namespace.clone().unwrap_or_default(), binding.name.clone());
-    let of =
-        |object: &Value, field: &str| pointer(object, field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let of = |object: &Value, field: &str| {
+        pointer(object, field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let object = |object: &Value| (of(object, "/metadata/namespace"), of(object, "/metadata/name"));
     let (namespace, name) = match call {
         Call::Health(call) => object(call.object),
@@ -100,5 +113,7 @@ fn seed(call: &Call<'_>) -> u64 {
     };
     let parts = [call.kind().as_str(), &namespace, &name];
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

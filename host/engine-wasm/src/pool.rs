@@ -38,7 +38,11 @@ pub(crate) struct Started {
 pub(crate) fn start(config: &Config, wanted: Allocation, instances_max: u32) -> wasmtime::Result<Started> {
     let on_demand = |problem| {
         let engine = Engine::new(config)?;
-        Ok(Started { engine, allocation: Allocation::OnDemand, problem })
+        Ok(Started {
+            engine,
+            allocation: Allocation::OnDemand,
+            problem,
+        })
     };
     if wanted == Allocation::OnDemand {
         return on_demand(None);
@@ -46,7 +50,11 @@ pub(crate) fn start(config: &Config, wanted: Allocation, instances_max: u32) -> 
     let mut pooled = config.clone();
     pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(slots(instances_max)));
     match Engine::new(&pooled) {
-        Ok(engine) => Ok(Started { engine, allocation: Allocation::Pooled, problem: None }),
+        Ok(engine) => Ok(Started {
+            engine,
+            allocation: Allocation::Pooled,
+            problem: None,
+        }),
         Err(error) => on_demand(Some(format!("no slots for {instances_max} instances: {error:#}"))),
     }
 }

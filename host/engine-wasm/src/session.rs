@@ -79,16 +79,34 @@ impl<'a> Session<'a> {
     /// Creates a session with the budget of one call. Waiting for a slot counts towards the time of the call.
     pub(crate) fn new(code: &'a Code, about: About) -> Result<Self, Fault> {
         let ticks_max = ticks_in_ms(code.budget.wall_clock_ms);
-        let taken = code.slots.take(code.plugin, ticks_max).map_err(|NoFreeSlot| crowded(&code.budget))?;
+        let taken = code
+            .slots
+            .take(code.plugin, ticks_max)
+            .map_err(|NoFreeSlot| crowded(&code.budget))?;
         let (store, instance) = match taken.idle {
-            Some(Idle { mut store, instance, calls, configured_bytes: bytes }) => {
+            Some(Idle {
+                mut store,
+                instance,
+                calls,
+                configured_bytes: bytes,
+            }) => {
                 store.data_mut().renew(about);
                 (store, Some(Configured { instance, calls, bytes }))
             }
-            None => (Store::new(&code.engine, Host::new(code.budget.memory_bytes, about)), None),
+            None => (
+                Store::new(&code.engine, Host::new(code.budget.memory_bytes, about)),
+                None,
+            ),
         };
         let deadline = Deadline::after(&code.ticker, 0);
-        let mut session = Self { code, store, instance, lent: 0, deadline, slot: taken.slot };
+        let mut session = Self {
+            code,
+            store,
+            instance,
+            lent: 0,
+            deadline,
+            slot: taken.slot,
+        };
         session.grant(ticks_max.saturating_sub(taken.waited_ticks))?;
         Ok(session)
     }
@@ -129,7 +147,11 @@ impl<'a> Session<'a> {
         let configured = plugin.call_configure(&mut self.store, &self.code.config);
         self.answered(configured)?;
         let bytes = self.store.data().limits.memory_bytes();
-        self.instance = Some(Configured { instance, calls: 0, bytes });
+        self.instance = Some(Configured {
+            instance,
+            calls: 0,
+            bytes,
+        });
         Ok(instance)
     }
 
@@ -156,7 +178,11 @@ impl<'a> Session<'a> {
 
     /// Returns an error if the deadline is over. A later reply does not count, regardless of the cause of the delay.
     pub(crate) fn in_time(&self) -> Result<(), Fault> {
-        if self.deadline.is_over() { Err(fault::deadline(&self.code.budget)) } else { Ok(()) }
+        if self.deadline.is_over() {
+            Err(fault::deadline(&self.code.budget))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the guest's reply, or a fault for the guest's own error.
@@ -173,14 +199,19 @@ impl<'a> Session<'a> {
 
     /// Returns the number of steps used so far.
     pub(crate) fn steps(&self) -> u64 {
-        self.code.budget.steps.saturating_sub(self.store.get_fuel().unwrap_or(0))
+        self.code
+            .budget
+            .steps
+            .saturating_sub(self.store.get_fuel().unwrap_or(0))
     }
 
     /// Ends the session without a fault. If the plugin may be reused, its instance is kept for the next call, unless
     /// it has reached the maximum number of calls, has grown too much, or still holds handles, which would give the
     /// next call access to another call's data.
     pub(crate) fn end_well(mut self) {
-        let Some(Configured { instance, calls, bytes }) = self.instance else { return };
+        let Some(Configured { instance, calls, bytes }) = self.instance else {
+            return;
+        };
         let calls = calls + 1;
         let host = self.store.data_mut();
         let grown = host.limits.memory_bytes().saturating_sub(bytes);
@@ -189,7 +220,12 @@ impl<'a> Session<'a> {
         if self.code.instances == Instances::Reused && fit {
             // The inputs are dropped now, not at the next call of the instance.
             host.clear();
-            let idle = Idle { store: self.store, instance, calls, configured_bytes: bytes };
+            let idle = Idle {
+                store: self.store,
+                instance,
+                calls,
+                configured_bytes: bytes,
+            };
             self.slot.keep(self.code.plugin, idle);
         }
     }
@@ -202,8 +238,10 @@ impl<'a> Session<'a> {
 
 /// Returns the fault of a call that found no slot within its time.
 fn crowded(budget: &Budget) -> Fault {
-    let message =
-        format!("found no free instance slot within {} ms; other calls use all of them", budget.wall_clock_ms);
+    let message = format!(
+        "found no free instance slot within {} ms; other calls use all of them",
+        budget.wall_clock_ms
+    );
     Fault::new(FaultKind::HostBusy, message)
 }
 

@@ -73,9 +73,18 @@ pub(crate) struct Taken {
 impl Slots {
     /// Creates `count` free slots; at least one.
     pub(crate) fn new(count: u32, ticker: Arc<Ticker>) -> Self {
-        let state =
-            State { free: count.max(1), idle: VecDeque::new(), waiting: VecDeque::new(), tickets: 0, plugins: 0 };
-        Self { state: Mutex::new(state), changed: Condvar::new(), ticker }
+        let state = State {
+            free: count.max(1),
+            idle: VecDeque::new(),
+            waiting: VecDeque::new(),
+            tickets: 0,
+            plugins: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            ticker,
+        }
     }
 
     /// Returns a key for a plugin.
@@ -94,18 +103,33 @@ impl Slots {
         state.waiting.push_back(ticket);
         loop {
             let waited_ticks = self.ticker.ticks().saturating_sub(since);
-            let found = if state.waiting.front() == Some(&ticket) { state.find(plugin) } else { None };
+            let found = if state.waiting.front() == Some(&ticket) {
+                state.find(plugin)
+            } else {
+                None
+            };
             if found.is_none() && waited_ticks < ticks_max {
-                state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+                state = self
+                    .changed
+                    .wait_timeout(state, TICK)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 continue;
             }
             state.waiting.retain(|waiting| *waiting != ticket);
             self.changed(state);
             let found = found.ok_or(NoFreeSlot)?;
-            let slot = Slot { slots: Arc::clone(self), held: true };
+            let slot = Slot {
+                slots: Arc::clone(self),
+                held: true,
+            };
             // Another plugin's instance is dropped here, before a new one takes its place.
             let idle = if let Found::Own(idle) = found { Some(idle) } else { None };
-            return Ok(Taken { slot, idle, waited_ticks });
+            return Ok(Taken {
+                slot,
+                idle,
+                waited_ticks,
+            });
         }
     }
 
@@ -219,8 +243,9 @@ mod tests {
         let plugin = slots.plugin();
         let first = slots.take(plugin, 0).unwrap();
         std::thread::scope(|scope| {
-            let waiting: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| slots.take(plugin, u64::MAX).map(|taken| drop(taken.slot)))).collect();
+            let waiting: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| slots.take(plugin, u64::MAX).map(|taken| drop(taken.slot))))
+                .collect();
             drop(first);
             assert!(waiting.into_iter().all(|thread| thread.join().unwrap().is_ok()));
         });

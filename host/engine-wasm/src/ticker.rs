@@ -24,13 +24,19 @@ impl Ticker {
         let (stop, stopped) = channel::<()>();
         let ticks = Arc::new(AtomicU64::new(0));
         let ticked = Arc::clone(&ticks);
-        let thread = std::thread::Builder::new().name("wasm-epoch".to_owned()).spawn(move || {
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                ticked.fetch_add(1, Ordering::Relaxed);
-                engine.increment_epoch();
-            }
-        })?;
-        Ok(Self { ticks, stop: Some(stop), thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("wasm-epoch".to_owned())
+            .spawn(move || {
+                while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                    ticked.fetch_add(1, Ordering::Relaxed);
+                    engine.increment_epoch();
+                }
+            })?;
+        Ok(Self {
+            ticks,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 
     /// Returns the number of epochs so far.

@@ -44,7 +44,10 @@ impl Location {
         let (name, namespace, port) = (self.service(cluster), &self.namespace, self.port);
         let Some(service) = found else {
             let in_cluster = ["svc.cluster.local", "svc"];
-            return Ok(in_cluster.iter().map(|suffix| format!("{name}.{namespace}.{suffix}:{port}")).collect());
+            return Ok(in_cluster
+                .iter()
+                .map(|suffix| format!("{name}.{namespace}.{suffix}:{port}"))
+                .collect());
         };
         let key = format!("{namespace}/{name}");
         if service.type_ != "ExternalName" {
@@ -61,24 +64,35 @@ mod tests {
 
     #[test]
     fn an_estimator_is_found_by_its_service_or_by_dns() {
-        let location = Location { namespace: "karmada-system".into(), prefix: "estimator".into(), port: 10352 };
+        let location = Location {
+            namespace: "karmada-system".into(),
+            prefix: "estimator".into(),
+            port: 10352,
+        };
         let check = |found: Option<(&str, Option<u16>)>, expected: Result<&[&str], &str>| {
             let service = found.map(|(type_, target_port)| ServiceShape {
                 type_: type_.to_owned(),
                 external_name: "10.0.0.1".to_owned(),
                 target_port,
             });
-            let actual = location.addresses("m1", service.as_ref()).map_err(|error| error.to_string());
+            let actual = location
+                .addresses("m1", service.as_ref())
+                .map_err(|error| error.to_string());
             match expected {
                 Ok(addresses) => assert_eq!(actual.unwrap(), addresses),
                 Err(text) => assert!(actual.as_ref().is_err_and(|actual| actual.contains(text)), "{actual:?}"),
             }
         };
-        let by_dns: &[&str] =
-            &["estimator-m1.karmada-system.svc.cluster.local:10352", "estimator-m1.karmada-system.svc:10352"];
+        let by_dns: &[&str] = &[
+            "estimator-m1.karmada-system.svc.cluster.local:10352",
+            "estimator-m1.karmada-system.svc:10352",
+        ];
         check(None, Ok(by_dns));
         check(Some(("ExternalName", Some(30001))), Ok(&["10.0.0.1:30001"]));
-        check(Some(("ExternalName", None)), Err("karmada-system/estimator-m1 needs a first port"));
+        check(
+            Some(("ExternalName", None)),
+            Err("karmada-system/estimator-m1 needs a first port"),
+        );
         check(Some(("ClusterIP", Some(1))), Err("has type ClusterIP"));
     }
 }

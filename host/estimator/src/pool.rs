@@ -68,7 +68,11 @@ enum ClusterRequest {
 impl EstimatorPool {
     /// Creates a pool without connections.
     pub fn new(security: Security, timeout: Duration) -> Self {
-        Self { security, timeout, connections: Mutex::default() }
+        Self {
+            security,
+            timeout,
+            connections: Mutex::default(),
+        }
     }
 
     fn connections(&self) -> MutexGuard<'_, BTreeMap<String, Channel>> {
@@ -120,7 +124,10 @@ impl EstimatorPool {
             let connection = self.connections().get(cluster).cloned();
             match connection {
                 None => {
-                    answers.insert(cluster.clone(), Err("there is no connection to its estimator".to_owned()));
+                    answers.insert(
+                        cluster.clone(),
+                        Err("there is no connection to its estimator".to_owned()),
+                    );
                 }
                 Some(channel) => {
                     // A call that panics returns no answer, which counts as a failure.
@@ -157,7 +164,10 @@ impl EstimatorQuery<'_> {
             None => ClusterRequest::Replicas(MaxAvailableReplicasRequest {
                 cluster: cluster.to_owned(),
                 replica_requirements: Some(
-                    spec.replica_requirements.as_ref().map(request::replica_requirements).unwrap_or_default(),
+                    spec.replica_requirements
+                        .as_ref()
+                        .map(request::replica_requirements)
+                        .unwrap_or_default(),
                 ),
                 assumed_workloads,
             }),
@@ -168,7 +178,9 @@ impl EstimatorQuery<'_> {
     /// omitted.
     fn object(&self) -> Option<MetadataValue<Ascii>> {
         let resource = &self.binding.spec.resource;
-        format!("kind={}, name={}/{}", resource.kind, resource.namespace, resource.name).parse().ok()
+        format!("kind={}, name={}/{}", resource.kind, resource.namespace, resource.name)
+            .parse()
+            .ok()
     }
 }
 
@@ -204,7 +216,10 @@ where
         request.metadata_mut().insert("object", about);
     }
     let mut client = Grpc::new(channel);
-    client.ready().await.map_err(|error| format!("its estimator cannot be reached: {error}"))?;
+    client
+        .ready()
+        .await
+        .map_err(|error| format!("its estimator cannot be reached: {error}"))?;
     let codec = ProstCodec::<Q, A>::default();
     let answer = client.unary(request, PathAndQuery::from_static(method), codec).await;
     answer.map(tonic::Response::into_inner).map_err(|status| {

@@ -22,12 +22,26 @@ pub(crate) fn replica_requirements(needs: &ReplicaRequirements) -> wire::Replica
 }
 
 fn text(needs: &ReplicaRequirements, name: &str) -> String {
-    needs.rest.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    needs
+        .rest
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn quantities(needs: &ReplicaRequirements) -> BTreeMap<String, Vec<u8>> {
-    let quantity = |text: &String| wire::Quantity { string: Some(text.clone()) }.encode_to_vec();
-    needs.resource_request.iter().map(|(name, amount)| (name.clone(), quantity(amount))).collect()
+    let quantity = |text: &String| {
+        wire::Quantity {
+            string: Some(text.clone()),
+        }
+        .encode_to_vec()
+    };
+    needs
+        .resource_request
+        .iter()
+        .map(|(name, amount)| (name.clone(), quantity(amount)))
+        .collect()
 }
 
 #[derive(Deserialize)]
@@ -43,7 +57,10 @@ fn node_claim(needs: &ReplicaRequirements) -> Option<wire::NodeClaim> {
     let claim = Claim::deserialize(needs.rest.get("nodeClaim")?).ok()?;
     Some(wire::NodeClaim {
         node_selector: claim.node_selector,
-        node_affinity_bytes: claim.hard_node_affinity.map(|affinity| affinity.encode_to_vec()).unwrap_or_default(),
+        node_affinity_bytes: claim
+            .hard_node_affinity
+            .map(|affinity| affinity.encode_to_vec())
+            .unwrap_or_default(),
         tolerations_bytes: claim.tolerations.iter().map(Message::encode_to_vec).collect(),
     })
 }
@@ -90,13 +107,22 @@ mod tests {
         }))
         .unwrap();
         let actual = replica_requirements(&needs);
-        assert_eq!((actual.namespace.as_str(), actual.priority_class_name.as_str()), ("ns", "high"));
+        assert_eq!(
+            (actual.namespace.as_str(), actual.priority_class_name.as_str()),
+            ("ns", "high")
+        );
         // Field 1 as a string of four bytes.
         assert_eq!(actual.resource_request_bytes["cpu"], b"\x0a\x04250m");
         let claim = actual.node_claim.as_ref().unwrap();
         assert_eq!(claim.node_selector["disk"], "ssd");
-        assert_eq!(claim.node_affinity_bytes, b"\x0a\x12\x0a\x10\x0a\x04zone\x12\x02In\x1a\x01a\x1a\x01b");
-        assert_eq!(claim.tolerations_bytes, [b"\x0a\x01k\x12\x06Exists\x22\x09NoExecute\x28\x05".to_vec()]);
+        assert_eq!(
+            claim.node_affinity_bytes,
+            b"\x0a\x12\x0a\x10\x0a\x04zone\x12\x02In\x1a\x01a\x1a\x01b"
+        );
+        assert_eq!(
+            claim.tolerations_bytes,
+            [b"\x0a\x01k\x12\x06Exists\x22\x09NoExecute\x28\x05".to_vec()]
+        );
         let decoded = wire::ReplicaRequirements::decode(actual.encode_to_vec().as_slice()).unwrap();
         assert_eq!(decoded, actual);
     }
@@ -111,18 +137,31 @@ mod tests {
                 resource_request_bytes: [("cpu".to_owned(), vec![7])].into(),
                 ..Default::default()
             }),
-            assumed_workloads: vec![wire::AssumedWorkload { namespace: "a".to_owned(), components: Vec::new() }],
+            assumed_workloads: vec![wire::AssumedWorkload {
+                namespace: "a".to_owned(),
+                components: Vec::new(),
+            }],
         };
         let expected = b"\x0a\x02m1\x12\x10\x1a\x01n\x22\x01p\x2a\x08\x0a\x03cpu\x12\x01\x07\x1a\x03\x0a\x01a";
         assert_eq!(request.encode_to_vec(), expected);
         let sets = wire::MaxAvailableComponentSetsRequest {
             cluster: "m".to_owned(),
-            components: vec![wire::Component { name: "c".to_owned(), replica_requirements: None, replicas: 2 }],
+            components: vec![wire::Component {
+                name: "c".to_owned(),
+                replica_requirements: None,
+                replicas: 2,
+            }],
             namespace: "n".to_owned(),
             assumed_workloads: Vec::new(),
         };
         assert_eq!(sets.encode_to_vec(), b"\x0a\x01m\x12\x05\x0a\x01c\x18\x02\x1a\x01n");
-        assert_eq!(wire::MaxAvailableReplicasResponse { max_replicas: 300 }.encode_to_vec(), b"\x08\xac\x02");
-        assert_eq!(wire::MaxAvailableComponentSetsResponse { max_sets: 1 }.encode_to_vec(), b"\x08\x01");
+        assert_eq!(
+            wire::MaxAvailableReplicasResponse { max_replicas: 300 }.encode_to_vec(),
+            b"\x08\xac\x02"
+        );
+        assert_eq!(
+            wire::MaxAvailableComponentSetsResponse { max_sets: 1 }.encode_to_vec(),
+            b"\x08\x01"
+        );
     }
 }

@@ -82,7 +82,11 @@ impl tower::Service<http::Request<Body>> for Estimator {
                         let about = about(&request);
                         let received = request.into_inner();
                         let needs = received.replica_requirements.unwrap();
-                        let words = format!("{}: {about}: {:?}", received.cluster, needs.resource_request_bytes.keys());
+                        let words = format!(
+                            "{}: {about}: {:?}",
+                            received.cluster,
+                            needs.resource_request_bytes.keys()
+                        );
                         let max_replicas = estimator.answer(words).await?;
                         Ok(Response::new(MaxAvailableReplicasResponse { max_replicas }))
                     }
@@ -94,9 +98,16 @@ impl tower::Service<http::Request<Body>> for Estimator {
                 let estimator = estimator.clone();
                 async move {
                     let received = request.into_inner();
-                    let names: Vec<_> = received.components.iter().map(|component| component.name.clone()).collect();
-                    let assumed: Vec<_> =
-                        received.assumed_workloads.iter().map(|work| work.namespace.clone()).collect();
+                    let names: Vec<_> = received
+                        .components
+                        .iter()
+                        .map(|component| component.name.clone())
+                        .collect();
+                    let assumed: Vec<_> = received
+                        .assumed_workloads
+                        .iter()
+                        .map(|work| work.namespace.clone())
+                        .collect();
                     let words = format!("{}: {} {names:?} {assumed:?}", received.cluster, received.namespace);
                     let max_sets = estimator.answer(words).await?;
                     Ok(Response::new(MaxAvailableComponentSetsResponse { max_sets }))
@@ -112,12 +123,19 @@ async fn start(behaviour: Behaviour, tls: Option<ServerTlsConfig>) -> (String, R
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let received = Received::default();
-    let estimator = Estimator { behaviour, received: Arc::clone(&received) };
+    let estimator = Estimator {
+        behaviour,
+        received: Arc::clone(&received),
+    };
     let mut server = Server::builder();
     if let Some(tls) = tls {
         server = server.tls_config(tls).unwrap();
     }
-    tokio::spawn(server.add_service(estimator).serve_with_incoming(TcpIncoming::from(listener)));
+    tokio::spawn(
+        server
+            .add_service(estimator)
+            .serve_with_incoming(TcpIncoming::from(listener)),
+    );
     (address, received)
 }
 
@@ -133,16 +151,28 @@ fn binding() -> Binding {
 }
 
 fn estimate_request(clusters: &[&str], components: Option<Vec<Component>>) -> EstimateRequest {
-    EstimateRequest { clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(), components }
+    EstimateRequest {
+        clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(),
+        components,
+    }
 }
 
 /// Queries the estimators. Returns the answers, with errors as text.
 async fn ask(pool: &EstimatorPool, about: &EstimateRequest) -> BTreeMap<String, Result<i32, String>> {
     let assumed = BTreeMap::from([(
         "m1".to_owned(),
-        vec![AssumedWorkload { namespace: "other".to_owned(), components: Vec::new() }],
+        vec![AssumedWorkload {
+            namespace: "other".to_owned(),
+            components: Vec::new(),
+        }],
     )]);
-    pool.ask(&EstimatorQuery { binding: &binding(), about, assumed: &assumed }).await.0
+    pool.ask(&EstimatorQuery {
+        binding: &binding(),
+        about,
+        assumed: &assumed,
+    })
+    .await
+    .0
 }
 
 fn pool(security: Security) -> EstimatorPool {
@@ -151,13 +181,18 @@ fn pool(security: Security) -> EstimatorPool {
 
 #[tokio::test]
 async fn every_cluster_is_asked_about_its_own_room() {
-    let ((m1, received), (m2, _)) =
-        (start(Behaviour::Answers(7), None).await, start(Behaviour::Answers(-1), None).await);
+    let ((m1, received), (m2, _)) = (
+        start(Behaviour::Answers(7), None).await,
+        start(Behaviour::Answers(-1), None).await,
+    );
     let pool = pool(Security::Plain);
     pool.connect("m1", &["127.0.0.1:1".to_owned(), m1]).await.unwrap();
     pool.connect("m2", &[m2]).await.unwrap();
     let answers = ask(&pool, &estimate_request(&["m1", "m2"], None)).await;
-    assert_eq!(answers, BTreeMap::from([("m1".to_owned(), Ok(7)), ("m2".to_owned(), Ok(-1))]));
+    assert_eq!(
+        answers,
+        BTreeMap::from([("m1".to_owned(), Ok(7)), ("m2".to_owned(), Ok(-1))])
+    );
     let words = "m1: kind=Deployment, name=ns/web: [\"cpu\", \"memory\"]";
     assert_eq!(*received.lock().unwrap(), [words]);
 }
@@ -167,8 +202,16 @@ async fn sets_of_components_have_a_call_of_their_own() {
     let (address, received) = start(Behaviour::Answers(2), None).await;
     let pool = pool(Security::Plain);
     pool.connect("m1", &[address]).await.unwrap();
-    let component = |name: &str| Component { name: name.to_owned(), replicas: 1, replica_requirements: None };
-    let answers = ask(&pool, &estimate_request(&["m1"], Some(vec![component("jm"), component("tm")]))).await;
+    let component = |name: &str| Component {
+        name: name.to_owned(),
+        replicas: 1,
+        replica_requirements: None,
+    };
+    let answers = ask(
+        &pool,
+        &estimate_request(&["m1"], Some(vec![component("jm"), component("tm")])),
+    )
+    .await;
     assert_eq!(answers["m1"], Ok(2));
     assert_eq!(*received.lock().unwrap(), ["m1: ns [\"jm\", \"tm\"] [\"other\"]"]);
 }
@@ -185,7 +228,10 @@ async fn a_failure_is_reported_for_its_cluster_and_others_still_answer() {
     pool.connect("m5", &["127.0.0.1:1".to_owned()]).await.unwrap_err();
     let answers = ask(&pool, &estimate_request(&["m1", "m2", "m3", "m4"], None)).await;
     assert_eq!(answers["m1"], Ok(7));
-    assert_eq!(answers["m2"], Err("its estimator answered Internal: no nodes could be listed".to_owned()));
+    assert_eq!(
+        answers["m2"],
+        Err("its estimator answered Internal: no nodes could be listed".to_owned())
+    );
     assert_eq!(answers["m3"], Err("no answer in time".to_owned()));
     assert_eq!(answers["m4"], Err("there is no connection to its estimator".to_owned()));
     pool.disconnect("m1");
@@ -211,17 +257,26 @@ impl Authority {
             let (params, key) = (rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap(), key());
             (params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem())
         };
-        Self { ca, server: sign("127.0.0.1"), client: sign("karmada-scheduler") }
+        Self {
+            ca,
+            server: sign("127.0.0.1"),
+            client: sign("karmada-scheduler"),
+        }
     }
 
     /// Returns a server configuration that admits only clients with a certificate of this authority.
     fn server(&self) -> ServerTlsConfig {
         let identity = tonic::transport::Identity::from_pem(&self.server.0, &self.server.1);
-        ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(&self.ca))
+        ServerTlsConfig::new()
+            .identity(identity)
+            .client_ca_root(Certificate::from_pem(&self.ca))
     }
 
     fn identity(&self) -> Identity {
-        Identity { certificate: self.client.0.clone().into(), key: self.client.1.clone().into() }
+        Identity {
+            certificate: self.client.0.clone().into(),
+            key: self.client.1.clone().into(),
+        }
     }
 }
 
@@ -229,7 +284,9 @@ impl Authority {
 async fn result_of(security: Security, server: &Authority) -> Result<i32, String> {
     let (address, _) = start(Behaviour::Answers(7), Some(server.server())).await;
     let pool = pool(security);
-    pool.connect("m1", &[address]).await.map_err(|error| error.to_string())?;
+    pool.connect("m1", &[address])
+        .await
+        .map_err(|error| error.to_string())?;
     ask(&pool, &estimate_request(&["m1"], None)).await.remove("m1").unwrap()
 }
 
@@ -241,15 +298,30 @@ async fn with_mutual_tls_both_sides_must_show_a_certificate_of_the_right_authori
         identity: own,
     };
     assert_eq!(result_of(verified(&ours, Some(ours.identity())), &ours).await, Ok(7));
-    assert!(result_of(verified(&ours, None), &ours).await.is_err(), "without a certificate");
     assert!(
-        result_of(verified(&ours, Some(theirs.identity())), &ours).await.is_err(),
+        result_of(verified(&ours, None), &ours).await.is_err(),
+        "without a certificate"
+    );
+    assert!(
+        result_of(verified(&ours, Some(theirs.identity())), &ours)
+            .await
+            .is_err(),
         "with another one's certificate"
     );
-    assert!(result_of(verified(&theirs, Some(ours.identity())), &ours).await.is_err(), "with a server nobody knows");
+    assert!(
+        result_of(verified(&theirs, Some(ours.identity())), &ours)
+            .await
+            .is_err(),
+        "with a server nobody knows"
+    );
     assert!(result_of(Security::Plain, &ours).await.is_err(), "in plain text");
-    let anybody = Security::Unverified { identity: Some(ours.identity()) };
+    let anybody = Security::Unverified {
+        identity: Some(ours.identity()),
+    };
     assert_eq!(result_of(anybody, &ours).await, Ok(7));
-    let garbage = Security::Verified { ca: b"no certificate".to_vec(), identity: None };
+    let garbage = Security::Verified {
+        ca: b"no certificate".to_vec(),
+        identity: None,
+    };
     assert!(result_of(garbage, &ours).await.is_err());
 }

@@ -20,7 +20,10 @@ use serde_json::json;
 fn clusters(count: usize) -> Arc<[Arc<Cluster>]> {
     let cluster = |n: usize| {
         let (status, taints) = if n == 0 {
-            ("False", json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoExecute"}]))
+            (
+                "False",
+                json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoExecute"}]),
+            )
         } else {
             ("True", json!([]))
         };
@@ -49,8 +52,13 @@ fn binding() -> Binding {
 }
 
 fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> DecisionRecord {
-    let (now, options) =
-        (Time::from_millis(1_700_000_000_000), EvictOptions { no_execute: true, ..EvictOptions::default() });
+    let (now, options) = (
+        Time::from_millis(1_700_000_000_000),
+        EvictOptions {
+            no_execute: true,
+            ..EvictOptions::default()
+        },
+    );
     let judged = judge(JudgeSnapshot {
         binding: Evictable::from(binding),
         cluster: clusters.first().map(|cluster| &**cluster),
@@ -70,7 +78,14 @@ fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> DecisionRecord {
         limits: Limits::default(),
     };
     let plan = plan::evict(&judged);
-    DecisionRecord::from(Decided { trigger: "a benchmark", now, input, clusters: Arc::clone(clusters), recorder, plan })
+    DecisionRecord::from(Decided {
+        trigger: "a benchmark",
+        now,
+        input,
+        clusters: Arc::clone(clusters),
+        recorder,
+        plan,
+    })
 }
 
 fn record(id: u64) -> Record {
@@ -85,7 +100,12 @@ fn record(id: u64) -> Record {
         inputs: Vec::new(),
         explanation: None,
     };
-    Record { id, process: String::new(), outcome: Outcome::Taken, entry }
+    Record {
+        id,
+        process: String::new(),
+        outcome: Outcome::Taken,
+        entry,
+    }
 }
 
 /// Sink that keeps nothing.
@@ -113,7 +133,9 @@ fn recording(c: &mut Criterion) {
         );
     });
     let directory = tempfile::tempdir().unwrap();
-    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap().writer;
+    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}"))
+        .unwrap()
+        .writer;
     c.bench_function("keep one eviction, 50 clusters that did not change", |b| {
         b.iter_batched(
             || Arc::new(decide(&binding, &clusters)),
@@ -129,7 +151,9 @@ fn recording(c: &mut Criterion) {
 fn replaying(c: &mut Criterion) {
     let (binding, clusters) = (binding(), clusters(50));
     let directory = tempfile::tempdir().unwrap();
-    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap().writer;
+    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}"))
+        .unwrap()
+        .writer;
     for id in 1..=10_000 {
         writer.keep(&record(id), Some(&Arc::new(decide(&binding, &clusters))));
     }

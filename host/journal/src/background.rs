@@ -32,7 +32,9 @@ impl Background {
     /// The operating system cannot start another thread.
     pub fn start(sink: impl Sink + 'static, kept: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let (jobs, handed_in) = sync_channel(WAITING_MAX);
-        thread::Builder::new().name("journal".to_owned()).spawn(move || work(&handed_in, &sink, kept))?;
+        thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || work(&handed_in, &sink, kept))?;
         Ok(Self { jobs })
     }
 

@@ -61,15 +61,30 @@ impl End {
     pub(crate) fn of(directory: &Path, storage: &mut dyn Storage) -> Result<Self, JournalError> {
         let segments = segment::list(directory)?;
         let Some(((number, last), closed)) = segments.split_last() else {
-            return Ok(Self { number: 1, ..Self::default() });
+            return Ok(Self {
+                number: 1,
+                ..Self::default()
+            });
         };
         check_numbers(&segments)?;
-        let headers: Vec<_> = closed.iter().map(|(_, path)| segment::header(path)).collect::<Result<_, _>>()?;
-        let (mut end, cut) = (Self { number: *number, ..Self::default() }, read_last(last)?);
+        let headers: Vec<_> = closed
+            .iter()
+            .map(|(_, path)| segment::header(path))
+            .collect::<Result<_, _>>()?;
+        let (mut end, cut) = (
+            Self {
+                number: *number,
+                ..Self::default()
+            },
+            read_last(last)?,
+        );
         let newest = match &cut {
             LastSegment::Read(read) => {
-                (end.bytes, end.chain, end.cut) =
-                    (read.scanned.intact_bytes, read.scanned.chain, read.scanned.problem.clone());
+                (end.bytes, end.chain, end.cut) = (
+                    read.scanned.intact_bytes,
+                    read.scanned.chain,
+                    read.scanned.problem.clone(),
+                );
                 Some(read)
             }
             LastSegment::Empty(problem) => {
@@ -87,7 +102,10 @@ impl End {
         }
         let newest = newest.or(before.as_ref());
         (end.last_id, end.last_at_ms) = newest.map_or((0, i64::MIN), |read| (read.newest.id, read.newest.at_ms));
-        let first_id = headers.first().or(newest.map(|read| &read.scanned.header)).map(|header| header.first_id);
+        let first_id = headers
+            .first()
+            .or(newest.map(|read| &read.scanned.header))
+            .map(|header| header.first_id);
         end.records = first_id.map_or(0, |first| (end.last_id + 1).saturating_sub(first));
         // The last segment begins where the newest closed one ended; an empty one has no time of its own.
         let began_at_ms = match &before {
@@ -123,7 +141,11 @@ fn ends(closed: &[(u64, PathBuf)], headers: &[Header], began_at_ms: i64) -> Resu
         .enumerate()
         .map(|(index, (_, path))| {
             let bytes = fs::metadata(path).map_err(JournalError::io("reading", path))?.len();
-            Ok(Closed { path: path.clone(), bytes, ended_at_ms: next(index) })
+            Ok(Closed {
+                path: path.clone(),
+                bytes,
+                ended_at_ms: next(index),
+            })
         })
         .collect()
 }
@@ -152,7 +174,10 @@ fn read_closed(path: &Path) -> Result<Read, JournalError> {
         None => Ok(read),
         Some(Problem::Torn { .. }) => {
             let at = read.scanned.intact_bytes;
-            Err(JournalError::Damaged(Problem::Changed { path: path.to_path_buf(), at }))
+            Err(JournalError::Damaged(Problem::Changed {
+                path: path.to_path_buf(),
+                at,
+            }))
         }
         Some(problem) => Err(JournalError::Damaged(problem.clone())),
     }
@@ -163,22 +188,34 @@ fn read(path: &Path) -> Result<Read, JournalError> {
     let (mut newest, mut unreadable): (Option<Newest>, _) = (None, None);
     let scanned = segment::scan(path, |at, kind, payload| {
         let understood = match kind {
-            Some(FrameKind::Record) => {
-                serde_json::from_slice(payload).map(|record| newest = Some(record)).map_err(|error| error.to_string())
-            }
+            Some(FrameKind::Record) => serde_json::from_slice(payload)
+                .map(|record| newest = Some(record))
+                .map_err(|error| error.to_string()),
             Some(FrameKind::Cluster | FrameKind::Fleet | FrameKind::Abandoned) => Ok(()),
             Some(FrameKind::Object | FrameKind::Removed) | None => Err(segment::not_of_a_journal(kind)),
         };
         if let Err(why) = understood {
-            unreadable.get_or_insert(Problem::Unreadable { path: path.to_path_buf(), at, why });
+            unreadable.get_or_insert(Problem::Unreadable {
+                path: path.to_path_buf(),
+                at,
+                why,
+            });
         }
     })?;
     if let Some(problem) = unreadable {
         return Err(JournalError::Damaged(problem));
     }
-    let Header { first_id, first_at_ms, .. } = scanned.header;
-    let begun = Newest { id: first_id.saturating_sub(1), at_ms: first_at_ms };
-    Ok(Read { scanned, newest: newest.unwrap_or(begun) })
+    let Header {
+        first_id, first_at_ms, ..
+    } = scanned.header;
+    let begun = Newest {
+        id: first_id.saturating_sub(1),
+        at_ms: first_at_ms,
+    };
+    Ok(Read {
+        scanned,
+        newest: newest.unwrap_or(begun),
+    })
 }
 
 /// Cuts off the torn end of a segment. A copy stays beside the segment if the disk has room for it, in case the end
@@ -194,7 +231,9 @@ fn cut_off(path: &Path, intact_bytes: u64, storage: &mut dyn Storage) -> Result<
         // A process that cannot start is worse than a missing copy.
         let _ = storage.remove(&aside);
     }
-    file.set_len(intact_bytes).and_then(|()| file.sync_data()).map_err(about)
+    file.set_len(intact_bytes)
+        .and_then(|()| file.sync_data())
+        .map_err(about)
 }
 
 fn keep_aside(file: &mut File, from: u64, aside: &Path, storage: &mut dyn Storage) -> std::io::Result<()> {

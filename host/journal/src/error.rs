@@ -47,7 +47,11 @@ pub enum JournalError {
 impl JournalError {
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
-        move |source| Self::Io { operation, path, source }
+        move |source| Self::Io {
+            operation,
+            path,
+            source,
+        }
     }
 }
 

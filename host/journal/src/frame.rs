@@ -78,7 +78,14 @@ impl FrameKind {
     }
 
     fn of(byte: u8) -> Option<Self> {
-        let all = [Self::Cluster, Self::Fleet, Self::Record, Self::Abandoned, Self::Object, Self::Removed];
+        let all = [
+            Self::Cluster,
+            Self::Fleet,
+            Self::Record,
+            Self::Abandoned,
+            Self::Object,
+            Self::Removed,
+        ];
         all.into_iter().find(|kind| kind.byte() == byte)
     }
 }
@@ -126,9 +133,17 @@ impl Header {
         let first_at_ms = i64::from_le_bytes(array(bytes, 18).ok_or(BadHeader::Torn)?);
         let before = Chain(array(bytes, 26).ok_or(BadHeader::Torn)?);
         let checksum: [u8; CHECKSUM_BYTES] = array(bytes, 58).ok_or(BadHeader::Torn)?;
-        let header = Self { first_id, first_at_ms, before };
+        let header = Self {
+            first_id,
+            first_at_ms,
+            before,
+        };
         let (_, chain) = header.encode();
-        if chain.checksum() == checksum { Ok((header, chain)) } else { Err(BadHeader::Changed) }
+        if chain.checksum() == checksum {
+            Ok((header, chain))
+        } else {
+            Err(BadHeader::Changed)
+        }
     }
 }
 
@@ -190,7 +205,12 @@ pub struct Frames<R> {
 impl<R: Read> Frames<R> {
     /// Creates a reader of `source`, which is at byte `at` of its segment; `chain` is the chain before that byte.
     pub fn new(source: R, at: u64, chain: Chain) -> Self {
-        Self { source, at, chain, payload: Vec::new() }
+        Self {
+            source,
+            at,
+            chain,
+            payload: Vec::new(),
+        }
     }
 
     /// Returns the position in the segment, after all frames so far.
@@ -210,23 +230,35 @@ impl<R: Read> Frames<R> {
     /// The source cannot be read.
     pub fn advance(&mut self) -> io::Result<Found<'_>> {
         let mut start = Vec::with_capacity(START_BYTES);
-        self.source.by_ref().take(bytes_of(START_BYTES)).read_to_end(&mut start)?;
+        self.source
+            .by_ref()
+            .take(bytes_of(START_BYTES))
+            .read_to_end(&mut start)?;
         if start.is_empty() {
             return Ok(Found::End);
         }
-        let (Some(length), Some(inverse)) = (array(&start, 0), array(&start, 4)) else { return Ok(torn(&start)) };
+        let (Some(length), Some(inverse)) = (array(&start, 0), array(&start, 4)) else {
+            return Ok(torn(&start));
+        };
         let (length, inverse) = (u32::from_le_bytes(length), u32::from_le_bytes(inverse));
         let payload_bytes = usize::try_from(length).unwrap_or(usize::MAX);
         if length != !inverse || payload_bytes > PAYLOAD_BYTES_MAX {
             return self.damaged(&[&start]);
         }
-        let Some(&kind) = start.get(START_BYTES - 1) else { return Ok(torn(&start)) };
+        let Some(&kind) = start.get(START_BYTES - 1) else {
+            return Ok(torn(&start));
+        };
         self.payload.clear();
         let rest = payload_bytes + CHECKSUM_BYTES;
         // The buffer grows with the data, so that a corrupted length allocates nothing.
-        self.source.by_ref().take(bytes_of(rest)).read_to_end(&mut self.payload)?;
+        self.source
+            .by_ref()
+            .take(bytes_of(rest))
+            .read_to_end(&mut self.payload)?;
         if self.payload.len() < rest {
-            return Ok(Found::Torn { bytes: bytes_of(start.len() + self.payload.len()) });
+            return Ok(Found::Torn {
+                bytes: bytes_of(start.len() + self.payload.len()),
+            });
         }
         let (payload, checksum) = self.payload.split_at(payload_bytes);
         let after = self.chain.after(kind, payload);
@@ -235,7 +267,10 @@ impl<R: Read> Frames<R> {
             return self.damaged(&[&start, &frame]);
         }
         (self.at, self.chain) = (self.at + bytes_of(START_BYTES + rest), after);
-        Ok(Found::Frame { kind: FrameKind::of(kind), payload: &self.payload[..payload_bytes] })
+        Ok(Found::Frame {
+            kind: FrameKind::of(kind),
+            payload: &self.payload[..payload_bytes],
+        })
     }
 
     /// Distinguishes truncation by a power loss from corruption. `read` is everything that was read of the frame.
@@ -245,12 +280,18 @@ impl<R: Read> Frames<R> {
             tail.add(bytes);
         }
         tail.add_all(&mut self.source)?;
-        Ok(if tail.is_unwritten() { Found::Torn { bytes: tail.bytes } } else { Found::Changed })
+        Ok(if tail.is_unwritten() {
+            Found::Torn { bytes: tail.bytes }
+        } else {
+            Found::Changed
+        })
     }
 }
 
 fn torn(start: &[u8]) -> Found<'static> {
-    Found::Torn { bytes: bytes_of(start.len()) }
+    Found::Torn {
+        bytes: bytes_of(start.len()),
+    }
 }
 
 /// Detector of bytes that never reached the disk: some file systems leave zeros in their place.
@@ -328,7 +369,12 @@ mod tests {
     use super::*;
 
     fn segment(payloads: &[&[u8]]) -> (Vec<u8>, Chain) {
-        let (mut bytes, mut chain) = Header { first_id: 1, first_at_ms: 5, before: Chain::default() }.encode();
+        let (mut bytes, mut chain) = Header {
+            first_id: 1,
+            first_at_ms: 5,
+            before: Chain::default(),
+        }
+        .encode();
         let start = chain;
         for payload in payloads {
             chain = append(&mut bytes, chain, FrameKind::Record, payload);
@@ -389,7 +435,11 @@ mod tests {
                 let mut holed = bytes.clone();
                 holed[hole..(hole + sector).min(bytes.len())].fill(0);
                 let (count, torn, _) = read(&holed, chain);
-                assert!(torn && (1..=2).contains(&count), "one sector at {hole} of {}", bytes.len());
+                assert!(
+                    torn && (1..=2).contains(&count),
+                    "one sector at {hole} of {}",
+                    bytes.len()
+                );
                 holed[hole..].fill(0);
                 let (count, torn, _) = read(&holed, chain);
                 assert!(torn && (1..=2).contains(&count), "all from {hole} of {}", bytes.len());

@@ -18,7 +18,9 @@ const FILE: u32 = 0o600;
 /// The directory cannot be created, or belongs to another user.
 pub fn directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)?;
-    restrict(&fs::metadata(path)?.permissions(), DIRECTORY, |mode| fs::set_permissions(path, mode))
+    restrict(&fs::metadata(path)?.permissions(), DIRECTORY, |mode| {
+        fs::set_permissions(path, mode)
+    })
 }
 
 /// Opens a file with `options`, and removes the rights of other users from it.
@@ -42,7 +44,9 @@ pub fn files(directory: &Path) -> io::Result<()> {
         let entry = entry?;
         // A link may point outside of the directory.
         if entry.file_type()?.is_file() {
-            restrict(&entry.metadata()?.permissions(), FILE, |mode| fs::set_permissions(entry.path(), mode))?;
+            restrict(&entry.metadata()?.permissions(), FILE, |mode| {
+                fs::set_permissions(entry.path(), mode)
+            })?;
         }
     }
     Ok(())

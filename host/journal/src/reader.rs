@@ -82,14 +82,20 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
         if number != last
             && let Some(Problem::Torn { .. }) = scanned.problem
         {
-            scanned.problem = Some(Problem::Changed { path: path.clone(), at: scanned.intact_bytes });
+            scanned.problem = Some(Problem::Changed {
+                path: path.clone(),
+                at: scanned.intact_bytes,
+            });
         }
         problems.extend(scanned.problem.clone());
         if let Some((previous, Some(end))) = &before
             && end.problem.is_none()
             && end.chain != scanned.header.before
         {
-            problems.push(Problem::Gap { path: path.clone(), before: previous.clone() });
+            problems.push(Problem::Gap {
+                path: path.clone(),
+                before: previous.clone(),
+            });
         }
         before = Some((path, Some(scanned)));
     }
@@ -131,7 +137,11 @@ impl<'a> Open<'a> {
             Some(FrameKind::Object | FrameKind::Removed) | None => Err(segment::not_of_a_journal(kind)),
         };
         if let Err(why) = understood {
-            self.problems.push(Problem::Unreadable { path: self.path.to_path_buf(), at, why });
+            self.problems.push(Problem::Unreadable {
+                path: self.path.to_path_buf(),
+                at,
+                why,
+            });
         }
     }
 
@@ -143,14 +153,23 @@ impl<'a> Open<'a> {
 
     fn fleet(&mut self, payload: &[u8]) -> Result<(), String> {
         let keys: Vec<String> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-        let cluster = |key: &String| self.clusters.get(key).cloned().ok_or_else(|| format!("no cluster {key}"));
+        let cluster = |key: &String| {
+            self.clusters
+                .get(key)
+                .cloned()
+                .ok_or_else(|| format!("no cluster {key}"))
+        };
         let fleet: Result<Vec<_>, String> = keys.iter().map(cluster).collect();
         self.fleets.insert(key(payload), fleet?.into());
         Ok(())
     }
 
     fn record(&mut self, payload: &[u8]) -> Result<(), String> {
-        let Raw { record, decision, decision_of } = decode(payload)?;
+        let Raw {
+            record,
+            decision,
+            decision_of,
+        } = decode(payload)?;
         let decision = match (decision, decision_of) {
             (Some(decision), _) => match self.decision(decision) {
                 Ok(decision) => {
@@ -180,16 +199,28 @@ impl<'a> Open<'a> {
         let redacted = members.remove("redacted").and_then(|count| count.as_u64()).unwrap_or(0);
         let mut decision: DecisionRecord = serde_json::from_value(kept).map_err(|error| error.to_string())?;
         if let Some(fleet) = fleet {
-            decision.clusters = self.fleets.get(&fleet).cloned().ok_or_else(|| format!("no clusters {fleet}"))?;
+            decision.clusters = self
+                .fleets
+                .get(&fleet)
+                .cloned()
+                .ok_or_else(|| format!("no clusters {fleet}"))?;
         }
-        Ok(StoredDecision { decision, snapshot, redacted: usize::try_from(redacted).unwrap_or(usize::MAX) })
+        Ok(StoredDecision {
+            decision,
+            snapshot,
+            redacted: usize::try_from(redacted).unwrap_or(usize::MAX),
+        })
     }
 
     fn abandoned(&mut self, payload: &[u8]) -> Result<(), String> {
         let id: u64 = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
         // The record may be in a segment that was removed to make room.
-        let found =
-            self.records.iter_mut().rev().chain(self.before.iter_mut().rev()).find(|stored| stored.record.id == id);
+        let found = self
+            .records
+            .iter_mut()
+            .rev()
+            .chain(self.before.iter_mut().rev())
+            .find(|stored| stored.record.id == id);
         if let Some(stored) = found {
             stored.record.outcome = Outcome::Abandoned;
         }

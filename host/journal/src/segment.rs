@@ -26,7 +26,9 @@ pub fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     let entries = fs::read_dir(directory).map_err(JournalError::io("reading the directory", directory))?;
     let mut found = Vec::new();
     for entry in entries {
-        let path = entry.map_err(JournalError::io("reading the directory", directory))?.path();
+        let path = entry
+            .map_err(JournalError::io("reading the directory", directory))?
+            .path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let number = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX));
         if let Some(number) = number.and_then(|number| number.parse().ok()) {
@@ -75,16 +77,34 @@ pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<FrameKind>, &[u8])) -
         match frames.advance().map_err(JournalError::io("reading", path))? {
             Found::Frame { kind, payload } => frame(position, kind, payload),
             Found::End => break None,
-            Found::Torn { bytes } => break Some(Problem::Torn { path: path.to_path_buf(), bytes }),
-            Found::Changed => break Some(Problem::Changed { path: path.to_path_buf(), at: position }),
+            Found::Torn { bytes } => {
+                break Some(Problem::Torn {
+                    path: path.to_path_buf(),
+                    bytes,
+                });
+            }
+            Found::Changed => {
+                break Some(Problem::Changed {
+                    path: path.to_path_buf(),
+                    at: position,
+                });
+            }
         }
     };
-    Ok(SegmentScan { header, chain: frames.chain(), intact_bytes: frames.position(), problem })
+    Ok(SegmentScan {
+        header,
+        chain: frames.chain(),
+        intact_bytes: frames.position(),
+        problem,
+    })
 }
 
 fn decode(path: &Path, file: &mut impl Read) -> Result<(Header, Chain), JournalError> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
-    file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(JournalError::io("reading", path))?;
+    file.by_ref()
+        .take(HEADER_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(JournalError::io("reading", path))?;
     let bad = match Header::decode(&bytes) {
         Ok(decoded) => return Ok(decoded),
         Err(bad) => bad,
@@ -95,7 +115,11 @@ fn decode(path: &Path, file: &mut impl Read) -> Result<(Header, Chain), JournalE
     // A file of another program may have zeros anywhere. Without the magic bytes it counts as torn only if all bytes
     // are zero.
     let torn = tail.is_empty() || (bytes.starts_with(&MAGIC) && tail.is_unwritten());
-    let bad = if torn && matches!(bad, BadHeader::Foreign | BadHeader::Changed) { BadHeader::Torn } else { bad };
+    let bad = if torn && matches!(bad, BadHeader::Foreign | BadHeader::Changed) {
+        BadHeader::Torn
+    } else {
+        bad
+    };
     Err(JournalError::Damaged(bad_header(path, tail.bytes(), bad)))
 }
 
@@ -104,7 +128,11 @@ fn bad_header(path: &Path, bytes: u64, bad: BadHeader) -> Problem {
     match bad {
         BadHeader::Torn => Problem::Torn { path, bytes },
         BadHeader::Foreign => Problem::Foreign(path),
-        BadHeader::Newer(version) => Problem::Newer { path, version, known: VERSION },
+        BadHeader::Newer(version) => Problem::Newer {
+            path,
+            version,
+            known: VERSION,
+        },
         BadHeader::Changed => Problem::Changed { path, at: 0 },
     }
 }

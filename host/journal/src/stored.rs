@@ -31,7 +31,11 @@ pub struct StoredDecision {
 /// Returns a short digest of content, which is the same on every machine.
 pub(crate) fn key(content: &[u8]) -> String {
     let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
-    Sha256::digest(content).iter().take(16).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    Sha256::digest(content)
+        .iter()
+        .take(16)
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 /// Serializes a value.
@@ -78,9 +82,19 @@ pub(crate) struct Raw {
 pub(crate) fn decode(payload: &[u8]) -> Result<Raw, String> {
     let mut value: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
     let members = value.as_object_mut().ok_or("not an object")?;
-    let (decision, decision_of) = (members.remove("case"), members.remove("caseOf").and_then(|id| id.as_u64()));
-    let at_ms = members.remove("atMs").and_then(|at| at.as_i64()).ok_or("atMs: is missing or not a number")?;
+    let (decision, decision_of) = (
+        members.remove("case"),
+        members.remove("caseOf").and_then(|id| id.as_u64()),
+    );
+    let at_ms = members
+        .remove("atMs")
+        .and_then(|at| at.as_i64())
+        .ok_or("atMs: is missing or not a number")?;
     let mut record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
     record.entry.at = Time::from_millis(at_ms);
-    Ok(Raw { record, decision, decision_of })
+    Ok(Raw {
+        record,
+        decision,
+        decision_of,
+    })
 }

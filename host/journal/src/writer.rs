@@ -36,7 +36,11 @@ pub struct Bounds {
 impl Default for Bounds {
     /// Returns 256 MiB, 30 days, and segments of 8 MiB.
     fn default() -> Self {
-        Self { bytes_max: 256 << 20, age_max_ms: 30 * 24 * 3600 * 1000, segment_bytes: 8 << 20 }
+        Self {
+            bytes_max: 256 << 20,
+            age_max_ms: 30 * 24 * 3600 * 1000,
+            segment_bytes: 8 << 20,
+        }
     }
 }
 
@@ -136,8 +140,16 @@ impl Writer {
             known: SegmentContents::default(),
             failed: false,
         };
-        let writer = Self { state: Mutex::new(state), on_failure: Box::new(on_failure) };
-        Ok(Opened { writer, last_id: end.last_id, records: end.records, cut: end.cut })
+        let writer = Self {
+            state: Mutex::new(state),
+            on_failure: Box::new(on_failure),
+        };
+        Ok(Opened {
+            writer,
+            last_id: end.last_id,
+            records: end.records,
+            cut: end.cut,
+        })
     }
 
     /// Makes all records that were kept so far survive a crash of the machine.
@@ -256,7 +268,10 @@ impl State {
                 Err(error) if !is_full(&error) => return Err(JournalError::io(operation, path)(error)),
                 // A new segment without records cannot replace the one before it, so that one stays.
                 Err(source) if self.closed.len() <= usize::from(self.bytes <= HEADER_BYTES as u64) => {
-                    return Err(JournalError::Full { path: path.to_path_buf(), source });
+                    return Err(JournalError::Full {
+                        path: path.to_path_buf(),
+                        source,
+                    });
                 }
                 Err(_) => self.drop_oldest()?,
             }
@@ -264,7 +279,12 @@ impl State {
     }
 
     fn begin(&mut self, first_id: u64, first_at_ms: i64) -> Result<(), JournalError> {
-        let (header, chain) = Header { first_id, first_at_ms, before: self.chain }.encode();
+        let (header, chain) = Header {
+            first_id,
+            first_at_ms,
+            before: self.chain,
+        }
+        .encode();
         self.known = SegmentContents::default();
         self.write(&header, chain)
     }
@@ -273,7 +293,11 @@ impl State {
     fn close(&mut self, now_ms: i64) -> Result<(), JournalError> {
         let path = segment::path(&self.directory, self.number);
         self.file.sync_data().map_err(JournalError::io("syncing", &path))?;
-        self.closed.push(Closed { path, bytes: self.bytes, ended_at_ms: now_ms });
+        self.closed.push(Closed {
+            path,
+            bytes: self.bytes,
+            ended_at_ms: now_ms,
+        });
         (self.number, self.bytes) = (self.number + 1, 0);
         let path = segment::path(&self.directory, self.number);
         self.file = self.with_room("making", &path, |state| state.storage.create(&path))?;
@@ -304,7 +328,9 @@ impl State {
             return Ok(());
         }
         let Closed { path, .. } = self.closed.remove(0);
-        self.storage.remove(&path).map_err(JournalError::io("removing", &path))?;
+        self.storage
+            .remove(&path)
+            .map_err(JournalError::io("removing", &path))?;
         let torn = path.with_extension("torn");
         self.storage.remove(&torn).map_err(JournalError::io("removing", &torn))
     }
@@ -318,7 +344,10 @@ impl SegmentContents {
         }
         if let Some((known, key)) = &self.fleet
             && known.len() == clusters.len()
-            && known.iter().zip(clusters.iter()).all(|(known, cluster)| Arc::ptr_eq(known, cluster))
+            && known
+                .iter()
+                .zip(clusters.iter())
+                .all(|(known, cluster)| Arc::ptr_eq(known, cluster))
         {
             return (Some(key.clone()), chain);
         }
@@ -350,8 +379,13 @@ impl SegmentContents {
         let payload = stored::bytes(&value);
         let own = key(&payload);
         let known = before.is_some_and(|(_, key)| *key == own);
-        let chain = if known { chain } else { append(bytes, chain, FrameKind::Cluster, &payload) };
-        self.clusters.insert(cluster.name.clone(), (Arc::clone(cluster), own.clone()));
+        let chain = if known {
+            chain
+        } else {
+            append(bytes, chain, FrameKind::Cluster, &payload)
+        };
+        self.clusters
+            .insert(cluster.name.clone(), (Arc::clone(cluster), own.clone()));
         (own, chain)
     }
 }

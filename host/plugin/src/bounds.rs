@@ -61,19 +61,28 @@ impl Bounded {
 
     /// Wraps a policy that may change only taints with these keys.
     pub fn with_taint_keys(inner: Arc<dyn Policy>, keys: Vec<String>) -> Self {
-        Self { taint_keys: Some(keys), ..Self::new(inner) }
+        Self {
+            taint_keys: Some(keys),
+            ..Self::new(inner)
+        }
     }
 
     /// Returns the current counters.
     pub fn counts(&self) -> CallCounts {
         let [calls, faults, divergences] =
             [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
-        CallCounts { calls, faults, divergences }
+        CallCounts {
+            calls,
+            faults,
+            divergences,
+        }
     }
 
     /// Rejects changes of taints that the plugin does not declare.
     fn with_own_taints(&self, reply: Reply) -> Result<Reply, Fault> {
-        let (Some(keys), Reply::ClusterTaint(verdict)) = (&self.taint_keys, &reply) else { return Ok(reply) };
+        let (Some(keys), Reply::ClusterTaint(verdict)) = (&self.taint_keys, &reply) else {
+            return Ok(reply);
+        };
         let touched = verdict.changes.iter().map(|change| match change {
             TaintChange::Add { taint, .. } => &taint.key,
             TaintChange::Remove { key, .. } => key,
@@ -81,7 +90,11 @@ impl Bounded {
         match touched.into_iter().find(|key| !keys.contains(key)) {
             None => Ok(reply),
             Some(key) => {
-                let declared = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+                let declared = if keys.is_empty() {
+                    "none".to_owned()
+                } else {
+                    keys.join(", ")
+                };
                 let message = format!("a change of the taint {key:?}; the plugin declares {declared}");
                 Err(Fault::new(FaultKind::BadReply, message))
             }
@@ -133,7 +146,10 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
         (Call::Health(_), Reply::Health(verdict)) => tidy(&mut verdict.reason),
         (Call::ClusterTaint(_), Reply::ClusterTaint(verdict)) => {
             if verdict.changes.len() > TAINT_CHANGES_MAX {
-                return bad(format!("{} taint changes, at most {TAINT_CHANGES_MAX} allowed", verdict.changes.len()));
+                return bad(format!(
+                    "{} taint changes, at most {TAINT_CHANGES_MAX} allowed",
+                    verdict.changes.len()
+                ));
             }
             for change in &mut verdict.changes {
                 let (key, reason) = match change {
@@ -142,14 +158,20 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
                 };
                 if !is_label_key(key) {
                     let shown: String = key.chars().take(80).collect();
-                    return bad(format!("the taint key {shown:?} is not a label key such as example.com/slow"));
+                    return bad(format!(
+                        "the taint key {shown:?} is not a label key such as example.com/slow"
+                    ));
                 }
                 tidy(reason);
             }
         }
         (Call::Filter(call), Reply::Filter(verdicts)) => {
             if verdicts.len() != call.clusters.len() {
-                return bad(format!("{} verdicts for {} clusters", verdicts.len(), call.clusters.len()));
+                return bad(format!(
+                    "{} verdicts for {} clusters",
+                    verdicts.len(),
+                    call.clusters.len()
+                ));
             }
             for verdict in verdicts {
                 if let FilterVerdict::Unfit(reason) = verdict {
@@ -170,7 +192,10 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
             EvictionVerdict::Abstain => {}
         },
         (Call::Interpret(call), Reply::Interpret(Some(found))) if !found.answers(&call.operation) => {
-            return bad(format!("an interpretation that does not answer {}", call.operation.name()));
+            return bad(format!(
+                "an interpretation that does not answer {}",
+                call.operation.name()
+            ));
         }
         (Call::Interpret(_), Reply::Interpret(found)) => {
             if let Some(excess) = found.as_ref().and_then(interpretation::excess) {
@@ -185,7 +210,9 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
 /// Returns true if the API accepts the key for a taint. An invalid key would block the taints of all other policies.
 fn is_label_key(key: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_alphanumeric();
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let is_name = (1..=63).contains(&name.len())
         && name.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
         && name.starts_with(alphanumeric)
@@ -249,25 +276,41 @@ mod tests {
     #[test]
     fn replies_out_of_bounds_are_faults() {
         let (binding, clusters) = (Binding::default(), ClusterSnapshot::new([Arc::new(Cluster::default())]));
-        let call =
-            Call::Score(ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) });
+        let call = Call::Score(ScoreCall {
+            binding: &binding,
+            clusters: clusters.present(),
+            now: Time::from_millis(0),
+        });
         let check = |reply: Vec<i64>, expected| {
-            assert_eq!(kind_of(bounded(move || Reply::Score(reply.clone())).call(&call)), expected);
+            assert_eq!(
+                kind_of(bounded(move || Reply::Score(reply.clone())).call(&call)),
+                expected
+            );
         };
         check(vec![100], None);
         check(vec![101], Some(FaultKind::BadReply));
         check(vec![-1], Some(FaultKind::BadReply));
         check(vec![], Some(FaultKind::BadReply));
-        assert_eq!(kind_of(bounded(|| Reply::Filter(vec![])).call(&call)), Some(FaultKind::BadReply));
+        assert_eq!(
+            kind_of(bounded(|| Reply::Filter(vec![])).call(&call)),
+            Some(FaultKind::BadReply)
+        );
     }
 
     #[test]
     fn a_plugin_changes_no_taints_but_its_own() {
         let cluster = Cluster::default();
-        let call = Call::ClusterTaint(ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) });
+        let call = Call::ClusterTaint(ClusterTaintCall {
+            cluster: &cluster,
+            now: Time::from_millis(0),
+        });
         let reply = || {
             let reason = Reason::new("Why", "");
-            let change = TaintChange::Remove { key: "a".to_owned(), effect: TaintEffect::NoExecute, reason };
+            let change = TaintChange::Remove {
+                key: "a".to_owned(),
+                effect: TaintEffect::NoExecute,
+                reason,
+            };
             Reply::ClusterTaint(TaintVerdict { changes: vec![change] })
         };
         let check = |keys: &[&str], expected| {
@@ -286,10 +329,20 @@ mod tests {
         let object = Arc::new(json!({}));
         let policy = bounded(|| panic!("boom"));
         assert_eq!(
-            kind_of(policy.call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))),
+            kind_of(policy.call(&Call::Health(HealthCall {
+                object: &object,
+                now: Time::from_millis(0)
+            }))),
             Some(FaultKind::HostBug)
         );
-        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1, divergences: 0 });
+        assert_eq!(
+            policy.counts(),
+            CallCounts {
+                calls: 1,
+                faults: 1,
+                divergences: 0
+            }
+        );
     }
 
     #[test]
@@ -297,16 +350,27 @@ mod tests {
         let object = Arc::new(json!({}));
         let reply = || {
             let reason = Reason::new("A\u{1b}[31m\u{202e}", "x".repeat(5000));
-            Reply::Health(HealthVerdict { health: Health::Healthy, reason })
+            Reply::Health(HealthVerdict {
+                health: Health::Healthy,
+                reason,
+            })
         };
-        let Ok(Reply::Health(verdict)) =
-            bounded(reply).call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))
-        else {
+        let Ok(Reply::Health(verdict)) = bounded(reply).call(&Call::Health(HealthCall {
+            object: &object,
+            now: Time::from_millis(0),
+        })) else {
             panic!("no health");
         };
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
         assert_eq!(verdict.reason.code, "A[31m");
-        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
+        assert_eq!(
+            CallKind::Health,
+            Call::Health(HealthCall {
+                object: &object,
+                now: Time::from_millis(0)
+            })
+            .kind()
+        );
     }
 
     #[test]
@@ -314,10 +378,18 @@ mod tests {
         let object = Arc::new(json!({}));
         let reply = || {
             let reason = Reason::new("Failed", "role cannot be found.\n\tstatus code: 404\u{7}\n");
-            Reply::Health(HealthVerdict { health: Health::Unhealthy, reason })
+            Reply::Health(HealthVerdict {
+                health: Health::Unhealthy,
+                reason,
+            })
         };
-        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
-        let Ok(Reply::Health(verdict)) = bounded(reply).call(&call) else { panic!("no health") };
+        let call = Call::Health(HealthCall {
+            object: &object,
+            now: Time::from_millis(0),
+        });
+        let Ok(Reply::Health(verdict)) = bounded(reply).call(&call) else {
+            panic!("no health")
+        };
         assert_eq!(verdict.reason.message, "role cannot be found.  status code: 404 ");
     }
 

@@ -53,7 +53,10 @@ fn verdict(reply: &Reply) -> String {
         Reply::Health(verdict) => format!("{:?}", verdict.health),
         Reply::ClusterTaint(verdict) => format!("{} taint changes", verdict.changes.len()),
         Reply::Filter(verdicts) => {
-            let fit = verdicts.iter().filter(|verdict| !matches!(verdict, FilterVerdict::Unfit(_))).count();
+            let fit = verdicts
+                .iter()
+                .filter(|verdict| !matches!(verdict, FilterVerdict::Unfit(_)))
+                .count();
             format!("{fit} of {} fit", verdicts.len())
         }
         Reply::Score(scores) => format!("{} scores", scores.len()),
@@ -93,8 +96,12 @@ mod tests {
 
         fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
             let reason = Reason::new("Rolled", "secret text");
-            let verdict = Reply::Health(HealthVerdict { health: Health::Healthy, reason });
-            self.2.map_or(Ok(verdict), |kind| Err(Fault::new(kind, "line 3: no field")))
+            let verdict = Reply::Health(HealthVerdict {
+                health: Health::Healthy,
+                reason,
+            });
+            self.2
+                .map_or(Ok(verdict), |kind| Err(Fault::new(kind, "line 3: no field")))
         }
 
         fn build(&self) -> Option<&Build> {
@@ -104,12 +111,22 @@ mod tests {
 
     /// Calls a plugin once. Returns the log as JSON lines.
     fn logged(fault: Option<FaultKind>, level: LevelFilter) -> Vec<serde_json::Value> {
-        let id = PolicyId { name: "rollout".to_owned(), version: "2".to_owned(), engine: EngineKind::Lua };
-        let build = Build { code: "c0de".to_owned(), config: String::new() };
+        let id = PolicyId {
+            name: "rollout".to_owned(),
+            version: "2".to_owned(),
+            engine: EngineKind::Lua,
+        };
+        let build = Build {
+            code: "c0de".to_owned(),
+            config: String::new(),
+        };
         let policy = Bounded::new(Arc::new(Plugin(id, build, fault)));
         let (dispatch, captured) = captured::subscriber(level);
         let object = Arc::new(json!({}));
-        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+        let call = Call::Health(HealthCall {
+            object: &object,
+            now: Time::from_millis(0),
+        });
         tracing::dispatcher::with_default(&dispatch, || drop(policy.call(&call)));
         captured.json()
     }
@@ -135,6 +152,9 @@ mod tests {
 
     #[test]
     fn a_call_is_not_logged_without_debug_level() {
-        assert_eq!(logged(Some(FaultKind::Trap), LevelFilter::INFO), Vec::<serde_json::Value>::new());
+        assert_eq!(
+            logged(Some(FaultKind::Trap), LevelFilter::INFO),
+            Vec::<serde_json::Value>::new()
+        );
     }
 }

@@ -42,7 +42,10 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Returns the fingerprint of a catalog with a revision number.
     pub(crate) fn of_revision(revision: u64) -> Self {
-        Self { files: Vec::new(), revisions: vec![revision] }
+        Self {
+            files: Vec::new(),
+            revisions: vec![revision],
+        }
     }
 
     /// Combines the fingerprints of two catalogs.
@@ -69,7 +72,12 @@ impl FileMark {
         let length = metadata.as_ref().map_or(0, Metadata::len);
         let modified = metadata.and_then(|metadata| metadata.modified()).ok();
         let real = fs::canonicalize(&path).ok();
-        Self { path, real, length, modified }
+        Self {
+            path,
+            real,
+            length,
+            modified,
+        }
     }
 }
 
@@ -142,9 +150,17 @@ impl Directory {
                 "lua" => EngineKind::Lua,
                 _ => return None,
             };
-            Some(PluginManifest::of_file(file.file_stem()?.to_str()?, engine, file.file_name()?.to_str()?))
+            Some(PluginManifest::of_file(
+                file.file_stem()?.to_str()?,
+                engine,
+                file.file_name()?.to_str()?,
+            ))
         });
-        Ok(listing(Composition::default(), manifests.map(|manifest| (None, manifest)), |file| self.fetch(file)))
+        Ok(listing(
+            Composition::default(),
+            manifests.map(|manifest| (None, manifest)),
+            |file| self.fetch(file),
+        ))
     }
 
     fn fetch(&self, file: &str) -> (String, io::Result<Vec<u8>>) {
@@ -153,14 +169,20 @@ impl Directory {
     }
 
     fn error(&self, message: &str) -> CatalogError {
-        CatalogError { origin: self.path.display().to_string(), message: message.to_owned() }
+        CatalogError {
+            origin: self.path.display().to_string(),
+            message: message.to_owned(),
+        }
     }
 }
 
 impl Catalog for Directory {
     fn fingerprint(&self) -> Fingerprint {
         let files = self.files().unwrap_or_default();
-        Fingerprint { files: files.into_iter().map(FileMark::of).collect(), revisions: Vec::new() }
+        Fingerprint {
+            files: files.into_iter().map(FileMark::of).collect(),
+            revisions: Vec::new(),
+        }
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -168,7 +190,10 @@ impl Catalog for Directory {
         match fs::read_to_string(&path) {
             Ok(text) => parse(&path.display().to_string(), &text, |file| self.fetch(file)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => self.bare(),
-            Err(error) => Err(CatalogError { origin: path.display().to_string(), message: error.to_string() }),
+            Err(error) => Err(CatalogError {
+                origin: path.display().to_string(),
+                message: error.to_string(),
+            }),
         }
     }
 }
@@ -190,13 +215,19 @@ impl Data {
     /// Returns the catalog of an object's data; `origin` names the object in messages, such as `ConfigMap
     /// bulkhead-system/plugins`.
     pub fn new(origin: impl Into<String>, files: BTreeMap<String, Vec<u8>>) -> Self {
-        Self { origin: origin.into(), state: RwLock::new(DataState { files, revision: 0 }) }
+        Self {
+            origin: origin.into(),
+            state: RwLock::new(DataState { files, revision: 0 }),
+        }
     }
 
     /// Replaces the data.
     pub fn set(&self, files: BTreeMap<String, Vec<u8>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        *state = DataState { files, revision: state.revision + 1 };
+        *state = DataState {
+            files,
+            revision: state.revision + 1,
+        };
     }
 }
 
@@ -219,13 +250,21 @@ impl Catalog for Data {
 
     fn read(&self) -> Result<Listing, CatalogError> {
         let origin = format!("{} {LIST}", self.origin);
-        let error = |message: &str| CatalogError { origin: origin.clone(), message: message.to_owned() };
+        let error = |message: &str| CatalogError {
+            origin: origin.clone(),
+            message: message.to_owned(),
+        };
         let files = &self.state.read().unwrap_or_else(PoisonError::into_inner).files;
-        let list = files.get(LIST).ok_or_else(|| error("is missing; it lists the plugins"))?;
+        let list = files
+            .get(LIST)
+            .ok_or_else(|| error("is missing; it lists the plugins"))?;
         let text = std::str::from_utf8(list).map_err(|_| error("is not UTF-8 text"))?;
         parse(&origin, text, |file| {
             let missing = || io::Error::new(io::ErrorKind::NotFound, "the data has no such key");
-            (format!("{} {file}", self.origin), files.get(file).cloned().ok_or_else(missing))
+            (
+                format!("{} {file}", self.origin),
+                files.get(file).cloned().ok_or_else(missing),
+            )
         })
     }
 }
@@ -235,23 +274,39 @@ fn parse(
     text: &str,
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Result<Listing, CatalogError> {
-    let error = |message: String| CatalogError { origin: origin.to_owned(), message };
+    let error = |message: String| CatalogError {
+        origin: origin.to_owned(),
+        message,
+    };
     let list: PluginList = serde_saphyr::from_str(text).map_err(|problem| CatalogError {
         origin: format!("{origin}{}", yaml::position(&problem)),
         message: yaml::message(text, &problem),
     })?;
     if list.api_version != API_VERSION || list.kind != KIND {
         let found = format!("{} {}", list.api_version, list.kind);
-        return Err(error(format!("is a {found:?}; a list of plugins is {API_VERSION} {KIND}")));
+        return Err(error(format!(
+            "is a {found:?}; a list of plugins is {API_VERSION} {KIND}"
+        )));
     }
     let mut names = BTreeSet::new();
-    for Spanned { value: manifest, referenced, .. } in &list.plugins {
+    for Spanned {
+        value: manifest,
+        referenced,
+        ..
+    } in &list.plugins
+    {
         if !names.insert(manifest.name.as_str()) {
             let line = referenced.line();
-            return Err(error(format!("line {line}: a second plugin is named {:?}; names are unique", manifest.name)));
+            return Err(error(format!(
+                "line {line}: a second plugin is named {:?}; names are unique",
+                manifest.name
+            )));
         }
     }
-    let manifests = list.plugins.into_iter().map(|spanned| (Some(spanned.referenced.line()), spanned.value));
+    let manifests = list
+        .plugins
+        .into_iter()
+        .map(|spanned| (Some(spanned.referenced.line()), spanned.value));
     Ok(listing(list.composition, manifests, fetch))
 }
 
@@ -264,9 +319,18 @@ fn listing(
         let name = manifest.name.clone();
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
         let kept = Some(Box::new(manifest.clone()));
-        CatalogEntry { name, generation: None, manifest: kept, found: found(&at, LIST, manifest, &fetch) }
+        CatalogEntry {
+            name,
+            generation: None,
+            manifest: kept,
+            found: found(&at, LIST, manifest, &fetch),
+        }
     };
-    Listing { composition, plugins: manifests.map(listed).collect(), stale: None }
+    Listing {
+        composition,
+        plugins: manifests.map(listed).collect(),
+        stale: None,
+    }
 }
 
 /// Returns a plugin with its code. Messages begin with `at`; `origin` is used for a manifest without code.
@@ -290,6 +354,11 @@ pub(crate) fn found<E: fmt::Display>(
     }
     FoundPlugin::find(manifest, fetch).map_err(|problem| {
         let message = format!("{at}{problem}");
-        LoadError { plugin, origin, stage: stage_of(problem.kind), message }
+        LoadError {
+            plugin,
+            origin,
+            stage: stage_of(problem.kind),
+            message,
+        }
     })
 }

@@ -70,7 +70,13 @@ struct State {
 
 impl CircuitBreaker {
     pub(crate) fn new(plugin: Arc<Bounded>, thresholds: BreakerThresholds, fallback: ResolvedFallback) -> Self {
-        Self { plugin, thresholds, fallback, tripped: AtomicBool::new(false), state: Mutex::default() }
+        Self {
+            plugin,
+            thresholds,
+            fallback,
+            tripped: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
     }
 
     /// Returns the state of the breaker.
@@ -110,7 +116,11 @@ impl CircuitBreaker {
     }
 
     fn open(&self, state: &mut State, now: Time) {
-        *state = State { breaker: BreakerState::Open, since: Some(now), ..State::default() };
+        *state = State {
+            breaker: BreakerState::Open,
+            since: Some(now),
+            ..State::default()
+        };
         self.tripped.store(true, Ordering::Release);
     }
 
@@ -156,7 +166,11 @@ impl CircuitBreaker {
             }
             ResolvedFallback::Abstain => Err(Fault::new(FaultKind::Unsupported, format!("{name} is in quarantine"))),
             ResolvedFallback::Policy(policy) => {
-                let note = format!("from {} {}, while {name} is in quarantine", policy.id(), policy.id().version);
+                let note = format!(
+                    "from {} {}, while {name} is in quarantine",
+                    policy.id(),
+                    policy.id().version
+                );
                 policy.call(call).map(|reply| noted(reply, &note))
             }
         }
@@ -177,7 +191,11 @@ fn millis_between(earlier: Time, later: Time) -> i64 {
 pub(crate) fn noted(mut reply: Reply, note: &str) -> Reply {
     let add = |reason: &mut Reason| {
         let own = std::mem::take(&mut reason.message);
-        reason.message = if own.is_empty() { note.to_owned() } else { format!("{own} ({note})") };
+        reason.message = if own.is_empty() {
+            note.to_owned()
+        } else {
+            format!("{own} ({note})")
+        };
     };
     match &mut reply {
         Reply::Health(verdict) => add(&mut verdict.reason),
@@ -251,25 +269,45 @@ mod tests {
         fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
             let index = self.3.fetch_add(1, Ordering::Relaxed).min(self.2.len() - 1);
             match self.2[index] {
-                Ok(health) => Ok(Reply::Health(HealthVerdict { health, reason: Reason::new("Said", "") })),
+                Ok(health) => Ok(Reply::Health(HealthVerdict {
+                    health,
+                    reason: Reason::new("Said", ""),
+                })),
                 Err(kind) => Err(Fault::new(kind, "no")),
             }
         }
     }
 
     fn scripted(name: &str, says: Vec<Result<Health, FaultKind>>) -> Scripted {
-        Scripted(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says, AtomicUsize::new(0))
+        Scripted(
+            PolicyId::builtin(name),
+            [Capability::any(CallKind::Health)],
+            says,
+            AtomicUsize::new(0),
+        )
     }
 
     fn circuit_breaker(says: Vec<Result<Health, FaultKind>>, fallback: ResolvedFallback) -> CircuitBreaker {
-        let thresholds = BreakerThresholds { faults: 2, window_seconds: 10, quarantine_seconds: 30, probes: 2 };
-        CircuitBreaker::new(Arc::new(Bounded::new(Arc::new(scripted("p", says)))), thresholds, fallback)
+        let thresholds = BreakerThresholds {
+            faults: 2,
+            window_seconds: 10,
+            quarantine_seconds: 30,
+            probes: 2,
+        };
+        CircuitBreaker::new(
+            Arc::new(Bounded::new(Arc::new(scripted("p", says)))),
+            thresholds,
+            fallback,
+        )
     }
 
     /// Calls the policy at a time in seconds, and checks the answer and the state.
     fn check(policy: &CircuitBreaker, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
         let object = Arc::new(json!({}));
-        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(at_s * 1000) });
+        let call = Call::Health(HealthCall {
+            object: &object,
+            now: Time::from_millis(at_s * 1000),
+        });
         let actual = policy.call(&call).map(|reply| match reply {
             Reply::Health(verdict) => format!("{} {}", verdict.health.as_str(), verdict.reason),
             other => panic!("{other:?}"),
@@ -318,7 +356,10 @@ mod tests {
     #[test]
     fn a_probe_without_a_verdict_neither_closes_nor_opens() {
         for kind in [FaultKind::HostBusy, FaultKind::HostBug, FaultKind::Unsupported] {
-            let policy = circuit_breaker(vec![TRAP, TRAP, GOOD, Err(kind), Err(kind), GOOD], ResolvedFallback::Fault);
+            let policy = circuit_breaker(
+                vec![TRAP, TRAP, GOOD, Err(kind), Err(kind), GOOD],
+                ResolvedFallback::Fault,
+            );
             check(&policy, 0, Err(FaultKind::Trap), Closed);
             check(&policy, 0, Err(FaultKind::Trap), Open);
             for at_s in 30..33 {

@@ -12,7 +12,11 @@ const PROBLEMS_MAX: usize = 5;
 /// documents are not followed; a schema whose validation takes too long is rejected.
 pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String> {
     let Some(schema) = schema else {
-        return if config.is_null() { Ok(()) } else { Err("it takes no configuration; leave `config` out".to_owned()) };
+        return if config.is_null() {
+            Ok(())
+        } else {
+            Err("it takes no configuration; leave `config` out".to_owned())
+        };
     };
     let bounded = if bound::has_one_base(schema) {
         bound::check(schema, config)
@@ -25,7 +29,11 @@ pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String
         validator.map_err(|error| format!("its configuration schema is not a valid JSON Schema: {error}"))?;
     let mut problems = validator.iter_errors(config).map(|error| {
         let at = error.instance_path().to_string();
-        if at.is_empty() { format!("config: {error}") } else { format!("config{at}: {error}") }
+        if at.is_empty() {
+            format!("config: {error}")
+        } else {
+            format!("config{at}: {error}")
+        }
     });
     let named: Vec<_> = problems.by_ref().take(PROBLEMS_MAX).collect();
     match (named.is_empty(), problems.count()) {
@@ -60,7 +68,10 @@ mod tests {
         };
         check(json!({"region": "eu"}), &[]);
         check(json!({}), &["config:", "region"]);
-        check(json!({"region": 1, "weight": 11}), &["config/region:", "config/weight:", "10"]);
+        check(
+            json!({"region": 1, "weight": 11}),
+            &["config/region:", "config/weight:", "10"],
+        );
         check(json!({"region": "eu", "regoin": "eu"}), &["regoin"]);
         check(json!(null), &["config:"]);
     }
@@ -69,7 +80,10 @@ mod tests {
     fn a_schema_without_end_is_refused() {
         let schema = json!({"$ref": "#", "unevaluatedProperties": false});
         let message = check_config(Some(&schema), &Value::Null).unwrap_err();
-        assert!(message.starts_with("its configuration schema is refused: a reference leads back"), "{message}");
+        assert!(
+            message.starts_with("its configuration schema is refused: a reference leads back"),
+            "{message}"
+        );
     }
 
     #[test]

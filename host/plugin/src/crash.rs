@@ -91,7 +91,9 @@ impl CrashMarker {
             notices.extend(guilty.iter().map(|one| quarantine_notice(one, &quarantine_file)));
             if guilty.is_empty() {
                 let names = names.join(", ");
-                notices.push(format!("a process ended while plugins ran: {names}; they are loaded one at a time now"));
+                notices.push(format!(
+                    "a process ended while plugins ran: {names}; they are loaded one at a time now"
+                ));
             } else {
                 record::replace(&quarantine_file, &quarantine.with(&guilty), Survives::Machine)?;
                 quarantined.extend(guilty);
@@ -100,7 +102,12 @@ impl CrashMarker {
             let lines = record::running_lines(std::iter::empty(), &suspects);
             record::replace(&running_file, &lines, Survives::Machine)?;
         }
-        let state = State { lock: Some(lock), suspects, quarantined, ..State::default() };
+        let state = State {
+            lock: Some(lock),
+            suspects,
+            quarantined,
+            ..State::default()
+        };
         let marks = Arc::new(CrashMarks {
             directory: directory.to_path_buf(),
             call_wait,
@@ -109,7 +116,9 @@ impl CrashMarker {
             stored: Condvar::new(),
         });
         let writer = Arc::clone(&marks);
-        thread::Builder::new().name("plugin-marks".to_owned()).spawn(move || writer.write_changes())?;
+        thread::Builder::new()
+            .name("plugin-marks".to_owned())
+            .spawn(move || writer.write_changes())?;
         Ok(Self { marks, notices })
     }
 
@@ -267,7 +276,10 @@ impl CrashMarks {
 
     fn begin<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, activity: Activity, wait: Duration) -> Mark {
         state.last += 1;
-        let mark = Mark { marks: Arc::clone(self), number: state.last };
+        let mark = Mark {
+            marks: Arc::clone(self),
+            number: state.last,
+        };
         if !state.has_ended {
             state.running.insert(mark.number, activity);
             let change = self.change(&mut state);
@@ -286,7 +298,9 @@ impl CrashMarks {
 
     /// Waits until a change was written or could not be, at most for `limit`.
     fn wait<'a>(&'a self, state: MutexGuard<'a, State>, change: u64, limit: Duration) -> MutexGuard<'a, State> {
-        let waited = self.stored.wait_timeout_while(state, limit, |state| state.stored < change);
+        let waited = self
+            .stored
+            .wait_timeout_while(state, limit, |state| state.stored < change);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -323,9 +337,15 @@ impl Mark {
     /// Ends the mark of code that ran without ending the process, which clears a suspect of this activity.
     pub(crate) fn survived(self) {
         let mut state = self.marks.lock();
-        let Some(activity) = state.running.get(&self.number) else { return };
+        let Some(activity) = state.running.get(&self.number) else {
+            return;
+        };
         let (digest, name) = (activity.digest.clone(), activity.name.clone());
-        if state.suspects.get(&digest).is_some_and(|suspect| suspect.activity.name == name) {
+        if state
+            .suspects
+            .get(&digest)
+            .is_some_and(|suspect| suspect.activity.name == name)
+        {
             state.suspects.remove(&digest);
         }
         // Dropping the mark writes both.

@@ -76,21 +76,31 @@ pub fn load_customizations(
             let same =
                 |(other, taken): &&(&Customization, EntryPoint)| taken == point && same_kind(other, customization);
             if let Some((winner, _)) = taken.iter().find(same) {
-                outcome.shadowed.push((customization.name.clone(), *point, winner.name.clone()));
+                outcome
+                    .shadowed
+                    .push((customization.name.clone(), *point, winner.name.clone()));
             } else {
                 taken.push((customization, *point));
                 single.push((*point, script.as_str()));
             }
         }
-        outcome.policies.extend(policies(customization, &single, load, &mut problem));
+        outcome
+            .policies
+            .extend(policies(customization, &single, load, &mut problem));
         let found = remarks.take().into_iter();
-        outcome.remarks.extend(found.map(|remark| (customization.name.clone(), remark)));
+        outcome
+            .remarks
+            .extend(found.map(|remark| (customization.name.clone(), remark)));
         match problem {
             Some(error) => outcome.faulty.push((customization.name.clone(), error)),
             None => outcome.loaded.push(customization.name.clone()),
         }
     }
-    outcome.policies.extend(dependencies.into_iter().map(|united| Arc::new(united) as Arc<dyn Policy>));
+    outcome.policies.extend(
+        dependencies
+            .into_iter()
+            .map(|united| Arc::new(united) as Arc<dyn Policy>),
+    );
     outcome
 }
 
@@ -118,7 +128,11 @@ fn policies(
     }
     let alone = |script: &(EntryPoint, &str)| {
         let name = format!("{}/{}", customization.name, script.0.function());
-        load_source(&source(customization, &name, std::slice::from_ref(script)), load, problem)
+        load_source(
+            &source(customization, &name, std::slice::from_ref(script)),
+            load,
+            problem,
+        )
     };
     scripts.iter().map(alone).collect()
 }
@@ -135,7 +149,10 @@ fn load_source(
         Err(error) => error,
     };
     let policy = if error.stage == LoadStage::Inspected {
-        let unseen = PluginSource { inspection: Inspection::AtCalls, ..source.clone() };
+        let unseen = PluginSource {
+            inspection: Inspection::AtCalls,
+            ..source.clone()
+        };
         load(&unseen).map(|loaded| loaded.policy)
     } else {
         Err(error.clone())
@@ -152,7 +169,10 @@ fn source(customization: &Customization, name: &str, scripts: &[(EntryPoint, &st
             None => customization.origin.clone(),
         },
         code: script.as_bytes().to_vec(),
-        entries: vec![Entry { point: *point, object_kind: Some(object_kind.clone()) }],
+        entries: vec![Entry {
+            point: *point,
+            object_kind: Some(object_kind.clone()),
+        }],
     };
     PluginSource::new(name, EngineKind::Lua, scripts.iter().map(module).collect())
 }
@@ -168,10 +188,19 @@ struct Unloadable {
 impl Unloadable {
     fn new(source: &PluginSource, error: &LoadError) -> Self {
         let entries = || source.modules.iter().flat_map(|module| &module.entries);
-        let id = PolicyId { name: source.name.clone(), version: source.digest().short(), engine: source.engine };
+        let id = PolicyId {
+            name: source.name.clone(),
+            version: source.digest().short(),
+            engine: source.engine,
+        };
         let fault = Fault::new(FaultKind::NotLoaded, error.message.clone());
         let capabilities = entries().map(Entry::capability).collect();
-        Self { id, capabilities, points: entries().map(|entry| entry.point).collect(), fault }
+        Self {
+            id,
+            capabilities,
+            points: entries().map(|entry| entry.point).collect(),
+            fault,
+        }
     }
 }
 
@@ -208,14 +237,28 @@ impl CombinedDependencies {
             customization.api_version.clone(),
             customization.kind.clone(),
         );
-        if let Some(united) = united.iter_mut().find(|united| united.capabilities.contains(&capability)) {
+        if let Some(united) = united
+            .iter_mut()
+            .find(|united| united.capabilities.contains(&capability))
+        {
             united.id.name = format!("{}+{}", united.id.name, customization.name);
             united.id.version = format!("{}+{}", united.id.version, policy.id().version);
             united.parts.push(policy);
         } else {
-            let (name, version) = (format!("{}/{}", customization.name, "dependencies"), &policy.id().version);
-            let id = PolicyId { name, version: version.clone(), engine: EngineKind::Lua };
-            united.push(Self { id, capabilities: [capability], parts: vec![policy] });
+            let (name, version) = (
+                format!("{}/{}", customization.name, "dependencies"),
+                &policy.id().version,
+            );
+            let id = PolicyId {
+                name,
+                version: version.clone(),
+                engine: EngineKind::Lua,
+            };
+            united.push(Self {
+                id,
+                capabilities: [capability],
+                parts: vec![policy],
+            });
         }
     }
 
@@ -229,7 +272,13 @@ impl CombinedDependencies {
             }
         }
         let key = |reference: &DependentObjectReference| {
-            let DependentObjectReference { api_version, kind, namespace, name, label_selector: _ } = reference.clone();
+            let DependentObjectReference {
+                api_version,
+                kind,
+                namespace,
+                name,
+                label_selector: _,
+            } = reference.clone();
             (api_version, kind, namespace, name)
         };
         united.sort_by_key(key);
@@ -261,7 +310,9 @@ impl Policy for CombinedDependencies {
                 }
             }
         }
-        Ok(Reply::Interpret(Some(Interpretation::Dependencies(Self::combine(found)))))
+        Ok(Reply::Interpret(Some(Interpretation::Dependencies(Self::combine(
+            found,
+        )))))
     }
 }
 

@@ -111,6 +111,11 @@ pub struct LoadError {
 impl LoadError {
     /// Returns the error of a plugin at a stage.
     pub fn new(source: &PluginSource, stage: LoadStage, message: impl Into<String>) -> Self {
-        Self { plugin: source.name.clone(), origin: source.origin().to_owned(), stage, message: message.into() }
+        Self {
+            plugin: source.name.clone(),
+            origin: source.origin().to_owned(),
+            stage,
+            message: message.into(),
+        }
     }
 }

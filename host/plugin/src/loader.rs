@@ -103,7 +103,11 @@ struct State {
 
 impl Loader {
     pub(crate) fn new(registry: Arc<Registry>, options: Loading) -> Arc<Self> {
-        Arc::new(Self { registry, options, state: Mutex::default() })
+        Arc::new(Self {
+            registry,
+            options,
+            state: Mutex::default(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -178,7 +182,11 @@ impl Loader {
             return state.waiting.remove(first);
         }
         // The supervisor of the last load that still runs continues with the suspects.
-        let next = if state.running > 1 { None } else { state.waiting.pop_front() };
+        let next = if state.running > 1 {
+            None
+        } else {
+            state.waiting.pop_front()
+        };
         state.is_exclusive = next.is_some();
         next
     }
@@ -189,7 +197,11 @@ impl Loader {
         let load_state = Arc::new(Mutex::new(LoadState::Running));
         let of_worker = Arc::clone(&load_state);
         let work = move || {
-            let _ended = Ended { loader: Arc::clone(&loader), load_state: of_worker, to: next };
+            let _ended = Ended {
+                loader: Arc::clone(&loader),
+                load_state: of_worker,
+                to: next,
+            };
             let _ = sender.send(loader.load_marked(&found));
         };
         let source = &attempt.found.source;
@@ -199,7 +211,9 @@ impl Loader {
             capabilities: None,
         };
         // Compilers use deep recursion.
-        let thread = thread::Builder::new().name("plugin-load".to_owned()).stack_size(STACK_BYTES);
+        let thread = thread::Builder::new()
+            .name("plugin-load".to_owned())
+            .stack_size(STACK_BYTES);
         if let Err(error) = thread.spawn(work) {
             return refused(true, format!("cannot start a thread to load it: {error}"));
         }
@@ -213,14 +227,22 @@ impl Loader {
                 }
                 *load_state = LoadState::Overdue;
                 self.lock().overdue += 1;
-                refused(true, format!("loading it took longer than {} s", self.options.limits.load_time.as_secs_f64()))
+                refused(
+                    true,
+                    format!(
+                        "loading it took longer than {} s",
+                        self.options.limits.load_time.as_secs_f64()
+                    ),
+                )
             }
         }
     }
 
     /// Loads a plugin unless it is in quarantine, with a mark for as long as its code runs.
     fn load_marked(&self, found: &FoundPlugin) -> Outcome {
-        let Some(marks) = &self.options.crash_marks else { return self.load_now(found) };
+        let Some(marks) = &self.options.crash_marks else {
+            return self.load_now(found);
+        };
         let (source, digest) = (&found.source, found.source.digest());
         if let Some(why) = marks.quarantine(source) {
             // A line that an operator has deleted is found by the next attempt.
@@ -243,8 +265,11 @@ impl Loader {
     }
 
     fn load_now(&self, found: &FoundPlugin) -> Outcome {
-        let refused =
-            |error: LoadError, is_transient, capabilities| Outcome::Refused { error, is_transient, capabilities };
+        let refused = |error: LoadError, is_transient, capabilities| Outcome::Refused {
+            error,
+            is_transient,
+            capabilities,
+        };
         let loaded = match self.registry.load(&found.source) {
             Ok(loaded) => loaded,
             // The guest has a wall-clock limit, which it may exceed on a busy machine.
@@ -253,8 +278,13 @@ impl Loader {
                 return refused(error, has_run, None);
             }
         };
-        let Some(test) = &self.options.smoke_test else { return Outcome::Loaded(loaded) };
-        let watched = Watched { inner: Arc::clone(&loaded.policy), ran_out_of_time: AtomicBool::new(false) };
+        let Some(test) = &self.options.smoke_test else {
+            return Outcome::Loaded(loaded);
+        };
+        let watched = Watched {
+            inner: Arc::clone(&loaded.policy),
+            ran_out_of_time: AtomicBool::new(false),
+        };
         match test(&watched) {
             Ok(()) => Outcome::Loaded(loaded),
             Err(message) => {
@@ -290,8 +320,10 @@ struct Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let load_state =
-            std::mem::replace(&mut *self.load_state.lock().unwrap_or_else(PoisonError::into_inner), LoadState::Ended);
+        let load_state = std::mem::replace(
+            &mut *self.load_state.lock().unwrap_or_else(PoisonError::into_inner),
+            LoadState::Ended,
+        );
         if matches!(load_state, LoadState::Overdue) {
             self.loader.lock().overdue -= 1;
             self.loader.start(&self.to);
@@ -316,7 +348,10 @@ impl Policy for Watched {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let answer = self.inner.call(call);
-        if answer.as_ref().is_err_and(|fault| matches!(fault.kind, FaultKind::Deadline | FaultKind::HostBusy)) {
+        if answer
+            .as_ref()
+            .is_err_and(|fault| matches!(fault.kind, FaultKind::Deadline | FaultKind::HostBusy))
+        {
             self.ran_out_of_time.store(true, Ordering::Relaxed);
         }
         answer

@@ -55,8 +55,16 @@ impl FoundPlugin {
     ) -> Result<Self, ManifestProblem> {
         let (engine, _) = manifest.code()?;
         let (origin, code) = manifest.read_code(read)?;
-        let kinds: Vec<_> = manifest.kinds.iter().map(|kind| (kind.api_version.clone(), kind.kind.clone())).collect();
-        let entries = manifest.answers.iter().flat_map(|point| Entry::on(*point, &kinds)).collect();
+        let kinds: Vec<_> = manifest
+            .kinds
+            .iter()
+            .map(|kind| (kind.api_version.clone(), kind.kind.clone()))
+            .collect();
+        let entries = manifest
+            .answers
+            .iter()
+            .flat_map(|point| Entry::on(*point, &kinds))
+            .collect();
         let code = manifest.dialect.translate(code);
         let source = PluginSource {
             object_kinds: kinds,
@@ -98,8 +106,13 @@ plugins:
 - {name: b, lua: b.lua, fallback: {builtin: ResourceHealth}, breaker: {faults: 2}}
 ";
         let list: PluginList = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}"));
-        let [a, b] = list.plugins.as_slice() else { panic!("two plugins") };
-        assert_eq!((a.value.mode, a.value.weight, &a.value.fallback), (Mode::Shadow, 3, &Fallback::Abstain));
+        let [a, b] = list.plugins.as_slice() else {
+            panic!("two plugins")
+        };
+        assert_eq!(
+            (a.value.mode, a.value.weight, &a.value.fallback),
+            (Mode::Shadow, 3, &Fallback::Abstain)
+        );
         assert_eq!(b.value.fallback, Fallback::Builtin("ResourceHealth".to_owned()));
         assert_eq!(
             (b.value.breaker.faults, b.value.breaker.window_seconds),

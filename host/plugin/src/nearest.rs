@@ -22,7 +22,13 @@ mod tests {
 
     #[test]
     fn a_name_is_suggested_only_if_it_is_near() {
-        let known = ["kind", "feature-gates", "resource-eviction-rate", "unreachable", "InterpretHealth"];
+        let known = [
+            "kind",
+            "feature-gates",
+            "resource-eviction-rate",
+            "unreachable",
+            "InterpretHealth",
+        ];
         let check = |name: &str, expected: Option<&str>| assert_eq!(nearest(name, known), expected, "{name}");
         check("knid", Some("kind"));
         check("Feature-Gate", Some("feature-gates"));

@@ -34,9 +34,20 @@ impl NotLoaded {
         message: &str,
         fallback: Option<Arc<dyn Policy>>,
     ) -> Self {
-        let engine = manifest.and_then(|manifest| manifest.code().ok()).map_or(EngineKind::Wasm, |(engine, _)| engine);
-        let id = PolicyId { name: name.to_owned(), version: VERSION.to_owned(), engine };
-        Self { id, capabilities, message: message.to_owned(), fallback }
+        let engine = manifest
+            .and_then(|manifest| manifest.code().ok())
+            .map_or(EngineKind::Wasm, |(engine, _)| engine);
+        let id = PolicyId {
+            name: name.to_owned(),
+            version: VERSION.to_owned(),
+            engine,
+        };
+        Self {
+            id,
+            capabilities,
+            message: message.to_owned(),
+            fallback,
+        }
     }
 }
 
@@ -52,9 +63,16 @@ impl Policy for NotLoaded {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let name = &self.id.name;
         match &self.fallback {
-            None => Err(Fault::new(FaultKind::NotLoaded, format!("{name} is not loaded: {}", self.message))),
+            None => Err(Fault::new(
+                FaultKind::NotLoaded,
+                format!("{name} is not loaded: {}", self.message),
+            )),
             Some(policy) => {
-                let note = format!("from {} {}, because {name} is not loaded", policy.id(), policy.id().version);
+                let note = format!(
+                    "from {} {}, because {name} is not loaded",
+                    policy.id(),
+                    policy.id().version
+                );
                 policy.call(call).map(|reply| noted(reply, &note))
             }
         }
@@ -69,7 +87,12 @@ impl Policy for NotLoaded {
 /// manifest declares both functions and kinds of objects, because a fault there stops the dispatch of every workload.
 /// If a plugin interprets health and declares no kinds, health is unknown for all kinds.
 pub(crate) fn assumed(manifest: Option<&PluginManifest>, source: Option<&PluginSource>) -> Vec<Capability> {
-    let unknown = || vec![Capability::any(CallKind::EvictionCheck), Capability::any(CallKind::ClusterTaint)];
+    let unknown = || {
+        vec![
+            Capability::any(CallKind::EvictionCheck),
+            Capability::any(CallKind::ClusterTaint),
+        ]
+    };
     let Some(manifest) = manifest else { return unknown() };
     if manifest.scores == Scores::Evictions {
         return vec![Capability::any(CallKind::Score)];
@@ -93,16 +116,27 @@ fn on(kind: CallKind, manifest: &PluginManifest) -> Vec<Capability> {
     if !matches!(kind, CallKind::Health | CallKind::Interpret) || manifest.kinds.is_empty() {
         return vec![Capability::any(kind)];
     }
-    manifest.kinds.iter().map(|object| Capability::on(kind, &object.api_version, &object.kind)).collect()
+    manifest
+        .kinds
+        .iter()
+        .map(|object| Capability::on(kind, &object.api_version, &object.kind))
+        .collect()
 }
 
 /// Returns the kinds of calls whose function or interface name occurs in the code.
 fn named(source: &PluginSource) -> Vec<CallKind> {
     let has = |name: &str| {
-        source.modules.iter().any(|module| module.code.windows(name.len()).any(|window| window == name.as_bytes()))
+        source
+            .modules
+            .iter()
+            .any(|module| module.code.windows(name.len()).any(|window| window == name.as_bytes()))
     };
     if source.engine == EngineKind::Lua {
-        return EntryPoint::ALL.iter().filter(|point| has(point.function())).map(|point| point.call_kind()).collect();
+        return EntryPoint::ALL
+            .iter()
+            .filter(|point| has(point.function()))
+            .map(|point| point.call_kind())
+            .collect();
     }
     let interfaces = [
         ("health", CallKind::Health),
@@ -113,7 +147,11 @@ fn named(source: &PluginSource) -> Vec<CallKind> {
         ("interpreter", CallKind::Interpret),
     ];
     let is_named = |interface: &str| has(&format!("bulkhead:policy/{interface}@"));
-    interfaces.into_iter().filter(|(interface, _)| is_named(interface)).map(|(_, kind)| kind).collect()
+    interfaces
+        .into_iter()
+        .filter(|(interface, _)| is_named(interface))
+        .map(|(_, kind)| kind)
+        .collect()
 }
 
 #[cfg(test)]
@@ -124,14 +162,22 @@ mod tests {
     fn check(manifest: &str, code: &str, expected: &str) {
         let manifest: PluginManifest = serde_saphyr::from_str(manifest).unwrap();
         let engine = manifest.code().unwrap().0;
-        let module = Module { origin: "f".to_owned(), code: code.as_bytes().to_vec(), entries: Vec::new() };
+        let module = Module {
+            origin: "f".to_owned(),
+            code: code.as_bytes().to_vec(),
+            entries: Vec::new(),
+        };
         let source = PluginSource::new(&manifest.name, engine, vec![module]);
         let actual: Vec<_> = assumed(Some(&manifest), Some(&source)).iter().map(text).collect();
         assert_eq!(actual.join(", "), expected, "{manifest:?} {code}");
     }
 
     fn text(capability: &Capability) -> String {
-        let object = capability.object_kind.as_ref().map(|(_, kind)| format!(" of {kind}")).unwrap_or_default();
+        let object = capability
+            .object_kind
+            .as_ref()
+            .map(|(_, kind)| format!(" of {kind}"))
+            .unwrap_or_default();
         format!("{}{object}", capability.kind)
     }
 
@@ -145,17 +191,37 @@ mod tests {
 
     #[test]
     fn declarations_and_names_in_the_code_say_more() {
-        check("{name: a, lua: a.lua}", "function EvictionCheck(binding) retrun", "eviction-check");
-        check("{name: a, wasm: a.wasm}", "\0asm bulkhead:policy/filter@0.1.0", "filter");
+        check(
+            "{name: a, lua: a.lua}",
+            "function EvictionCheck(binding) retrun",
+            "eviction-check",
+        );
+        check(
+            "{name: a, wasm: a.wasm}",
+            "\0asm bulkhead:policy/filter@0.1.0",
+            "filter",
+        );
         let pods = "kinds: [{apiVersion: v1, kind: Pod}]";
-        check(&format!("{{name: a, lua: a.lua, answers: [health], {pods}}}"), "", "health of Pod");
-        check(&format!("{{name: a, lua: a.lua, answers: [retain], {pods}}}"), "", "interpret of Pod");
+        check(
+            &format!("{{name: a, lua: a.lua, answers: [health], {pods}}}"),
+            "",
+            "health of Pod",
+        );
+        check(
+            &format!("{{name: a, lua: a.lua, answers: [retain], {pods}}}"),
+            "",
+            "interpret of Pod",
+        );
         check("{name: a, lua: a.lua, scores: evictions}", "", "score");
     }
 
     #[test]
     fn interpreters_of_no_kind_in_particular_do_not_stop_every_workload() {
-        check("{name: a, lua: a.lua}", "function InterpretHealth() function GetReplicas()", "health");
+        check(
+            "{name: a, lua: a.lua}",
+            "function InterpretHealth() function GetReplicas()",
+            "health",
+        );
         check("{name: a, lua: a.lua, answers: [replicas]}", "", "");
     }
 }

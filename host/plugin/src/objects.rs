@@ -41,7 +41,10 @@ impl Objects {
         objects.sort_by(|left, right| left.name.cmp(&right.name));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if state.objects != objects {
-            *state = State { objects, revision: state.revision + 1 };
+            *state = State {
+                objects,
+                revision: state.revision + 1,
+            };
         }
     }
 }
@@ -60,7 +63,11 @@ impl Catalog for Objects {
             name: object.name,
         };
         let plugins = objects.into_iter().map(listed).collect();
-        Ok(Listing { composition: Composition::default(), plugins, stale: None })
+        Ok(Listing {
+            composition: Composition::default(),
+            plugins,
+            stale: None,
+        })
     }
 }
 
@@ -79,7 +86,11 @@ pub struct CombinedCatalog {
 impl CombinedCatalog {
     /// Combines an optional catalog of files with objects.
     pub fn new(files: Option<Box<dyn Catalog>>, objects: Arc<Objects>) -> Self {
-        Self { files, objects, before: Mutex::default() }
+        Self {
+            files,
+            objects,
+            before: Mutex::default(),
+        }
     }
 
     fn files(&self) -> Result<Option<Listing>, CatalogError> {
@@ -104,7 +115,9 @@ impl Catalog for CombinedCatalog {
 
     fn read(&self) -> Result<Listing, CatalogError> {
         let mut objects = self.objects.read()?;
-        let Some(mut listing) = self.files()? else { return Ok(objects) };
+        let Some(mut listing) = self.files()? else {
+            return Ok(objects);
+        };
         listing.plugins.append(&mut objects.plugins);
         Ok(listing)
     }
@@ -120,15 +133,27 @@ mod tests {
     use crate::{Data, LIST};
 
     fn object(name: &str, spec: Value) -> PluginObject {
-        let Value::Object(spec) = spec else { panic!("a spec is a map") };
-        PluginObject { name: name.to_owned(), generation: 3, spec }
+        let Value::Object(spec) = spec else {
+            panic!("a spec is a map")
+        };
+        PluginObject {
+            name: name.to_owned(),
+            generation: 3,
+            spec,
+        }
     }
 
     #[test]
     fn an_object_has_its_code_in_itself() {
-        let script =
-            find_object(&object("vital", json!({"lua": "function Score() end", "scores": "evictions"}))).unwrap();
-        assert_eq!((script.source.name.as_str(), script.source.origin()), ("vital", "Plugin vital spec.lua"));
+        let script = find_object(&object(
+            "vital",
+            json!({"lua": "function Score() end", "scores": "evictions"}),
+        ))
+        .unwrap();
+        assert_eq!(
+            (script.source.name.as_str(), script.source.origin()),
+            ("vital", "Plugin vital spec.lua")
+        );
         assert_eq!(script.source.modules[0].code, b"function Score() end");
         let component = find_object(&object("freeze", json!({"wasm": "AGFz\nbQ==\n", "mode": "shadow"}))).unwrap();
         assert_eq!(component.source.modules[0].code, b"\0asm");
@@ -140,7 +165,10 @@ mod tests {
             let error = find_object(&object("p", spec)).unwrap_err().to_string();
             assert_eq!(error, format!("plugin p (Plugin p) failed to {expected}"));
         };
-        check(json!({}), "verify: spec: needs exactly one of wasm and lua, the location of its code");
+        check(
+            json!({}),
+            "verify: spec: needs exactly one of wasm and lua, the location of its code",
+        );
         check(json!({"lua": ""}), "verify: spec: lua is empty; it holds the code");
         check(json!({"lua": 3}), "verify: spec: lua is 3; it holds the code, as text");
         check(
@@ -177,14 +205,29 @@ mod tests {
         both.objects.set(objects());
         assert_eq!(after, both.fingerprint());
         let listing = both.read().unwrap();
-        let names: Vec<_> = listing.plugins.iter().map(|listed| (listed.name.as_str(), listed.generation)).collect();
+        let names: Vec<_> = listing
+            .plugins
+            .iter()
+            .map(|listed| (listed.name.as_str(), listed.generation))
+            .collect();
         assert_eq!(names, [("z", None), ("a", Some(3)), ("b", Some(3))]);
         assert_ne!(listing.composition, Composition::default());
         // An invalid file keeps its previous state and does not prevent the removal of an object.
         files.set(BTreeMap::from([(LIST.to_owned(), b"plugins: 3".to_vec())]));
         both.objects.set(Vec::new());
         let listing = both.read().unwrap();
-        assert_eq!(listing.plugins.iter().map(|listed| listed.name.as_str()).collect::<Vec<_>>(), ["z"]);
-        assert!(listing.stale.is_some_and(|error| error.to_string().starts_with("ConfigMap plugins plugins.yaml")));
+        assert_eq!(
+            listing
+                .plugins
+                .iter()
+                .map(|listed| listed.name.as_str())
+                .collect::<Vec<_>>(),
+            ["z"]
+        );
+        assert!(
+            listing
+                .stale
+                .is_some_and(|error| error.to_string().starts_with("ConfigMap plugins plugins.yaml"))
+        );
     }
 }

@@ -63,9 +63,19 @@ impl Plugins {
         let limits = options.limits;
         let loader = Loader::new(Arc::clone(&registry), options);
         let (state, settled) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { registry, catalog, loader, limits, state, settled });
+        let shared = Arc::new(Shared {
+            registry,
+            catalog,
+            loader,
+            limits,
+            state,
+            settled,
+        });
         let report: Arc<dyn Report> = Arc::clone(&shared) as Arc<dyn Report>;
-        Self { shared, report: Arc::downgrade(&report) }
+        Self {
+            shared,
+            report: Arc::downgrade(&report),
+        }
     }
 
     /// Returns the registry in which they are active.
@@ -107,15 +117,25 @@ impl Plugins {
         let looked = self.look();
         let shared = &self.shared;
         let is_busy = |state: &mut State| state.entries.iter().any(Entry::is_loading) && shared.loader.is_busy();
-        let waited = shared.settled.wait_timeout_while(shared.lock(), shared.limits.start_wait, is_busy);
+        let waited = shared
+            .settled
+            .wait_timeout_while(shared.lock(), shared.limits.start_wait, is_busy);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let late = state.entries.iter_mut().filter(|entry| entry.is_loading() && entry.placeholder.is_none());
-        let late: Vec<_> =
-            late.map(|entry| entry.install_placeholder(&shared.registry, "it is still being loaded", None)).collect();
+        let late = state
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.is_loading() && entry.placeholder.is_none());
+        let late: Vec<_> = late
+            .map(|entry| entry.install_placeholder(&shared.registry, "it is still being loaded", None))
+            .collect();
         if late.contains(&true) {
             shared.install(&state);
         }
-        if std::mem::take(&mut state.has_news) { Refresh::Changed } else { looked }
+        if std::mem::take(&mut state.has_news) {
+            Refresh::Changed
+        } else {
+            looked
+        }
     }
 
     /// Returns the reason why the list could not be read the last time. The active plugins stay active in this case.
@@ -145,16 +165,29 @@ impl Report for Shared {
     fn report(&self, attempt: &Attempt, outcome: Outcome) {
         let mut state = self.lock();
         // The catalog may have changed in the meantime.
-        let Some(entry) = state.entries.iter_mut().find(|entry| entry.load == Load::Attempted(attempt.id)) else {
+        let Some(entry) = state
+            .entries
+            .iter_mut()
+            .find(|entry| entry.load == Load::Attempted(attempt.id))
+        else {
             return;
         };
         let outcome = match outcome {
             Outcome::Refused { .. } => outcome,
             Outcome::Loaded(loaded) => entry.put_in_force(&self.registry, &attempt.found, loaded),
         };
-        if let Outcome::Refused { error, is_transient, capabilities } = outcome {
+        if let Outcome::Refused {
+            error,
+            is_transient,
+            capabilities,
+        } = outcome
+        {
             entry.refuse(&self.registry, Refused::from(error), capabilities);
-            entry.load = if is_transient { entry.pause(&self.limits, Instant::now()) } else { Load::Ended };
+            entry.load = if is_transient {
+                entry.pause(&self.limits, Instant::now())
+            } else {
+                Load::Ended
+            };
         }
         state.has_news = true;
         self.install(&state);
@@ -173,9 +206,19 @@ impl State {
     /// Applies a listing. Returns the versions to be loaded.
     fn take(&mut self, listed: Vec<CatalogEntry>, registry: &Registry) -> Vec<Attempt> {
         let entries = std::mem::take(&mut self.entries);
-        let mut before: BTreeMap<_, _> = entries.into_iter().rev().map(|entry| (entry.name.clone(), entry)).collect();
+        let mut before: BTreeMap<_, _> = entries
+            .into_iter()
+            .rev()
+            .map(|entry| (entry.name.clone(), entry))
+            .collect();
         let mut attempts = Vec::new();
-        for CatalogEntry { name, generation, manifest, found } in listed {
+        for CatalogEntry {
+            name,
+            generation,
+            manifest,
+            found,
+        } in listed
+        {
             if let Some(first) = self.entries.iter().find(|entry| entry.name == name) {
                 let refused = Refused::second(first.generation.is_some(), found);
                 self.entries.push(Entry::second(name, generation, refused));
@@ -207,7 +250,9 @@ impl State {
     fn due_again(&mut self) -> Vec<Attempt> {
         let Self { entries, attempts, .. } = self;
         let now = Instant::now();
-        let due = entries.iter_mut().filter(|entry| matches!(entry.load, Load::Pausing(until) if until <= now));
+        let due = entries
+            .iter_mut()
+            .filter(|entry| matches!(entry.load, Load::Pausing(until) if until <= now));
         let again = due.filter_map(|entry| {
             *attempts += 1;
             entry.attempt(*attempts)
@@ -228,7 +273,11 @@ impl Entry {
             },
             Ok(installed) => {
                 let description = loaded.description.clone();
-                self.active = Some(Active { found: found.clone(), description, installed });
+                self.active = Some(Active {
+                    found: found.clone(),
+                    description,
+                    installed,
+                });
                 self.settle();
                 Outcome::Loaded(loaded)
             }

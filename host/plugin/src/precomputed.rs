@@ -15,7 +15,12 @@ pub struct PrecomputedPolicy {
 impl PrecomputedPolicy {
     /// Creates a policy that gives this answer to calls like the given one.
     pub fn new(id: PolicyId, call: &Call<'_>, answer: Result<Reply, Fault>) -> Self {
-        Self { id, capabilities: [Capability::like(call)], operation: call.operation_name(), answer }
+        Self {
+            id,
+            capabilities: [Capability::like(call)],
+            operation: call.operation_name(),
+            answer,
+        }
     }
 }
 
@@ -32,6 +37,9 @@ impl Policy for PrecomputedPolicy {
         if call.operation_name() == self.operation {
             return self.answer.clone();
         }
-        Err(Fault::new(FaultKind::Unsupported, format!("{} has no answer to this call", self.id.name)))
+        Err(Fault::new(
+            FaultKind::Unsupported,
+            format!("{} has no answer to this call", self.id.name),
+        ))
     }
 }

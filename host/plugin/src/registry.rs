@@ -66,7 +66,11 @@ impl Installed {
 
     /// Returns the kinds of calls that it answers.
     pub(crate) fn kinds(&self) -> Vec<CallKind> {
-        self.plugin.capabilities().iter().map(|capability| capability.kind).collect()
+        self.plugin
+            .capabilities()
+            .iter()
+            .map(|capability| capability.kind)
+            .collect()
     }
 
     /// Returns the state of its breaker.
@@ -118,7 +122,11 @@ struct State {
 impl Registry {
     /// Creates a registry without policies that can load plugins for these engines.
     pub fn new(engines: Vec<Arc<dyn Engine>>) -> Self {
-        Self { engines, state: RwLock::default(), observers: Mutex::default() }
+        Self {
+            engines,
+            state: RwLock::default(),
+            observers: Mutex::default(),
+        }
     }
 
     /// Loads a plugin without activating it.
@@ -139,13 +147,22 @@ impl Registry {
             }
             Fallback::Builtin(name) => ResolvedFallback::Policy(self.builtin(name)?),
         };
-        let only_scores = loaded.policy.capabilities().iter().all(|capability| capability.kind == CallKind::Score);
+        let only_scores = loaded
+            .policy
+            .capabilities()
+            .iter()
+            .all(|capability| capability.kind == CallKind::Score);
         if terms.scores == Scores::Evictions && !only_scores {
             return Err("scores: evictions is for plugins that only score".to_owned());
         }
         let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
         let plugin = Arc::new(CircuitBreaker::new(Arc::new(bounded), terms.breaker, fallback));
-        Ok(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
+        Ok(Installed {
+            plugin,
+            mode: terms.mode,
+            weight: terms.weight,
+            scores: terms.scores,
+        })
     }
 
     /// Creates the placeholder for a plugin of which no version could be loaded. Returns `None` if the plugin is not
@@ -157,7 +174,13 @@ impl Registry {
         capabilities: Vec<Capability>,
         why: &str,
     ) -> Option<Installed> {
-        let terms = manifest.map_or_else(|| Terms { weight: 1, ..Terms::default() }, PluginManifest::terms);
+        let terms = manifest.map_or_else(
+            || Terms {
+                weight: 1,
+                ..Terms::default()
+            },
+            PluginManifest::terms,
+        );
         if terms.mode != Mode::Enforce || terms.fallback == Fallback::Abstain || capabilities.is_empty() {
             return None;
         }
@@ -167,13 +190,21 @@ impl Registry {
         };
         let policy = NotLoaded::new(name, manifest, capabilities, why, fallback);
         // A quarantine would only hide the cause.
-        let thresholds = BreakerThresholds { faults: 0, ..BreakerThresholds::default() };
+        let thresholds = BreakerThresholds {
+            faults: 0,
+            ..BreakerThresholds::default()
+        };
         let plugin = Arc::new(CircuitBreaker::new(
             Arc::new(Bounded::new(Arc::new(policy))),
             thresholds,
             ResolvedFallback::Fault,
         ));
-        Some(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
+        Some(Installed {
+            plugin,
+            mode: terms.mode,
+            weight: terms.weight,
+            scores: terms.scores,
+        })
     }
 
     fn builtin(&self, name: &str) -> Result<Arc<dyn Policy>, String> {
@@ -182,7 +213,10 @@ impl Registry {
         let found = slots().find(|slot| slot.bounded.id().name == name);
         found.map(|slot| Arc::clone(&slot.entry.policy)).ok_or_else(|| {
             let known: Vec<_> = slots().map(|slot| slot.bounded.id().name.as_str()).collect();
-            format!("fallback: unknown built-in policy {name:?}; expected one of {}", known.join(", "))
+            format!(
+                "fallback: unknown built-in policy {name:?}; expected one of {}",
+                known.join(", ")
+            )
         })
     }
 
@@ -191,7 +225,11 @@ impl Registry {
         let slot = |policy| {
             let bounded = Arc::new(Bounded::new(policy));
             let entry = PolicyEntry::enforced(Arc::clone(&bounded) as Arc<dyn Policy>);
-            LayerSlot { entry, bounded, circuit_breaker: None }
+            LayerSlot {
+                entry,
+                bounded,
+                circuit_breaker: None,
+            }
         };
         self.put(layer, policies.into_iter().map(slot).collect(), None);
     }
@@ -201,12 +239,20 @@ impl Registry {
         let slot = |installed: &Installed| {
             let circuit_breaker = Arc::clone(&installed.plugin);
             let bounded = Arc::clone(circuit_breaker.plugin());
-            let (policy, mode, weight) =
-                (Arc::clone(&circuit_breaker) as Arc<dyn Policy>, installed.mode, installed.weight);
-            LayerSlot { entry: PolicyEntry { policy, mode, weight }, bounded, circuit_breaker: Some(circuit_breaker) }
+            let (policy, mode, weight) = (
+                Arc::clone(&circuit_breaker) as Arc<dyn Policy>,
+                installed.mode,
+                installed.weight,
+            );
+            LayerSlot {
+                entry: PolicyEntry { policy, mode, weight },
+                bounded,
+                circuit_breaker: Some(circuit_breaker),
+            }
         };
-        let (evictions, others): (Vec<_>, Vec<_>) =
-            plugins.iter().partition(|installed| installed.scores == Scores::Evictions);
+        let (evictions, others): (Vec<_>, Vec<_>) = plugins
+            .iter()
+            .partition(|installed| installed.scores == Scores::Evictions);
         let evictions: Vec<_> = evictions.into_iter().map(slot).collect();
         {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +260,11 @@ impl Registry {
             state.eviction_order = Arc::new(PolicySet::composed(entries, composition));
             state.evictions = evictions;
         }
-        self.put(Layer::Plugins, others.into_iter().map(slot).collect(), Some(composition));
+        self.put(
+            Layer::Plugins,
+            others.into_iter().map(slot).collect(),
+            Some(composition),
+        );
     }
 
     fn put(&self, layer: Layer, slots: Vec<LayerSlot>, composition: Option<Composition>) {
@@ -237,14 +287,22 @@ impl Registry {
     /// Calls `observer` after every change of the active policies, until the subscription is dropped.
     pub fn subscribe(&self, observer: impl Fn() + Send + Sync + 'static) -> RegistrySubscription {
         let observer: Arc<Observer> = Arc::new(observer);
-        self.observers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&observer));
+        self.observers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(&observer));
         RegistrySubscription(observer)
     }
 
     /// Counts a decision that a policy in shadow mode would have made differently.
     pub fn count_divergence(&self, of: &PolicyId) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = state.layers.values().flatten().chain(&state.evictions).find(|slot| slot.bounded.id() == of)
+        if let Some(slot) = state
+            .layers
+            .values()
+            .flatten()
+            .chain(&state.evictions)
+            .find(|slot| slot.bounded.id() == of)
         {
             slot.bounded.count_divergence();
         }
@@ -263,7 +321,11 @@ impl Registry {
     /// Returns the active policies of the layers before the given one.
     pub fn policies_before(&self, layer: Layer) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let entries = state.layers.range(..layer).flat_map(|(_, slots)| slots).map(|slot| slot.entry.clone());
+        let entries = state
+            .layers
+            .range(..layer)
+            .flat_map(|(_, slots)| slots)
+            .map(|slot| slot.entry.clone());
         PolicySet::composed(entries.collect(), state.composition)
     }
 
@@ -271,7 +333,11 @@ impl Registry {
     pub fn policies_with(&self, layer: Layer, policy: Arc<dyn Policy>) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let entry = |slots: &[LayerSlot]| slots.iter().map(|slot| slot.entry.clone()).collect::<Vec<_>>();
-        let mut entries: Vec<_> = state.layers.range(..=layer).flat_map(|(_, slots)| entry(slots)).collect();
+        let mut entries: Vec<_> = state
+            .layers
+            .range(..=layer)
+            .flat_map(|(_, slots)| entry(slots))
+            .collect();
         entries.push(PolicyEntry::enforced(Arc::new(Bounded::new(policy))));
         let after = state.layers.iter().filter(|(other, _)| **other > layer);
         entries.extend(after.flat_map(|(_, slots)| entry(slots)));
@@ -281,7 +347,10 @@ impl Registry {
     /// Returns the status of every active policy, in order.
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let slots = state.layers.iter().flat_map(|(layer, slots)| slots.iter().map(move |slot| (*layer, slot)));
+        let slots = state
+            .layers
+            .iter()
+            .flat_map(|(layer, slots)| slots.iter().map(move |slot| (*layer, slot)));
         let slots = state.evictions.iter().map(|slot| (Layer::Plugins, slot)).chain(slots);
         let report = |(layer, slot): (Layer, &LayerSlot)| PluginReport {
             id: slot.bounded.id().clone(),

@@ -57,7 +57,10 @@ impl PluginSource {
     /// Returns the digests of its code and configuration, for records of its decisions.
     pub fn build(&self) -> Build {
         let config = self.config.to_string();
-        Build { code: self.digest().to_string(), config: Digest::of(std::iter::once(config.as_bytes())).to_string() }
+        Build {
+            code: self.digest().to_string(),
+            config: Digest::of(std::iter::once(config.as_bytes())).to_string(),
+        }
     }
 
     /// Returns the digest of its code.
@@ -101,13 +104,25 @@ impl Entry {
     /// Returns one entry for each kind of object; a single entry for every kind if there are none.
     pub fn on(point: EntryPoint, object_kinds: &[(String, String)]) -> Vec<Self> {
         if object_kinds.is_empty() {
-            return vec![Self { point, object_kind: None }];
+            return vec![Self {
+                point,
+                object_kind: None,
+            }];
         }
-        object_kinds.iter().map(|kind| Self { point, object_kind: Some(kind.clone()) }).collect()
+        object_kinds
+            .iter()
+            .map(|kind| Self {
+                point,
+                object_kind: Some(kind.clone()),
+            })
+            .collect()
     }
 
     /// Returns the capability that this entry gives a policy.
     pub fn capability(&self) -> Capability {
-        Capability { kind: self.point.call_kind(), object_kind: self.object_kind.clone() }
+        Capability {
+            kind: self.point.call_kind(),
+            object_kind: self.object_kind.clone(),
+        }
     }
 }

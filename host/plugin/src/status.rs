@@ -39,7 +39,16 @@ pub struct PluginStatus {
 /// Formats one line: the active version and, if it is not the newest, the reason.
 impl fmt::Display for PluginStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, active, mode, digest, is_loading, held, refused, .. } = self;
+        let Self {
+            name,
+            active,
+            mode,
+            digest,
+            is_loading,
+            held,
+            refused,
+            ..
+        } = self;
         write!(f, "plugin {name}")?;
         match active {
             Some(active) => {
@@ -88,16 +97,29 @@ pub struct Refused {
 impl Refused {
     /// Returns the rejection of a plugin whose name is already taken by an object or a file.
     pub(crate) fn second(of_object: bool, found: Result<FoundPlugin, LoadError>) -> Self {
-        let first = if of_object { "a Plugin object" } else { "the plugin directory" };
+        let first = if of_object {
+            "a Plugin object"
+        } else {
+            "the plugin directory"
+        };
         let origin = found.map_or_else(|error| error.origin, |found| found.source.origin().to_owned());
         let message = format!("its name is taken by another plugin, of {first}; names are unique");
-        Self { stage: LoadStage::Verified, origin, message }
+        Self {
+            stage: LoadStage::Verified,
+            origin,
+            message,
+        }
     }
 }
 
 impl From<LoadError> for Refused {
     fn from(error: LoadError) -> Self {
-        let LoadError { plugin: _, origin, stage, message } = error;
+        let LoadError {
+            plugin: _,
+            origin,
+            stage,
+            message,
+        } = error;
         Self { stage, origin, message }
     }
 }
@@ -108,7 +130,11 @@ mod tests {
 
     #[test]
     fn a_line_names_the_version_in_force_and_the_reason_against_a_newer_one() {
-        let refused = Refused { stage: LoadStage::Compiled, origin: "h.lua".to_owned(), message: "no end".to_owned() };
+        let refused = Refused {
+            stage: LoadStage::Compiled,
+            origin: "h.lua".to_owned(),
+            message: "no end".to_owned(),
+        };
         let check = |active: bool, mode: Mode, refused: Option<Refused>, held: &[CallKind], expected: &str| {
             let status = PluginStatus {
                 name: "health".to_owned(),
@@ -124,14 +150,29 @@ mod tests {
                 counts: CallCounts::default(),
                 remarks: Vec::new(),
             };
-            assert_eq!(status.to_string(), expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
+            assert_eq!(
+                status.to_string(),
+                expected.replace("VERSION", env!("CARGO_PKG_VERSION"))
+            );
         };
         check(true, Mode::Enforce, None, &[], "plugin health VERSION is active");
         let shadow = "plugin health VERSION is active, in shadow mode: its answers are compared and do not count";
         check(true, Mode::Shadow, None, &[], shadow);
         let why = "the newest version was refused: h.lua failed to compile: no end";
-        check(true, Mode::Enforce, Some(refused.clone()), &[], &format!("plugin health VERSION is active; {why}"));
-        check(false, Mode::Enforce, Some(refused.clone()), &[], &format!("plugin health is not active; {why}"));
+        check(
+            true,
+            Mode::Enforce,
+            Some(refused.clone()),
+            &[],
+            &format!("plugin health VERSION is active; {why}"),
+        );
+        check(
+            false,
+            Mode::Enforce,
+            Some(refused.clone()),
+            &[],
+            &format!("plugin health is not active; {why}"),
+        );
         let held = "plugin health is not active; until it is, every health, eviction-check call is a fault";
         let kinds = [CallKind::Health, CallKind::EvictionCheck];
         check(false, Mode::Enforce, Some(refused), &kinds, &format!("{held}; {why}"));

@@ -37,7 +37,10 @@ impl Watch {
             }
         };
         let thread = thread::Builder::new().name("plugin-watch".to_owned()).spawn(look)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 

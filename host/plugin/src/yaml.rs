@@ -72,7 +72,9 @@ pub fn read_documents<T: DeserializeOwned>(
         if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
             // The parser reports the first repeated key only.
             let key = key.as_deref().unwrap_or_default();
-            warnings.push(format!("line {line}: the key {key:?} is repeated; the last value of each key counts"));
+            warnings.push(format!(
+                "line {line}: the key {key:?} is repeated; the last value of each key counts"
+            ));
             options.duplicate_keys = DuplicateKeyPolicy::LastWins;
             continue;
         }
@@ -96,8 +98,15 @@ fn indented(text: &str, line: u64) -> Option<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let current = *lines.get(index).filter(|line| !line.trim().is_empty())?;
-    let before = index.checked_sub(1).and_then(|before| lines.get(before)).map_or(0, |line| spaces(line));
-    let corrected = format!("{}{}", " ".repeat(before.max(spaces(current)) + 1), current.trim_start_matches(' '));
+    let before = index
+        .checked_sub(1)
+        .and_then(|before| lines.get(before))
+        .map_or(0, |line| spaces(line));
+    let corrected = format!(
+        "{}{}",
+        " ".repeat(before.max(spaces(current)) + 1),
+        current.trim_start_matches(' ')
+    );
     *lines.get_mut(index)? = &corrected;
     Some(lines.join("\n"))
 }
@@ -121,8 +130,16 @@ mod tests {
     #[test]
     fn the_last_value_of_a_repeated_key_counts() {
         let warning = "line 2: the key \"status\" is repeated; the last value of each key counts";
-        check("status: a\nstatus: {b: c}\n", &[json!({"status": {"b": "c"}})], &[warning]);
-        check("status: a\n---\nstatus: b\n", &[json!({"status": "a"}), json!({"status": "b"})], &[]);
+        check(
+            "status: a\nstatus: {b: c}\n",
+            &[json!({"status": {"b": "c"}})],
+            &[warning],
+        );
+        check(
+            "status: a\n---\nstatus: b\n",
+            &[json!({"status": "a"}), json!({"status": "b"})],
+            &[],
+        );
     }
 
     #[test]
@@ -144,8 +161,14 @@ mod tests {
     fn other_mistakes_are_errors_with_their_position() {
         for text in ["a: b\n c: d\n", "a: [b\n", "a: 'b\n"] {
             let error = read(text).unwrap_err();
-            let place = error.strip_prefix("a.yaml:").and_then(|rest| rest.split_once(": ")).map(|(place, _)| place);
-            let numbers = place.unwrap_or_default().split(':').filter(|number| number.parse::<u64>().is_ok());
+            let place = error
+                .strip_prefix("a.yaml:")
+                .and_then(|rest| rest.split_once(": "))
+                .map(|(place, _)| place);
+            let numbers = place
+                .unwrap_or_default()
+                .split(':')
+                .filter(|number| number.parse::<u64>().is_ok());
             assert_eq!(numbers.count(), 2, "{text}: {error}");
             assert!(!error.contains('\n'), "{text}: {error}");
         }

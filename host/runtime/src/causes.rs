@@ -20,7 +20,9 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
     }
     // The names of the client's layers do not help a reader.
     let text = texts.join(": ");
-    text.trim_start_matches("ServiceError: ").trim_start_matches("client error (Connect): ").to_owned()
+    text.trim_start_matches("ServiceError: ")
+        .trim_start_matches("client error (Connect): ")
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -37,13 +39,19 @@ mod tests {
     #[test]
     fn each_cause_is_printed_once() {
         let check = |texts: &[&'static str], expected: &str| {
-            let layers = texts.iter().rev().fold(None, |source, text| Some(Box::new(Layer { text, source })));
+            let layers = texts
+                .iter()
+                .rev()
+                .fold(None, |source, text| Some(Box::new(Layer { text, source })));
             assert_eq!(causes(&*layers.unwrap()), expected);
         };
         let status = kube::core::Status::failure("leases is forbidden", "Forbidden").with_code(403);
         assert_eq!(causes(&kube::Error::Api(Box::new(status))), "leases is forbidden (403)");
         check(&["a"], "a");
         check(&["reading a: no such file", "no such file"], "reading a: no such file");
-        check(&["ServiceError: client error (Connect)", "tcp connect error", "refused"], "tcp connect error: refused");
+        check(
+            &["ServiceError: client error (Connect)", "tcp connect error", "refused"],
+            "tcp connect error: refused",
+        );
     }
 }

@@ -34,7 +34,10 @@ pub struct WallClock {
 impl WallClock {
     /// Creates a wall clock that reads `read`.
     pub fn new(read: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { read: Arc::new(read), stepped_ms: Arc::default() }
+        Self {
+            read: Arc::new(read),
+            stepped_ms: Arc::default(),
+        }
     }
 
     /// Steps the clock by a number of milliseconds, back if negative. Steps add up.
@@ -93,8 +96,16 @@ impl Clock {
     /// Creates a clock that starts at the current time of a wall clock that may be stepped.
     pub fn following(wall: WallClock) -> Self {
         let time = wall.now();
-        let state = State { time, at: Instant::now(), offset: SignedDuration::ZERO, steps: 0 };
-        Self { wall, state: Arc::new(Mutex::new(state)) }
+        let state = State {
+            time,
+            at: Instant::now(),
+            offset: SignedDuration::ZERO,
+            steps: 0,
+        };
+        Self {
+            wall,
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Returns the time, confirmed by the monotonic clock, in the type that the caller counts time with.
@@ -128,7 +139,10 @@ impl Clock {
         let mut state = self.state();
         state.sample(self.wall.now());
         let offset_ms = i64::try_from(state.offset.as_millis()).unwrap_or(i64::MAX);
-        ClockState { offset_ms, steps: state.steps }
+        ClockState {
+            offset_ms,
+            steps: state.steps,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -210,8 +224,20 @@ mod tests {
         let at = Instant::now();
         tokio::time::advance(Duration::from_secs(5)).await;
         clock.continue_from(millis(3_600_000), at);
-        assert_eq!(clock.read(), ClockReading { time: millis(3_605_000), wall: wall.now() });
-        assert_eq!(clock.compare(), ClockState { offset_ms: 3_600_000, steps: 0 });
+        assert_eq!(
+            clock.read(),
+            ClockReading {
+                time: millis(3_605_000),
+                wall: wall.now()
+            }
+        );
+        assert_eq!(
+            clock.compare(),
+            ClockState {
+                offset_ms: 3_600_000,
+                steps: 0
+            }
+        );
         tokio::time::advance(Duration::from_secs(1000)).await;
         assert_eq!((now(&clock), clock.compare().steps), (millis(4_606_000), 0));
     }

@@ -190,7 +190,12 @@ pub struct ResponseCounts(Mutex<BTreeMap<u16, u64>>);
 
 impl ResponseCounts {
     fn count(&self, code: u16) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(code)
+            .or_default() += 1;
     }
 
     /// Returns every status so far with its count.
@@ -226,7 +231,9 @@ pub fn connect(
     config.connect_timeout = Some(CONNECT_TIME_MAX);
     // Retries would repeat writes that were decided long before, without a check of the permit.
     config.default_retry = permit.is_unlimited();
-    config.headers.push((USER_AGENT, HeaderValue::from_static(program.user_agent)));
+    config
+        .headers
+        .push((USER_AGENT, HeaderValue::from_static(program.user_agent)));
     let stack = ClientBuilder::try_from(config)?;
     let responses = Arc::clone(responses);
     Ok(stack
@@ -295,7 +302,10 @@ where
     S: Service<Request<Body>, Error: Into<BoxError>, Future: Send> + Clone + Send + 'static,
     S::Response: Send,
 {
-    Permitted(permit.clone()).layer(tower::util::MapErr::new(service, Into::into as fn(S::Error) -> BoxError))
+    Permitted(permit.clone()).layer(tower::util::MapErr::new(
+        service,
+        Into::into as fn(S::Error) -> BoxError,
+    ))
 }
 
 /// Layer of [`PermittedService`].
@@ -311,7 +321,10 @@ impl<S> Layer<S> for Permitted {
     type Service = PermittedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        PermittedService { inner, permit: self.0.clone() }
+        PermittedService {
+            inner,
+            permit: self.0.clone(),
+        }
     }
 }
 
@@ -414,7 +427,9 @@ mod tests {
             let frames = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"{")))]);
             Ok::<_, BoxError>(Response::new(StreamBody::new(frames.chain(futures::stream::pending()))))
         });
-        let request = Request::get(format!("/api/v1/nodes?limit=500{query}")).body(Body::empty()).unwrap();
+        let request = Request::get(format!("/api/v1/nodes?limit=500{query}"))
+            .body(Body::empty())
+            .unwrap();
         Bounded.layer(server).oneshot(request).await
     }
 

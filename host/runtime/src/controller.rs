@@ -130,7 +130,10 @@ impl Error {
     /// Returns a function that wraps an API error.
     pub fn api(operation: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let operation = operation.into();
-        move |source| Self::Api { operation, source: Box::new(source) }
+        move |source| Self::Api {
+            operation,
+            source: Box::new(source),
+        }
     }
 
     /// Returns the error in one line, with the message of the API server or the reason why there is none.
@@ -156,7 +159,9 @@ impl Error {
 
     fn refused(&self) -> Option<WriteRefused> {
         let Self::Api { source, .. } = self else { return None };
-        let kube::Error::Service(error) = &**source else { return None };
+        let kube::Error::Service(error) = &**source else {
+            return None;
+        };
         error.downcast_ref().copied()
     }
 
@@ -168,7 +173,10 @@ impl Error {
 
     /// True if the decision is certainly not in effect although it should be.
     pub fn is_undone(&self) -> bool {
-        let is_not_sent = matches!(self.class(), ErrorClass::NotPermitted | ErrorClass::NotYet | ErrorClass::Undecided);
+        let is_not_sent = matches!(
+            self.class(),
+            ErrorClass::NotPermitted | ErrorClass::NotYet | ErrorClass::Undecided
+        );
         !self.is_withheld() && (self.is_refusal() || is_not_sent)
     }
 
@@ -301,7 +309,11 @@ struct KeyedWorkers<G, K> {
 impl<G: Ord + Clone, K> KeyedWorkers<G, K> {
     /// Creates `workers` for each group, at least one.
     fn new(workers: usize) -> Self {
-        Self { workers: workers.max(1), busy: BTreeMap::new(), waiting: BTreeMap::new() }
+        Self {
+            workers: workers.max(1),
+            busy: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Accepts a key from the queue. Returns it if a worker of its group is free.
@@ -407,8 +419,11 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
                 async move { Err(error()) }
             };
-            let _ =
-                tokio::time::timeout(Duration::from_mins(1), run(Arc::clone(&queue), 1, reconcile, Unobserved)).await;
+            let _ = tokio::time::timeout(
+                Duration::from_mins(1),
+                run(Arc::clone(&queue), 1, reconcile, Unobserved),
+            )
+            .await;
             attempts.load(Ordering::Relaxed)
         };
         assert_eq!(attempts(|| refused(413, "too large")).await, 1);
@@ -428,7 +443,13 @@ mod tests {
             if succeeds {
                 again.add_after(key, Duration::from_secs(1));
             }
-            async move { if succeeds { Ok(Action::Wait) } else { Err(refused(409, "AlreadyExists")) } }
+            async move {
+                if succeeds {
+                    Ok(Action::Wait)
+                } else {
+                    Err(refused(409, "AlreadyExists"))
+                }
+            }
         };
         let running = run(queue, 1, reconcile, Unobserved);
         let _ = tokio::time::timeout(Duration::from_mins(1), running).await;

@@ -53,8 +53,10 @@ impl KeptObject {
     fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
         let status = data.as_object_mut().and_then(|data| data.remove("status"));
         let status = status.map(|status| status.to_string()).unwrap_or_default();
-        let labels_and_annotations =
-            LabelsAndAnnotations { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
+        let labels_and_annotations = LabelsAndAnnotations {
+            labels: metadata.labels.take(),
+            annotations: metadata.annotations.take(),
+        };
         // Maps of strings can always be serialized.
         let labels_and_annotations = if labels_and_annotations == LabelsAndAnnotations::default() {
             None
@@ -187,7 +189,13 @@ impl DynamicStores {
     /// Creates a set without informers. `labels` is a label selector that applies to all of them.
     pub fn new(labels: Option<&'static str>) -> Self {
         let (handlers, silence) = (Arc::default(), Arc::default());
-        Self { stores: Mutex::default(), handlers, silence, labels, tasks: Tasks::default() }
+        Self {
+            stores: Mutex::default(),
+            handlers,
+            silence,
+            labels,
+            tasks: Tasks::default(),
+        }
     }
 
     /// Starts the informer of a kind on an API server unless it runs already.
@@ -205,7 +213,10 @@ impl DynamicStores {
         let client = client()?;
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         // Another task may have started it while the kind was looked up.
-        let origin = Origin { server: server.to_owned(), kind: kind.clone() };
+        let origin = Origin {
+            server: server.to_owned(),
+            kind: kind.clone(),
+        };
         if stores.contains_key(&origin) {
             return Ok(());
         }
@@ -214,12 +225,23 @@ impl DynamicStores {
         let (silent, silence) = (origin.server.clone(), Arc::clone(&self.silence));
         store.on_silence(move || silence.call(|handler| handler(&silent)));
         let informer = self.inform(&store, client, &known.resource);
-        stores.insert(origin, Watched { store, resource: known.resource.clone(), informer, _forward: forward });
+        stores.insert(
+            origin,
+            Watched {
+                store,
+                resource: known.resource.clone(),
+                informer,
+                _forward: forward,
+            },
+        );
         Ok(())
     }
 
     fn inform(&self, store: &Arc<Store<KeptObject>>, client: Client, resource: &ApiResource) -> AbortHandle {
-        let config = watcher::Config { label_selector: self.labels.map(str::to_owned), ..watcher::Config::default() };
+        let config = watcher::Config {
+            label_selector: self.labels.map(str::to_owned),
+            ..watcher::Config::default()
+        };
         let api = kube::Api::all_with(client, resource);
         self.tasks.spawn(Arc::clone(store).run_informer(api, config))
     }
@@ -257,7 +279,10 @@ impl DynamicStores {
     /// Returns the cache of a kind on an API server, if its informer was started.
     pub fn store(&self, server: &str, kind: &ObjectKind) -> Option<Arc<Store<KeptObject>>> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let origin = Origin { server: server.to_owned(), kind: kind.clone() };
+        let origin = Origin {
+            server: server.to_owned(),
+            kind: kind.clone(),
+        };
         stores.get(&origin).map(|watched| Arc::clone(&watched.store))
     }
 
@@ -293,7 +318,9 @@ fn forward(
 
 /// True if anything but the status of a template, or the bookkeeping of the API server, changed.
 pub fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
-    let Change::Updated { old, new } = change else { return true };
+    let Change::Updated { old, new } = change else {
+        return true;
+    };
     let is_same_object = old.metadata.uid == new.metadata.uid;
     let is_going = |object: &KeptObject| object.metadata.deletion_timestamp.is_some();
     let is_same = old.labels_and_annotations == new.labels_and_annotations && old.content == new.content;
@@ -303,12 +330,22 @@ pub fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
 /// Returns the object as plain JSON, the form that policies get.
 pub fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-    let mut value = parsed(&object.content).filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let mut value = parsed(&object.content)
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({}));
     if let Some(status) = parsed(&object.status) {
         value["status"] = status;
     }
     let LabelsAndAnnotations { labels, annotations } = object.decoded();
-    identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
+    identified(
+        kind,
+        value,
+        &ObjectMeta {
+            labels,
+            annotations,
+            ..object.metadata.clone()
+        },
+    )
 }
 
 /// Returns an object that was just read as plain JSON.
@@ -350,7 +387,10 @@ mod tests {
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
         let read: DynamicObject = serde_json::from_value(config.clone()).unwrap();
         let kind = ObjectKind::new("v1", "ConfigMap");
-        assert_eq!((live_value(&kind, &read), to_value(&kind, &read.into())), (config.clone(), config));
+        assert_eq!(
+            (live_value(&kind, &read), to_value(&kind, &read.into())),
+            (config.clone(), config)
+        );
     }
 
     #[test]
@@ -360,7 +400,11 @@ mod tests {
             let mut changed = object.clone();
             *changed.pointer_mut(pointer).unwrap() = value;
             let (old, new) = (kept(&object), kept(&changed));
-            assert_eq!(is_template_change(&Change::Updated { old: &old, new: &new }), expected, "{pointer}");
+            assert_eq!(
+                is_template_change(&Change::Updated { old: &old, new: &new }),
+                expected,
+                "{pointer}"
+            );
         };
         check("/status/x", json!(2), false);
         check("/metadata/generation", json!(2), false);

@@ -71,19 +71,38 @@ type Written = (String, i32);
 /// Creates an event queue and its writer.
 pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
     let (sender, pending) = mpsc::channel(PENDING_MAX);
-    let events = Events { pending: sender, dropped: Arc::default(), annotations: Arc::default(), span: None };
-    (events, Writer { client, clock, pending, written: Mutex::default() })
+    let events = Events {
+        pending: sender,
+        dropped: Arc::default(),
+        annotations: Arc::default(),
+        span: None,
+    };
+    (
+        events,
+        Writer {
+            client,
+            clock,
+            pending,
+            written: Mutex::default(),
+        },
+    )
 }
 
 impl Events {
     /// Returns a handle for events with these annotations.
     pub fn annotated(&self, annotations: BTreeMap<String, String>) -> Self {
-        Self { annotations: Arc::new(annotations), ..self.clone() }
+        Self {
+            annotations: Arc::new(annotations),
+            ..self.clone()
+        }
     }
 
     /// Returns a handle for events of a span.
     pub fn within(&self, span: Span) -> Self {
-        Self { span: Some(span), ..self.clone() }
+        Self {
+            span: Some(span),
+            ..self.clone()
+        }
     }
 
     /// Emits an event about an object. `source` is the controller.
@@ -101,7 +120,19 @@ impl Events {
         let (kind, namespace, name) = (about.kind.as_deref(), about.namespace.as_deref(), about.name.as_deref());
         debug!(target: TARGET, controller = source, kind, namespace, name, reason, "{message}");
         drop(entered);
-        if self.pending.try_send(Pending { about, type_, reason, message, source, annotations, span }).is_err() {
+        if self
+            .pending
+            .try_send(Pending {
+                about,
+                type_,
+                reason,
+                message,
+                source,
+                annotations,
+                span,
+            })
+            .is_err()
+        {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -129,11 +160,19 @@ impl Writer {
     /// Writes an event. A repeated event raises the count of the first one.
     async fn write(&self, pending: Pending) -> kube::Result<()> {
         // Events about cluster-scoped objects live in `default`, as in Kubernetes.
-        let namespace = pending.about.namespace.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| "default".into());
+        let namespace = pending
+            .about
+            .namespace
+            .clone()
+            .filter(|n| !n.is_empty())
+            .unwrap_or_else(|| "default".into());
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         let about = &pending.about;
-        let object =
-            format!("{}/{namespace}/{}", about.kind.as_deref().unwrap_or(""), about.name.as_deref().unwrap_or(""));
+        let object = format!(
+            "{}/{namespace}/{}",
+            about.kind.as_deref().unwrap_or(""),
+            about.name.as_deref().unwrap_or("")
+        );
         let says = (object, pending.reason.to_owned(), pending.message.clone());
         let now = Time(self.clock.now());
         let repeated = {
@@ -151,7 +190,9 @@ impl Writer {
                 patched => return patched.map(drop),
             }
         }
-        let annotations = Some(&*pending.annotations).filter(|annotations| !annotations.is_empty()).cloned();
+        let annotations = Some(&*pending.annotations)
+            .filter(|annotations| !annotations.is_empty())
+            .cloned();
         let event = Event {
             metadata: ObjectMeta {
                 annotations,
@@ -160,13 +201,23 @@ impl Writer {
                 ..ObjectMeta::default()
             },
             involved_object: pending.about.clone(),
-            type_: Some(if pending.type_ == EventType::Normal { "Normal" } else { "Warning" }.to_owned()),
+            type_: Some(
+                if pending.type_ == EventType::Normal {
+                    "Normal"
+                } else {
+                    "Warning"
+                }
+                .to_owned(),
+            ),
             reason: Some(pending.reason.to_owned()),
             message: Some(pending.message),
             count: Some(1),
             first_timestamp: Some(now.clone()),
             last_timestamp: Some(now),
-            source: Some(EventSource { component: Some(pending.source.to_owned()), host: None }),
+            source: Some(EventSource {
+                component: Some(pending.source.to_owned()),
+                host: None,
+            }),
             ..Event::default()
         };
         let created = api.create(&PostParams::default(), &event).await?;

@@ -66,7 +66,11 @@ impl Failures {
             .entry((controller.to_owned(), class))
             .or_default() += 1;
         // All conflicts share one text: only their number matters.
-        let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
+        let text = if error.is_conflict() {
+            "another writer was faster".to_owned()
+        } else {
+            error.describe()
+        };
         let now = Instant::now();
         let mut failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = (controller.to_owned(), text);
@@ -77,7 +81,12 @@ impl Failures {
             }
         }
         let text = key.1.clone();
-        let counted = failures.entry(key).or_insert(Count { class, count: 0, first: now, last: now });
+        let counted = failures.entry(key).or_insert(Count {
+            class,
+            count: 0,
+            first: now,
+            last: now,
+        });
         counted.count += 1;
         counted.last = now;
         let is_early = class == ErrorClass::NotYet && now - counted.first < Self::PRECONDITION_GRACE;
@@ -97,7 +106,11 @@ impl Failures {
         controller: &'static str,
         object_of: for<'a> fn(&'a K) -> ObjectName<'a>,
     ) -> Counter<K> {
-        Counter { failures: Arc::clone(self), controller, object_of }
+        Counter {
+            failures: Arc::clone(self),
+            controller,
+            object_of,
+        }
     }
 
     /// Returns the failures so far, except for forgotten ones.
@@ -115,7 +128,10 @@ impl Failures {
     /// Returns the number of failures by controller and class.
     pub fn classes(&self) -> Vec<(String, ErrorClass, u64)> {
         let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        classes.iter().map(|((controller, class), count)| (controller.clone(), *class, *count)).collect()
+        classes
+            .iter()
+            .map(|((controller, class), count)| (controller.clone(), *class, *count))
+            .collect()
     }
 
     /// Returns the number of writes that were decided but not sent because this process only reports.
@@ -161,10 +177,20 @@ mod tests {
         (0..Failures::KINDS_MAX + 2).for_each(fail);
         let counts = failures.counts();
         let last = counts.last().map(|failure| (failure.text.as_str(), failure.count));
-        assert_eq!((counts.len(), last), (Failures::KINDS_MAX + 1, Some(("other failures", 2))));
+        assert_eq!(
+            (counts.len(), last),
+            (Failures::KINDS_MAX + 1, Some(("other failures", 2)))
+        );
         tokio::time::advance(Failures::FORGET).await;
         fail(5_000);
-        assert_eq!(failures.counts().iter().map(|failure| failure.text.as_str()).collect::<Vec<_>>(), ["5000"]);
+        assert_eq!(
+            failures
+                .counts()
+                .iter()
+                .map(|failure| failure.text.as_str())
+                .collect::<Vec<_>>(),
+            ["5000"]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -184,7 +210,10 @@ mod tests {
             "name": "reconcile", "controller": "scheduler", "kind": "ResourceBinding", "object": "default/web",
         });
         assert_eq!(line["spans"], json!([expected]));
-        assert_eq!((&line["level"], &line["message"]), (&json!("WARN"), &json!("cannot place default/web")));
+        assert_eq!(
+            (&line["level"], &line["message"]),
+            (&json!("WARN"), &json!("cannot place default/web"))
+        );
         assert_eq!(line["class"], "undecided");
     }
 

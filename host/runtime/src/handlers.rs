@@ -14,7 +14,10 @@ impl<F: ?Sized> Default for Handlers<F> {
 impl<F: ?Sized> Handlers<F> {
     /// Adds a callback. It is called until the caller drops it.
     pub fn add(&self, handler: &Arc<F>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(handler));
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(handler));
     }
 
     /// Calls each live callback, in the order of their addition. A callback may add others.
@@ -36,7 +39,10 @@ mod tests {
 
     #[test]
     fn removed_handlers_are_not_called() {
-        let (handlers, calls) = (Handlers::<dyn Fn(u32)>::default(), Arc::<Mutex<Vec<(char, u32)>>>::default());
+        let (handlers, calls) = (
+            Handlers::<dyn Fn(u32)>::default(),
+            Arc::<Mutex<Vec<(char, u32)>>>::default(),
+        );
         let handler = |name| {
             let calls = Arc::clone(&calls);
             let handler: Arc<dyn Fn(u32)> = Arc::new(move |number| calls.lock().unwrap().push((name, number)));

@@ -19,7 +19,10 @@ struct Counts {
 impl Default for JournalBarrier {
     /// Creates a barrier without outstanding records.
     fn default() -> Self {
-        Self(Arc::new(Counts { submitted: AtomicU64::new(0), stored: watch::Sender::new(0) }))
+        Self(Arc::new(Counts {
+            submitted: AtomicU64::new(0),
+            stored: watch::Sender::new(0),
+        }))
     }
 }
 

@@ -16,7 +16,10 @@ pub struct Key {
 impl Key {
     /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     /// Returns the key of an object.
@@ -26,7 +29,11 @@ impl Key {
 
     /// Returns the name of the object of this kind, for spans.
     pub fn named<'a>(&'a self, kind: &'a str) -> ObjectName<'a> {
-        ObjectName { kind, namespace: &self.namespace, name: &self.name }
+        ObjectName {
+            kind,
+            namespace: &self.namespace,
+            name: &self.name,
+        }
     }
 }
 
@@ -51,13 +58,21 @@ pub struct ObjectName<'a> {
 impl<'a> ObjectName<'a> {
     /// Returns the name of all objects of a kind.
     pub fn all(kind: &'a str) -> Self {
-        Self { kind, namespace: "", name: "" }
+        Self {
+            kind,
+            namespace: "",
+            name: "",
+        }
     }
 }
 
 /// Formats namespace and name as a [`Key`] does, without the kind.
 impl fmt::Display for ObjectName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() { f.write_str(self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            f.write_str(self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
     }
 }

@@ -22,7 +22,10 @@ pub struct ObjectKind {
 impl ObjectKind {
     /// Creates a kind.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into() }
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+        }
     }
 
     fn gvk(&self) -> GroupVersionKind {
@@ -67,7 +70,10 @@ pub struct Kinds {
 impl Kinds {
     /// Creates an empty cache.
     pub fn new(client: Client) -> Self {
-        Self { client, known: Mutex::default() }
+        Self {
+            client,
+            known: Mutex::default(),
+        }
     }
 
     /// Returns the resource of a kind, or an error if the API server does not serve it.
@@ -79,7 +85,10 @@ impl Kinds {
         let (resource, capabilities) = discovery::pinned_kind(&self.client, &kind.gvk())
             .await
             .map_err(Error::api(format!("looking up the kind {kind}")))?;
-        let found = Arc::new(KnownKind { resource, namespaced: capabilities.scope == Scope::Namespaced });
+        let found = Arc::new(KnownKind {
+            resource,
+            namespaced: capabilities.scope == Scope::Namespaced,
+        });
         known().insert(kind.clone(), Arc::clone(&found));
         Ok(found)
     }

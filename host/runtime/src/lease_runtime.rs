@@ -28,7 +28,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_without_a_separate_runtime_uses_its_own_clients() {
-        let leases = LeaseRuntime { runtime: Handle::current(), clients: "leases" };
+        let leases = LeaseRuntime {
+            runtime: Handle::current(),
+            clients: "leases",
+        };
         assert_eq!(LeaseRuntime::or_current(Some(leases), || "all").1, "leases");
         assert_eq!(LeaseRuntime::or_current(None, || "all").1, "all");
     }

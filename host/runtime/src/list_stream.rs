@@ -18,7 +18,9 @@ const VALUE_BYTES_MAX: usize = 8 << 20;
 pub async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&Value) + Send) -> Option<()> {
     let mut from = "resourceVersion=0".to_owned();
     loop {
-        let request = Request::get(format!("{path}?limit={PAGE}&{from}")).body(Vec::new()).ok()?;
+        let request = Request::get(format!("{path}?limit={PAGE}&{from}"))
+            .body(Vec::new())
+            .ok()?;
         let answer = Box::pin(client.request_stream(request).await.ok()?);
         let token = read(answer, &mut each).await?;
         if token.is_empty() {
@@ -138,7 +140,11 @@ impl Splitter {
         if ends && !self.part.is_empty() {
             let value = serde_json::from_slice(&self.part).map_err(|_| Malformed)?;
             self.part.clear();
-            return Ok(Some(if self.in_items { Part::Item(value) } else { Part::Metadata(value) }));
+            return Ok(Some(if self.in_items {
+                Part::Item(value)
+            } else {
+                Part::Metadata(value)
+            }));
         }
         self.in_items &= self.depth != IN_LIST;
         Ok(None)
@@ -170,7 +176,15 @@ mod tests {
         for list in lists {
             let (found, complete) = parts(&list).unwrap();
             let items: Vec<_> = found.iter().filter(|part| matches!(part, Part::Item(_))).collect();
-            assert_eq!(items, [&Part::Item(item.clone()), &Part::Item(json!({})), &Part::Item(item.clone())], "{list}");
+            assert_eq!(
+                items,
+                [
+                    &Part::Item(item.clone()),
+                    &Part::Item(json!({})),
+                    &Part::Item(item.clone())
+                ],
+                "{list}"
+            );
             assert!(found.contains(&Part::Metadata(metadata.clone())) && complete, "{list}");
         }
     }

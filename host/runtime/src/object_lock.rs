@@ -28,14 +28,22 @@ impl ObjectLocks {
     pub(crate) async fn lock(&self, key: &Key) -> ObjectLock {
         let lock = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
         let guard = Some(lock.lock_owned().await);
-        ObjectLock { locks: Arc::clone(&self.0), key: key.clone(), guard }
+        ObjectLock {
+            locks: Arc::clone(&self.0),
+            key: key.clone(),
+            guard,
+        }
     }
 
     /// Takes the lock of an object if it is free.
     pub(crate) fn try_lock(&self, key: &Key) -> Option<ObjectLock> {
         let lock = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
         let guard = Some(lock.try_lock_owned().ok()?);
-        Some(ObjectLock { locks: Arc::clone(&self.0), key: key.clone(), guard })
+        Some(ObjectLock {
+            locks: Arc::clone(&self.0),
+            key: key.clone(),
+            guard,
+        })
     }
 }
 
@@ -99,7 +107,11 @@ mod tests {
             let object = |(uid, version)| -> ConfigMap {
                 serde_json::from_value(json!({"metadata": {"uid": uid, "resourceVersion": version}})).unwrap()
             };
-            assert_eq!(is_newer(&object(known), &object(other)), expected, "{known:?} {other:?}");
+            assert_eq!(
+                is_newer(&object(known), &object(other)),
+                expected,
+                "{known:?} {other:?}"
+            );
         };
         check(("u", "9"), ("u", "10"), true);
         check(("u", "10"), ("u", "10"), false);

@@ -37,14 +37,18 @@ impl Panics {
     /// Waits until a task panics, and returns its name with the reason.
     pub async fn first(&self) -> String {
         let mut receiver = self.0.subscribe();
-        let Ok(first) = receiver.wait_for(Option::is_some).await else { return std::future::pending().await };
+        let Ok(first) = receiver.wait_for(Option::is_some).await else {
+            return std::future::pending().await;
+        };
         first.clone().unwrap_or_default()
     }
 }
 
 fn text(panic: &(dyn Any + Send)) -> &str {
     let literal = panic.downcast_ref::<&str>().copied();
-    literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+    literal
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
 }
 
 #[cfg(test)]
@@ -56,7 +60,9 @@ mod tests {
         let panics = Panics::default();
         panics.watch("controller calm".to_owned(), async {}).await;
         assert!(panics.first().now_or_never().is_none());
-        panics.watch("controller a".to_owned(), async { panic!("no {}", 1) }).await;
+        panics
+            .watch("controller a".to_owned(), async { panic!("no {}", 1) })
+            .await;
         panics.watch("controller b".to_owned(), async { panic!("later") }).await;
         assert_eq!(panics.first().await, "controller a panicked: no 1");
         assert_eq!(panics.first().await, "controller a panicked: no 1");

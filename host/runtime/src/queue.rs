@@ -55,7 +55,11 @@ impl<K: Ord + Clone> WorkQueue<K> {
             conflicts: BTreeMap::new(),
             sequence: 0,
         };
-        Self { state: Mutex::new(state), changed: Notify::new(), backoff: (base, max) }
+        Self {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            backoff: (base, max),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
@@ -139,7 +143,9 @@ impl<K: Ord + Clone> WorkQueue<K> {
         let retry = if failed {
             let failures = state.failures.entry(key.clone()).or_default();
             let (base, max) = self.backoff;
-            let delay = base.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX)).min(max);
+            let delay = base
+                .saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX))
+                .min(max);
             *failures = failures.saturating_add(1);
             Some(delay)
         } else {
@@ -248,8 +254,14 @@ mod tests {
         }
         // 5 ms, doubled fourteen times, is more than a minute.
         let (growing, longest) = pauses.split_at(15);
-        assert!(growing.iter().all(|pause| *pause < Duration::from_mins(1)), "{growing:?}");
-        assert!(longest.iter().all(|pause| *pause == Duration::from_mins(1)), "{longest:?}");
+        assert!(
+            growing.iter().all(|pause| *pause < Duration::from_mins(1)),
+            "{growing:?}"
+        );
+        assert!(
+            longest.iter().all(|pause| *pause == Duration::from_mins(1)),
+            "{longest:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

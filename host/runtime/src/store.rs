@@ -114,7 +114,10 @@ impl<K: Resource + 'static> Store<K> {
     }
 
     fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
-        let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
+        let objects = Objects {
+            by_key: BTreeMap::new(),
+            index: BTreeMap::new(),
+        };
         Arc::new(Self {
             objects: RwLock::new(objects),
             order: Mutex::new(()),
@@ -140,7 +143,10 @@ impl<K: Resource + 'static> Store<K> {
     /// Returns the state of the informer.
     pub fn informer(&self) -> InformerState {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = failures.last.as_ref().filter(|(_, at)| at.elapsed() < FAILURE_REPORT_TIME);
+        let last = failures
+            .last
+            .as_ref()
+            .filter(|(_, at)| at.elapsed() < FAILURE_REPORT_TIME);
         InformerState {
             synced: self.has_synced(),
             failure: last.map(|(text, _)| text.clone()),
@@ -180,7 +186,9 @@ impl<K: Resource + 'static> Store<K> {
     pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
         let objects = self.read();
         let from = objects.by_key.range(Key::new(namespace, "")..);
-        from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| Arc::clone(object)).collect()
+        from.take_while(|(key, _)| key.namespace == namespace)
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
     }
 
     /// Returns the objects that the index lists under a value, in key order.
@@ -232,7 +240,9 @@ impl<K: Resource + 'static> Store<K> {
         if let Some(listing) = &mut *self.listing() {
             listing.written.insert(Key::of(object));
         }
-        self.insert(object.clone(), |known, new| known.is_some_and(|known| is_newer(known, new)));
+        self.insert(object.clone(), |known, new| {
+            known.is_some_and(|known| is_newer(known, new))
+        });
     }
 
     /// Stores a version if `wanted` accepts it after the known one. Drops `managedFields`: they are often larger than

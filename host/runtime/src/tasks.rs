@@ -17,6 +17,9 @@ impl Tasks {
 
     /// Runs a task on another runtime until it ends or the owner is dropped.
     pub fn spawn_on(&self, task: impl Future<Output = ()> + Send + 'static, runtime: &Handle) -> AbortHandle {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn_on(task, runtime)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .spawn_on(task, runtime)
     }
 }

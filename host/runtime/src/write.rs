@@ -57,7 +57,10 @@ where
             if !change(&mut object) {
                 return Ok(Some(object));
             }
-            let written = self.api.replace_status(&object.name_any(), &PostParams::default(), &object).await;
+            let written = self
+                .api
+                .replace_status(&object.name_any(), &PostParams::default(), &object)
+                .await;
             log("update status", &object, written.as_ref().err());
             match written {
                 Ok(written) => {
@@ -66,7 +69,11 @@ where
                 }
                 Err(error) if is_not_found(&error) => return Ok(None),
                 Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {
-                    let fresh = self.api.get_opt(&known.name_any()).await.map_err(Error::api(operation()))?;
+                    let fresh = self
+                        .api
+                        .get_opt(&known.name_any())
+                        .await
+                        .map_err(Error::api(operation()))?;
                     match fresh.filter(|fresh| fresh.meta().uid == known.meta().uid) {
                         Some(fresh) => object = fresh,
                         None => return Ok(None),
@@ -104,7 +111,10 @@ where
     async fn patch_now(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
         let version = self.version(read, holds)?;
         patch["metadata"]["resourceVersion"] = json!(version);
-        let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        let written = self
+            .api
+            .patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         log("patch", read, written.as_ref().err());
         self.learn(read, written).await
     }
@@ -114,7 +124,10 @@ where
         let _lock = self.store.lock_object(&Key::of(read)).await;
         let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
-        let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await;
+        let written = self
+            .api
+            .replace(&read.name_any(), &PostParams::default(), &object)
+            .await;
         log("replace", read, written.as_ref().err());
         self.learn(read, written).await
     }
@@ -125,7 +138,10 @@ where
         let _lock = self.store.lock_object(&Key::of(read)).await;
         let mut version = self.version(read, same_but_status)?;
         for attempt in 0.. {
-            let preconditions = Preconditions { uid: read.meta().uid.clone(), resource_version: version };
+            let preconditions = Preconditions {
+                uid: read.meta().uid.clone(),
+                resource_version: version,
+            };
             let parameters = DeleteParams::background().preconditions(preconditions);
             let deleted = self.api.delete(&read.name_any(), &parameters).await;
             log("delete", read, deleted.as_ref().err());
@@ -250,7 +266,10 @@ mod tests {
         });
         assert!(written.await.unwrap().is_none());
         let successor = api.get("b").await.unwrap();
-        assert_eq!((changes, successor.status.and_then(|status| status.observed_generation)), (1, None));
+        assert_eq!(
+            (changes, successor.status.and_then(|status| status.observed_generation)),
+            (1, None)
+        );
     }
 
     #[tokio::test]
@@ -261,7 +280,10 @@ mod tests {
             let read = read_before(&api, async |api| change(api.clone()).await).await;
             let store = Store::new();
             let deleted = Writer::new(&store, api.clone()).delete(&read).await;
-            assert_eq!((deleted.is_ok(), api.get_opt("b").await.unwrap().is_some()), (succeeds, remains));
+            assert_eq!(
+                (deleted.is_ok(), api.get_opt("b").await.unwrap().is_some()),
+                (succeeds, remains)
+            );
         };
         check(|api| Box::pin(async move { recreate(&api).await }), true, true).await;
         check(|api| Box::pin(async move { report(&api).await }), true, false).await;
@@ -274,7 +296,10 @@ mod tests {
         let api: Api<Deployment> = Api::namespaced(hub.client(), "ns");
         let read = read_before(&api, relabel).await;
         let (store, patch) = (Store::new(), json!({"spec": {"replicas": 2}}));
-        let refused = Writer::new(&store, api.clone()).patch_if_unchanged(&read, patch).await.unwrap_err();
+        let refused = Writer::new(&store, api.clone())
+            .patch_if_unchanged(&read, patch)
+            .await
+            .unwrap_err();
         assert!(is_conflict(&refused), "{refused}");
     }
 }

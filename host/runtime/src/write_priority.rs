@@ -86,7 +86,12 @@ struct Permit(Option<Arc<Gate>>);
 
 impl Gate {
     fn new(free: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { free, opens: None, waiting: BTreeMap::new(), arrivals: 0 })))
+        Arc::new(Self(Mutex::new(State {
+            free,
+            opens: None,
+            waiting: BTreeMap::new(),
+            arrivals: 0,
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -151,7 +156,9 @@ impl Drop for Permit {
             };
             let Some((_, waiting)) = next else { return };
             // A waiter that has given up returns the permit, and the next one gets it.
-            let Err(refused) = waiting.send(Self(Some(gate))) else { return };
+            let Err(refused) = waiting.send(Self(Some(gate))) else {
+                return;
+            };
             let Some(back) = refused.into_gate() else { return };
             gate = back;
         }
@@ -168,7 +175,10 @@ pub(crate) struct WritePriority {
 impl WritePriority {
     /// Creates the layer for one client.
     pub(crate) fn new(priority_of: PriorityOf) -> Self {
-        Self { gate: Gate::new(IN_FLIGHT_MAX), priority_of }
+        Self {
+            gate: Gate::new(IN_FLIGHT_MAX),
+            priority_of,
+        }
     }
 }
 
@@ -183,7 +193,11 @@ impl<S> Layer<S> for WritePriority {
     type Service = WritePriorityService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        WritePriorityService { inner, gate: Arc::clone(&self.gate), priority_of: self.priority_of }
+        WritePriorityService {
+            inner,
+            gate: Arc::clone(&self.gate),
+            priority_of: self.priority_of,
+        }
     }
 }
 
@@ -195,7 +209,10 @@ fn waits(path: &str) -> bool {
 
 /// Returns the pause that an overloaded API server asks for.
 fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
-    if !matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+    if !matches!(
+        answer.status(),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    ) {
         return None;
     }
     let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
@@ -248,7 +265,10 @@ mod tests {
     #[test]
     fn the_path_gives_the_priority() {
         let of_nodes = |target: WriteTarget<'_>| match target {
-            WriteTarget { resource: "nodes", is_status: false } => Priority::High,
+            WriteTarget {
+                resource: "nodes",
+                is_status: false,
+            } => Priority::High,
             _ => Priority::Normal,
         };
         let check = |method: Method, path: &str, expected: Option<Priority>| {
@@ -258,15 +278,29 @@ mod tests {
         check(Method::PUT, "/api/v1/nodes/a/status", Some(Priority::Normal));
         check(Method::POST, "/api/v1/nodes", Some(Priority::Normal));
         check(Method::GET, "/api/v1/nodes/a", None);
-        check(Method::DELETE, "/apis/apps/v1/namespaces/default/deployments/a", Some(Priority::Normal));
+        check(
+            Method::DELETE,
+            "/apis/apps/v1/namespaces/default/deployments/a",
+            Some(Priority::Normal),
+        );
         check(Method::POST, "/api/v1/namespaces/default/events", Some(Priority::Low));
-        check(Method::PATCH, "/api/v1/namespaces/default/events/a.1", Some(Priority::Low));
+        check(
+            Method::PATCH,
+            "/api/v1/namespaces/default/events/a.1",
+            Some(Priority::Low),
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_api_server_that_asks_for_a_pause_gets_it() {
         let answer = |code: u16, after: &str| {
-            retry_after(&Response::builder().status(code).header(RETRY_AFTER, after).body(()).unwrap())
+            retry_after(
+                &Response::builder()
+                    .status(code)
+                    .header(RETRY_AFTER, after)
+                    .body(())
+                    .unwrap(),
+            )
         };
         assert_eq!(answer(429, "3"), Some(Duration::from_secs(3)));
         assert_eq!((answer(200, "3"), answer(429, "soon")), (None, None));

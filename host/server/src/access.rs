@@ -61,7 +61,11 @@ pub struct Need {
 impl Need {
     /// Returns plural and group, joined by a dot.
     pub fn kind(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 }
 
@@ -72,7 +76,11 @@ impl std::fmt::Display for Need {
         if let Some(object) = &self.object {
             write!(f, "/{object}")?;
         }
-        if self.namespace.is_empty() { Ok(()) } else { write!(f, " in {}", self.namespace) }
+        if self.namespace.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " in {}", self.namespace)
+        }
     }
 }
 
@@ -82,22 +90,40 @@ pub fn needs(uses: &Uses<'_>) -> Vec<Need> {
     let mut known: BTreeMap<(String, String, String, Option<String>, &str), usize> = BTreeMap::new();
     let duties = uses.modes.iter().flat_map(|mode| mode.duties());
     for duty in duties.filter(|duty| uses.takes(duty.name)) {
-        for rule in duty.rules.iter().filter(|rule| uses.estimators || !is_about_estimators(rule)) {
+        for rule in duty
+            .rules
+            .iter()
+            .filter(|rule| uses.estimators || !is_about_estimators(rule))
+        {
             for (group, resource) in uses.kinds_of(rule) {
                 let namespace = match rule.place {
                     Place::Everywhere => String::new(),
                     Place::LeaseNamespace => uses.lease_namespace.to_owned(),
                     Place::Namespace(name) => name.to_owned(),
                 };
-                let object =
-                    rule.object.map(|name| if name == DEFAULT_NAME { uses.lease_name } else { name }.to_owned());
+                let object = rule
+                    .object
+                    .map(|name| if name == DEFAULT_NAME { uses.lease_name } else { name }.to_owned());
                 let why = format!("{}: {}", duty.name, rule.why);
                 for verb in rule.verbs {
-                    let key = (group.clone(), resource.clone(), namespace.clone(), object.clone(), *verb);
+                    let key = (
+                        group.clone(),
+                        resource.clone(),
+                        namespace.clone(),
+                        object.clone(),
+                        *verb,
+                    );
                     let index = *known.entry(key).or_insert_with(|| {
                         let (group, resource) = (group.clone(), resource.clone());
                         let (namespace, object) = (namespace.clone(), object.clone());
-                        found.push(Need { verb, group, resource, namespace, object, why: Vec::new() });
+                        found.push(Need {
+                            verb,
+                            group,
+                            resource,
+                            namespace,
+                            object,
+                            why: Vec::new(),
+                        });
                         found.len() - 1
                     });
                     if let Some(need) = found.get_mut(index).filter(|need| !need.why.contains(&why)) {
@@ -134,7 +160,9 @@ impl Uses<'_> {
         }
         let subresource = rule.resource.strip_prefix('*').unwrap_or_default();
         let templates = self.templates.unwrap_or_default().iter();
-        templates.map(|(group, plural)| (group.clone(), format!("{plural}{subresource}"))).collect()
+        templates
+            .map(|(group, plural)| (group.clone(), format!("{plural}{subresource}")))
+            .collect()
     }
 }
 
@@ -149,7 +177,9 @@ pub async fn review(client: &Client, needs: &[Need]) -> Vec<Result<bool, String>
     let mut answers: Vec<_> = needs.iter().map(|_| Err("no answer".to_owned())).collect();
     while let Some(joined) = asking.join_next().await {
         let Ok((index, answer)) = joined else { continue };
-        let answer = answer.map_err(|error| error.to_string()).and_then(|review| allowed(review.status));
+        let answer = answer
+            .map_err(|error| error.to_string())
+            .and_then(|review| allowed(review.status));
         if let Some(place) = answers.get_mut(index) {
             *place = answer;
         }
@@ -169,8 +199,14 @@ fn review_of(need: &Need) -> SelfSubjectAccessReview {
         verb: Some(need.verb.to_owned()),
         ..ResourceAttributes::default()
     };
-    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
-    SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() }
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        ..Default::default()
+    };
+    SelfSubjectAccessReview {
+        spec,
+        ..SelfSubjectAccessReview::default()
+    }
 }
 
 fn allowed(status: Option<SubjectAccessReviewStatus>) -> Result<bool, String> {
@@ -205,16 +241,29 @@ mod tests {
     #[test]
     fn a_mode_needs_what_it_uses_and_each_thing_once() {
         let finish = texts(&ALONE);
-        assert!(finish.contains(&"update leases.coordination.k8s.io/second in failover".to_owned()), "{finish:?}");
+        assert!(
+            finish.contains(&"update leases.coordination.k8s.io/second in failover".to_owned()),
+            "{finish:?}"
+        );
         assert!(finish.contains(&"patch resourcebindings.work.karmada.io".to_owned()));
         let registers =
             |need: &String| need.starts_with("patch mutatingwebhookconfigurations") || need.contains("secrets");
         assert!(!finish.iter().any(registers), "{finish:?}");
-        let webhook = texts(&Uses { webhook: true, elects: false, ..ALONE });
-        assert!(webhook.contains(&"get secrets/bulkhead-webhook in failover".to_owned()), "{webhook:?}");
+        let webhook = texts(&Uses {
+            webhook: true,
+            elects: false,
+            ..ALONE
+        });
+        assert!(
+            webhook.contains(&"get secrets/bulkhead-webhook in failover".to_owned()),
+            "{webhook:?}"
+        );
         let leases: Vec<_> = webhook.iter().filter(|need| need.contains("leases")).collect();
         assert_eq!(leases, ["list leases.coordination.k8s.io in failover"]);
-        let mut several = texts(&Uses { modes: &[Mode::Finish, Mode::Report], ..ALONE });
+        let mut several = texts(&Uses {
+            modes: &[Mode::Finish, Mode::Report],
+            ..ALONE
+        });
         several.sort();
         several.dedup();
         assert_eq!(several.len(), finish.len());
@@ -223,16 +272,41 @@ mod tests {
     #[test]
     fn rules_about_all_kinds_are_about_those_in_use() {
         let all: Vec<_> = controller_names().collect();
-        let uses = Uses { modes: &[Mode::All], controllers: &all, ..ALONE };
-        assert!(!texts(&uses).iter().any(|need| need.contains('*')), "{:?}", texts(&uses));
+        let uses = Uses {
+            modes: &[Mode::All],
+            controllers: &all,
+            ..ALONE
+        };
+        assert!(
+            !texts(&uses).iter().any(|need| need.contains('*')),
+            "{:?}",
+            texts(&uses)
+        );
         let templates = [("apps".to_owned(), "deployments".to_owned())];
-        let named = texts(&Uses { templates: Some(&templates), ..uses });
-        for need in ["list deployments.apps", "patch deployments.apps", "patch deployments/status.apps"] {
+        let named = texts(&Uses {
+            templates: Some(&templates),
+            ..uses
+        });
+        for need in [
+            "list deployments.apps",
+            "patch deployments.apps",
+            "patch deployments/status.apps",
+        ] {
             assert!(named.contains(&need.to_owned()), "{need}: {named:?}");
         }
-        assert!(!named.iter().any(|need| need.contains("in karmada-system")), "estimators are not asked");
+        assert!(
+            !named.iter().any(|need| need.contains("in karmada-system")),
+            "estimators are not asked"
+        );
         // Karmada's Leases are in its own namespace, also if that of Bulkhead is another one.
         let of_karmada = "get leases.coordination.k8s.io/karmada-scheduler in karmada-system".to_owned();
-        assert!(!named.contains(&of_karmada) && texts(&Uses { default_mode: true, ..uses }).contains(&of_karmada));
+        assert!(
+            !named.contains(&of_karmada)
+                && texts(&Uses {
+                    default_mode: true,
+                    ..uses
+                })
+                .contains(&of_karmada)
+        );
     }
 }

@@ -100,7 +100,12 @@ async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Res
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let (role, control_plane) = (arguments.cluster_name.as_str(), hub.address.as_str());
-    let identity = Identity { command: "agent", role, control_plane, plugins };
+    let identity = Identity {
+        command: "agent",
+        role,
+        control_plane,
+        plugins,
+    };
     let crash_marker = arguments.plugin_state.open(None, &identity);
     let parts = Parts {
         flags,
@@ -153,7 +158,11 @@ impl AgentArguments {
                         let _entered = lease_runtime.enter();
                         connect(config, permit, &Arc::default())?
                     };
-                    return Ok(AgentOf { name: name.clone(), client, lease_client });
+                    return Ok(AgentOf {
+                        name: name.clone(),
+                        client,
+                        lease_client,
+                    });
                 }
                 Err(error) => ConnectError::of(&address, &error),
             };

@@ -36,7 +36,13 @@ pub struct RunArguments {
     pub(super) mode: mode::Chosen,
 
     /// Controllers of the mode to run: names, `*` for all, `-name` to exclude one.
-    #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true,
+        value_name = "NAMES"
+    )]
     pub(super) controllers: Vec<String>,
 
     /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
@@ -104,7 +110,10 @@ pub struct RunArguments {
 
 /// Returns the host of the webhook URL.
 pub(super) fn host_of(url: &str) -> Result<String, UsageError> {
-    let parsed = url.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
+    let parsed = url
+        .parse::<http::Uri>()
+        .ok()
+        .filter(|parsed| parsed.scheme_str() == Some("https"));
     let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
     host.ok_or_else(|| UsageError::new("webhook-url", format!("{url} must begin with https:// and a host")))
 }
@@ -166,7 +175,13 @@ impl RunArguments {
         OfferedOperations::parse(&self.interpreter_operations)?;
         // A process without writes needs no election, and an embedded control plane has only one process.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
-        Ok(Checked { flags, modes, wanted, election, elects })
+        Ok(Checked {
+            flags,
+            modes,
+            wanted,
+            election,
+            elects,
+        })
     }
 
     /// Returns the connection arguments of the control plane.
@@ -194,7 +209,9 @@ impl RunArguments {
         self.webhook_bind_address?;
         Some(match &self.webhook_cert_dir {
             Some(directory) => WebhookCertificate::Directory(directory),
-            None => WebhookCertificate::Secret { namespace: &self.election.leader_elect_resource_namespace },
+            None => WebhookCertificate::Secret {
+                namespace: &self.election.leader_elect_resource_namespace,
+            },
         })
     }
 

@@ -29,11 +29,21 @@ impl StdError for ConnectError {}
 impl ConnectError {
     /// Creates a problem that needs manual action.
     pub fn permanent(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), is_transient: false, is_silent: false }
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+            is_transient: false,
+            is_silent: false,
+        }
     }
 
     fn transient(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), is_transient: true, is_silent: false }
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+            is_transient: true,
+            is_silent: false,
+        }
     }
 
     /// Classifies an error of a request to `address`.
@@ -99,10 +109,16 @@ impl ConnectError {
                 "fix the server's address in the kubeconfig",
             )
         } else if says("dns error") || says("failed to lookup") {
-            Self::transient(format!("the name in {address} cannot be resolved: {said}"), "fix the name or the DNS")
+            Self::transient(
+                format!("the name in {address} cannot be resolved: {said}"),
+                "fix the name or the DNS",
+            )
         } else {
             let remedy = "check that it runs and that no firewall or NetworkPolicy blocks the connection";
-            Self { is_silent: true, ..Self::transient(format!("{address} does not answer: {said}"), remedy) }
+            Self {
+                is_silent: true,
+                ..Self::transient(format!("{address} does not answer: {said}"), remedy)
+            }
         }
     }
 }
@@ -121,13 +137,29 @@ mod tests {
             (status(404), false, "address in the kubeconfig"),
             (status(429), true, "answers with 429"),
             (status(503), true, "answers with 503"),
-            (connection("tcp connect error: Connection refused"), true, "does not answer"),
+            (
+                connection("tcp connect error: Connection refused"),
+                true,
+                "does not answer",
+            ),
             (connection("deadline has elapsed"), true, "does not answer"),
             (connection("dns error: no such name"), true, "cannot be resolved"),
-            (connection("invalid peer certificate: UnknownIssuer"), false, "certificate-authority-data"),
+            (
+                connection("invalid peer certificate: UnknownIssuer"),
+                false,
+                "certificate-authority-data",
+            ),
             (connection("invalid peer certificate: Expired"), true, "has expired"),
-            (connection("received fatal alert: CertificateExpired"), false, "client certificate"),
-            (connection("received corrupt message of type InvalidContentType"), false, "does not speak TLS"),
+            (
+                connection("received fatal alert: CertificateExpired"),
+                false,
+                "client certificate",
+            ),
+            (
+                connection("received corrupt message of type InvalidContentType"),
+                false,
+                "does not speak TLS",
+            ),
         ] {
             let text = error.to_string();
             assert!(

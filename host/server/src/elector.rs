@@ -26,7 +26,8 @@ impl Elector {
 
     /// Waits until the candidate holds the lease, see [`Candidate::acquire`].
     pub(super) async fn acquire(&self, waiting: impl FnMut(&str) + Send + 'static) -> Elected {
-        self.run(|mut candidate| async move { candidate.acquire(waiting).await }).await
+        self.run(|mut candidate| async move { candidate.acquire(waiting).await })
+            .await
     }
 
     /// Renews the lease until that fails, see [`Candidate::hold`].
@@ -81,7 +82,11 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(90);
 
     fn runtime(workers: usize) -> Runtime {
-        Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
+        Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_all()
+            .build()
+            .unwrap()
     }
 
     fn counting(hub: &ApiServer, renewals: mpsc::Sender<()>) -> Client {
@@ -104,7 +109,11 @@ mod tests {
             let _entered = lease_runtime.enter();
             let clock = bulkhead_apiserver::Clock::new(Timestamp::UNIX_EPOCH);
             let kinds = kinds::kubernetes();
-            let hub = ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) });
+            let hub = ApiServer::new(Options {
+                kinds,
+                auto_create_namespaces: true,
+                ..Options::new("hub", 1, clock)
+            });
             counting(&hub, renewed)
         };
         let election = Election {
@@ -117,8 +126,13 @@ mod tests {
             modes: "all".to_owned(),
         };
         let decision_clock = Clock::new(crate::now);
-        let elector =
-            Elector::new(election, client, WritePermit::none(), decision_clock, lease_runtime.handle().clone());
+        let elector = Elector::new(
+            election,
+            client,
+            WritePermit::none(),
+            decision_clock,
+            lease_runtime.handle().clone(),
+        );
         // Every worker is blocked until the test ends, as by plugins.
         let (began, begins) = mpsc::channel();
         let release: Vec<_> = (0..2)

@@ -18,7 +18,11 @@ use super::metrics::{self, Observed, ProcessStatus};
 use super::server::{self, Application, Limits, Refusal, Transport};
 
 /// Limits for probes and scrapes, which have no body and come from a few clients.
-const LIMITS: Limits = Limits { connections: 64, body_bytes: 4 << 10, buffered_bytes: 64 << 10 };
+const LIMITS: Limits = Limits {
+    connections: 64,
+    body_bytes: 4 << 10,
+    buffered_bytes: 64 << 10,
+};
 
 /// Parses an address to listen on; without a host, all interfaces.
 ///
@@ -26,8 +30,14 @@ const LIMITS: Limits = Limits { connections: 64, body_bytes: 4 << 10, buffered_b
 ///
 /// The text is not an address with a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    let whole = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    whole.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:10370 or :10370".to_owned())
+    let whole = if text.starts_with(':') {
+        format!("0.0.0.0{text}")
+    } else {
+        text.to_owned()
+    };
+    whole
+        .parse()
+        .map_err(|_| "must be an address with a port, such as 127.0.0.1:10370 or :10370".to_owned())
 }
 
 /// State that the endpoint reports.
@@ -100,7 +110,12 @@ impl State {
             Stage::Prepared => {}
         }
         let (Observed { context, .. }, _) = self.0.observed.get()?;
-        let lacking: Vec<_> = context.stores.informers(&context.scope).into_iter().filter_map(lacks).collect();
+        let lacking: Vec<_> = context
+            .stores
+            .informers(&context.scope)
+            .into_iter()
+            .filter_map(lacks)
+            .collect();
         if !lacking.is_empty() {
             return Some(format!("starting: {}", lacking.join("; ")));
         }
@@ -122,7 +137,9 @@ impl State {
 fn lacks((name, informer): (String, InformerState)) -> Option<String> {
     match informer {
         InformerState { synced: true, .. } => None,
-        InformerState { failure: Some(failure), .. } => Some(format!("{name} {failure}")),
+        InformerState {
+            failure: Some(failure), ..
+        } => Some(format!("{name} {failure}")),
         InformerState { failure: None, .. } => Some(format!("{name} are not listed yet")),
     }
 }
@@ -133,7 +150,13 @@ pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<S
         format!("--health-probe-bind-address: listening on {address}; choose a free address, or port 0")
     })?;
     let bound = listener.local_addr()?;
-    tokio::spawn(server::serve(listener, Transport::Plain, Probes(state), LIMITS, "the health endpoint"));
+    tokio::spawn(server::serve(
+        listener,
+        Transport::Plain,
+        Probes(state),
+        LIMITS,
+        "the health endpoint",
+    ));
     Ok(bound)
 }
 
@@ -165,7 +188,10 @@ fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
             Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
         },
         "/metrics" => (StatusCode::OK, state.metrics()),
-        _ => (StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n".to_owned()),
+        _ => (
+            StatusCode::NOT_FOUND,
+            "there are /healthz, /readyz and /metrics\n".to_owned(),
+        ),
     };
     let mut response = server::plain(status, text);
     if path == "/metrics" {
@@ -187,7 +213,11 @@ mod tests {
     #[test]
     fn an_address_without_a_host_is_that_of_every_interface() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(address(text).ok().map(|address| address.to_string()).as_deref(), expected, "{text:?}");
+            assert_eq!(
+                address(text).ok().map(|address| address.to_string()).as_deref(),
+                expected,
+                "{text:?}"
+            );
         };
         check(":10370", Some("0.0.0.0:10370"));
         check("127.0.0.1:0", Some("127.0.0.1:0"));

@@ -28,7 +28,10 @@ impl EngineArguments {
     /// receive.
     pub fn start(&self, detail: Detail) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
         let wasm = self.start_wasm()?;
-        let lua = LuaEngine::new(bulkhead_engine_lua::Options { pod_detail: detail, ..Default::default() });
+        let lua = LuaEngine::new(bulkhead_engine_lua::Options {
+            pod_detail: detail,
+            ..Default::default()
+        });
         Ok(vec![Arc::new(lua), Arc::new(wasm)])
     }
 
@@ -39,7 +42,10 @@ impl EngineArguments {
             Some(FolderOrOff::Off) => None,
             Some(FolderOrOff::Folder(folder)) => Some(folder.clone()),
         };
-        let options = Options { cache: folder.map(CacheOptions::in_folder), ..Options::default() };
+        let options = Options {
+            cache: folder.map(CacheOptions::in_folder),
+            ..Options::default()
+        };
         let wasm = WasmEngine::new(options).context("starting the Wasm engine")?;
         let problem = wasm.cache_report().and_then(|report| report.problem);
         if let (Some(_), Some(problem)) = (&self.plugin_cache, problem) {

@@ -17,13 +17,19 @@ pub fn of_bundle(pem: &[u8]) -> anyhow::Result<Time> {
 }
 
 fn all(pem: &[u8]) -> anyhow::Result<Vec<Time>> {
-    CertificateDer::pem_slice_iter(pem).map(|der| of_der(&der.context("it is not PEM")?)).collect()
+    CertificateDer::pem_slice_iter(pem)
+        .map(|der| of_der(&der.context("it is not PEM")?))
+        .collect()
 }
 
 /// Returns the expiry of a certificate in DER.
 pub fn of_der(der: &[u8]) -> anyhow::Result<Time> {
-    let Ok((_, certificate)) = X509Certificate::from_der(der) else { bail!("it is not an X.509 certificate") };
-    Ok(Time::from_millis(certificate.validity().not_after.timestamp().saturating_mul(1000)))
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else {
+        bail!("it is not an X.509 certificate")
+    };
+    Ok(Time::from_millis(
+        certificate.validity().not_after.timestamp().saturating_mul(1000),
+    ))
 }
 
 #[cfg(test)]

@@ -54,8 +54,10 @@ fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
     if clock.steps == std::mem::replace(logged, clock.steps) {
         return None;
     }
-    let (offset_s, side) =
-        (clock.offset_ms.unsigned_abs() / 1000, if clock.offset_ms < 0 { "behind" } else { "ahead of" });
+    let (offset_s, side) = (
+        clock.offset_ms.unsigned_abs() / 1000,
+        if clock.offset_ms < 0 { "behind" } else { "ahead of" },
+    );
     Some(format!(
         "the wall clock stepped and is {offset_s} s {side} the time that decisions use; grace periods and tolerations count \
          the time that the monotonic clock measures"
@@ -64,7 +66,9 @@ fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
 
 /// Returns a line for an agent without a Cluster object.
 fn without_cluster(context: &Components) -> Option<String> {
-    let Scope::Agent(name) = &context.scope else { return None };
+    let Scope::Agent(name) = &context.scope else {
+        return None;
+    };
     let absent = context.stores.clusters.has_synced() && context.stores.cluster(name).is_none();
     absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` creates it"))
 }
@@ -92,7 +96,15 @@ impl Informers {
     /// Returns new, changed and resolved problems.
     fn changes(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (name, InformerState { synced, failure, errors }) in seen {
+        for (
+            name,
+            InformerState {
+                synced,
+                failure,
+                errors,
+            },
+        ) in seen
+        {
             let Some(text) = failure else {
                 if self.0.remove(&name).is_some() {
                     changes.push(Change::Resolved(format!("{name} are watched again")));
@@ -103,9 +115,20 @@ impl Informers {
             if known.is_none_or(|known| known.text != text) {
                 changes.push(Change::Failed(format!("{name} {text}")));
             }
-            let last = known.filter(|known| known.errors == errors).map_or(now, |known| known.last);
+            let last = known
+                .filter(|known| known.errors == errors)
+                .map_or(now, |known| known.last);
             let since = known.map_or(now, |known| known.since);
-            self.0.insert(name, InformerFailure { text, errors, since, last, synced });
+            self.0.insert(
+                name,
+                InformerFailure {
+                    text,
+                    errors,
+                    since,
+                    last,
+                    synced,
+                },
+            );
         }
         changes
     }
@@ -118,7 +141,11 @@ impl Informers {
         let describe = |(name, failure): (&String, &InformerFailure)| {
             format!("{name} {}, for {} s", failure.text, (now - failure.since).as_secs())
         };
-        self.0.iter().filter(|(_, failure)| lasts(failure)).map(describe).collect()
+        self.0
+            .iter()
+            .filter(|(_, failure)| lasts(failure))
+            .map(describe)
+            .collect()
     }
 }
 
@@ -131,7 +158,14 @@ mod tests {
     }
 
     fn works(synced: bool, failure: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
-        vec![("works".to_owned(), InformerState { synced, failure: failure.map(str::to_owned), errors })]
+        vec![(
+            "works".to_owned(),
+            InformerState {
+                synced,
+                failure: failure.map(str::to_owned),
+                errors,
+            },
+        )]
     }
 
     #[test]
@@ -176,7 +210,12 @@ mod tests {
         // The API server is gone.
         check(100, Some("the watch was cut"), 5, &[]);
         check(125, Some("cannot be watched: refused"), 9, &[]);
-        check(131, Some("cannot be watched: refused"), 9, &["works cannot be watched: refused, for 31 s"]);
+        check(
+            131,
+            Some("cannot be watched: refused"),
+            9,
+            &["works cannot be watched: refused, for 31 s"],
+        );
         check(140, None, 9, &[]);
     }
 }

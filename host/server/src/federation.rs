@@ -84,7 +84,16 @@ pub(super) struct Parts<'a> {
 impl Federation {
     /// Starts loading the plugins, and prepares everything else.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
-        let Parts { flags, engines, plugins, crash_marks, permit, agent_of, only_interprets, decisions } = parts;
+        let Parts {
+            flags,
+            engines,
+            plugins,
+            crash_marks,
+            permit,
+            agent_of,
+            only_interprets,
+            decisions,
+        } = parts;
         let registry = Arc::new(bulkhead_defaults::registry::build(&flags, engines));
         let (plugins, directory) = load_and_watch(&registry, plugins, crash_marks)?;
         let clock = Clock::new(super::now);
@@ -99,17 +108,30 @@ impl Federation {
         let (clients, lease_clients) = (clients_by(&hub.client), clients_by(&lease_hub));
         let (scope, members, lease_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
             None => {
-                let scope = if only_interprets { Scope::Interpreter } else { Scope::Push };
+                let scope = if only_interprets {
+                    Scope::Interpreter
+                } else {
+                    Scope::Push
+                };
                 (scope, Arc::clone(&clients) as _, Arc::clone(&lease_clients) as _)
             }
-            Some(AgentOf { name, client, lease_client }) => {
+            Some(AgentOf {
+                name,
+                client,
+                lease_client,
+            }) => {
                 let member = |client| Arc::new(OneMember::new(name.clone(), client));
                 (Scope::Agent(name.clone()), member(client), member(lease_client))
             }
         };
         let runtime = hub.reloading.lease_runtime().clone();
-        let lease_runtime =
-            Some(LeaseRuntime { runtime, clients: LeaseClients { hub: lease_hub, members: lease_members } });
+        let lease_runtime = Some(LeaseRuntime {
+            runtime,
+            clients: LeaseClients {
+                hub: lease_hub,
+                members: lease_members,
+            },
+        });
         let transport = flags.interpreter_webhook_transport;
         let webhooks = Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots(), transport));
         let context = Components {
@@ -141,9 +163,21 @@ impl Federation {
             uncovered: Arc::default(),
             requests: Arc::default(),
         };
-        let responses = [("control-plane", Arc::clone(&hub.responses)), ("member", member_responses)];
-        state.observe(Observed { context: context.clone(), responses });
-        Ok(Self { context, clients, lease_clients, events, directory })
+        let responses = [
+            ("control-plane", Arc::clone(&hub.responses)),
+            ("member", member_responses),
+        ];
+        state.observe(Observed {
+            context: context.clone(),
+            responses,
+        });
+        Ok(Self {
+            context,
+            clients,
+            lease_clients,
+            events,
+            directory,
+        })
     }
 
     /// Returns the registry of policies.
@@ -171,7 +205,11 @@ impl Federation {
         }
         manager.spawn("events", self.events.run());
         manager.spawn("failure log", failure_log::run(self.context, state.clone()));
-        Running { manager, plugins, _directory: self.directory }
+        Running {
+            manager,
+            plugins,
+            _directory: self.directory,
+        }
     }
 }
 
@@ -204,7 +242,10 @@ impl Running {
     /// Blocks new writes, waits for the responses to those in flight, and stops the controllers.
     pub(super) async fn stop_within(self, permit: &WritePermit, limit: Duration) {
         if tokio::time::timeout(limit, permit.stop()).await.is_err() {
-            warn!("writes that were not answered within {} s are abandoned", limit.as_secs());
+            warn!(
+                "writes that were not answered within {} s are abandoned",
+                limit.as_secs()
+            );
         }
     }
 }
@@ -245,7 +286,15 @@ fn catalog(
     let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
     let catalog = CombinedCatalog::new(files, Arc::clone(objects));
     let smoke_test = Some(Box::new(bulkhead_conformance::smoke) as SmokeTest);
-    Plugins::new(Arc::clone(registry), Box::new(catalog), Loading { smoke_test, crash_marks, ..Loading::default() })
+    Plugins::new(
+        Arc::clone(registry),
+        Box::new(catalog),
+        Loading {
+            smoke_test,
+            crash_marks,
+            ..Loading::default()
+        },
+    )
 }
 
 /// Checks that the list of plugins is readable.
@@ -254,7 +303,9 @@ fn catalog(
 ///
 /// The list of plugins cannot be read.
 fn readable(plugins: &Plugins) -> anyhow::Result<()> {
-    plugins.list_error().map_or(Ok(()), |error| Err(anyhow::Error::msg(error)))
+    plugins
+        .list_error()
+        .map_or(Ok(()), |error| Err(anyhow::Error::msg(error)))
 }
 
 /// Starts loading and watching plugins, without waiting for any of them. Their status is logged.
@@ -269,18 +320,24 @@ fn load_and_watch(
     readable(&plugins)?;
     let logged = Arc::<Mutex<BTreeSet<_>>>::default();
     let log = move |plugins: &Plugins| log_changes(plugins, crash_marks.as_deref(), &logged);
-    let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone())).transpose()?;
+    let watch = path
+        .map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone()))
+        .transpose()?;
     Ok((Arc::new(PluginObjects::new(plugins, objects, log)), watch))
 }
 
 /// Logs changes of the plugins' status and of the record of those that ended a process.
 fn log_changes(plugins: &Plugins, crash_marks: Option<&CrashMarks>, logged: &Mutex<BTreeSet<(bool, String)>>) {
     let problem = |line: String| (true, line);
-    let unreadable =
-        plugins.list_error().map(|error| format!("cannot reload the plugins, which stay as they are: {error}"));
+    let unreadable = plugins
+        .list_error()
+        .map(|error| format!("cannot reload the plugins, which stay as they are: {error}"));
     let of_plugin = |status: PluginStatus| {
         let line = (status.refused.is_some() || !status.held.is_empty(), status.to_string());
-        let remarks = status.remarks.iter().map(|remark| problem(format!("plugin {}: {remark}", status.name)));
+        let remarks = status
+            .remarks
+            .iter()
+            .map(|remark| problem(format!("plugin {}: {remark}", status.name)));
         std::iter::once(line).chain(remarks).collect::<Vec<_>>()
     };
     let lines: BTreeSet<_> = plugins
@@ -288,7 +345,13 @@ fn log_changes(plugins: &Plugins, crash_marks: Option<&CrashMarks>, logged: &Mut
         .into_iter()
         .flat_map(of_plugin)
         .chain(unreadable.map(problem))
-        .chain(crash_marks.map(CrashMarks::problems).unwrap_or_default().into_iter().map(problem))
+        .chain(
+            crash_marks
+                .map(CrashMarks::problems)
+                .unwrap_or_default()
+                .into_iter()
+                .map(problem),
+        )
         .collect();
     let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
     for (is_problem, line) in lines.difference(&logged) {

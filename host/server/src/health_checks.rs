@@ -49,15 +49,21 @@ pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, 
     loop {
         let mut ends = std::collections::BTreeMap::new();
         let config = hub.config().await.ok();
-        let client = config.as_ref().and_then(client_certificate).and_then(|(_, pem)| pem.ok());
+        let client = config
+            .as_ref()
+            .and_then(client_certificate)
+            .and_then(|(_, pem)| pem.ok());
         for (name, pem) in [("kubeconfig", client), ("webhook", webhook.map(Endpoint::certificate))] {
             if let Some(end) = pem.and_then(|pem| crate::expiry::of_chain(&pem).ok()) {
                 ends.insert(name.to_owned(), end);
             }
         }
         let near = Time::new(now()).plus_seconds(ENDS_SOON_S);
-        let soon: Vec<_> =
-            ends.iter().filter(|(_, end)| **end < near).map(|(name, end)| (name.clone(), *end)).collect();
+        let soon: Vec<_> = ends
+            .iter()
+            .filter(|(_, end)| **end < near)
+            .map(|(name, end)| (name.clone(), *end))
+            .collect();
         if soon != reported {
             for (name, end) in &soon {
                 warn!("the certificate of the {name} expires at {end}");

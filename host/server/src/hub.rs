@@ -86,10 +86,20 @@ impl Hub {
         let made = || format!("connecting to the control plane {address}");
         let first = connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?;
         let first = in_time(first, limit);
-        let version = first.apiserver_version().await.map_err(|error| ConnectError::of(&address, &error))?;
+        let version = first
+            .apiserver_version()
+            .await
+            .map_err(|error| ConnectError::of(&address, &error))?;
         let reloading = Reloading::new(arguments.clone(), config, permit, &responses, lease_runtime)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
-        Ok(Self { client, unguarded, address, version: version.git_version, responses, reloading })
+        Ok(Self {
+            client,
+            unguarded,
+            address,
+            version: version.git_version,
+            responses,
+            reloading,
+        })
     }
 
     /// Returns a client for interactive reads: each request has a time limit and is never retried.
@@ -116,7 +126,10 @@ impl Hub {
                 Ok(hub) => return Ok(hub),
                 Err(error) => error,
             };
-            if !error.downcast_ref::<ConnectError>().is_some_and(|error| error.is_transient) {
+            if !error
+                .downcast_ref::<ConnectError>()
+                .is_some_and(|error| error.is_transient)
+            {
                 return Err(error);
             }
             state.set_stage(format!("connecting to the control plane: {error:#}"));
@@ -168,7 +181,10 @@ mod tests {
         let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(hangs, "default"), READ_TIME_MAX));
         let error = clusters.list(&Default::default()).await.unwrap_err();
         let message = bulkhead_runtime::causes::causes(&error);
-        assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"), "{message}");
+        assert!(
+            message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"),
+            "{message}"
+        );
 
         let stops = tower::service_fn(|_: Request<Body>| async {
             let frames = futures::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, BoxError>>();
@@ -177,7 +193,10 @@ mod tests {
         let clusters =
             kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(stops, "default"), Duration::from_millis(200)));
         let error = clusters.list(&Default::default()).await.unwrap_err();
-        assert!(bulkhead_runtime::causes::causes(&error).contains("no answer within 200ms"), "{error}");
+        assert!(
+            bulkhead_runtime::causes::causes(&error).contains("no answer within 200ms"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -192,6 +211,9 @@ mod tests {
         let at = |text: &str| Time::new(text.parse().unwrap());
         assert_eq!(expired(&config, at("2031-02-02T00:00:00Z")), None);
         let error = expired(&config, at("2031-02-04T00:00:00Z")).unwrap();
-        assert!(!error.is_transient && error.what.contains("expired at 2031-02-03T00:00:00Z"), "{error}");
+        assert!(
+            !error.is_transient && error.what.contains("expired at 2031-02-03T00:00:00Z"),
+            "{error}"
+        );
     }
 }

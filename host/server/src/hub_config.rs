@@ -28,7 +28,10 @@ pub struct HubArguments {
 impl HubArguments {
     /// Creates arguments with a given kubeconfig.
     pub(super) fn of_file(kubeconfig: PathBuf) -> Self {
-        Self { kubeconfig: Some(kubeconfig), context: None }
+        Self {
+            kubeconfig: Some(kubeconfig),
+            context: None,
+        }
     }
 
     /// Reads the configuration from the kubeconfig or the service account.
@@ -36,10 +39,17 @@ impl HubArguments {
         match &self.kubeconfig {
             Some(path) => config_in("the kubeconfig", path, self.context.clone()).await,
             None if self.context.is_some() => {
-                let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-                Config::from_kubeconfig(&options).await.context("reading the kubeconfig of the environment")
+                let options = KubeConfigOptions {
+                    context: self.context.clone(),
+                    ..KubeConfigOptions::default()
+                };
+                Config::from_kubeconfig(&options)
+                    .await
+                    .context("reading the kubeconfig of the environment")
             }
-            None => Config::infer().await.context("there is no kubeconfig; name one with --kubeconfig"),
+            None => Config::infer()
+                .await
+                .context("there is no kubeconfig; name one with --kubeconfig"),
         }
     }
 }
@@ -67,7 +77,11 @@ impl RequestTimeout {
 /// The text is not a duration, or it is 0, which would be no limit for kubectl.
 fn limit(text: &str) -> Result<GoDuration, String> {
     let limit: GoDuration = text.parse()?;
-    if limit.0.is_zero() { Err("must be greater than 0, such as 10s".to_owned()) } else { Ok(limit) }
+    if limit.0.is_zero() {
+        Err("must be greater than 0, such as 10s".to_owned())
+    } else {
+        Ok(limit)
+    }
 }
 
 /// Unwraps the error of the inner client, for callers that match on its type.
@@ -82,7 +96,10 @@ pub(super) fn unwrapped(error: kube::Error) -> BoxError {
 pub async fn config_in(what: &str, path: &Path, context: Option<String>) -> anyhow::Result<Config> {
     let about = || format!("reading {what} {}", path.display());
     let file = Kubeconfig::read_from(path).with_context(about)?;
-    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
     Config::from_custom_kubeconfig(file, &options).await.with_context(about)
 }
 
@@ -95,5 +112,8 @@ pub fn client_certificate(config: &Config) -> Option<(String, anyhow::Result<Vec
         return Some(("client-certificate-data of the kubeconfig".to_owned(), pem));
     }
     let path = auth.client_certificate.as_ref()?;
-    Some((path.clone(), std::fs::read(path).with_context(|| format!("reading {path}"))))
+    Some((
+        path.clone(),
+        std::fs::read(path).with_context(|| format!("reading {path}")),
+    ))
 }

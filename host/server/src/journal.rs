@@ -59,9 +59,15 @@ impl JournalArguments {
     /// Opens the requested journal. If a later write to it fails, the permit is revoked before the dependent write
     /// is sent.
     pub(super) fn open(&self, permit: &WritePermit) -> anyhow::Result<Option<Running>> {
-        let Some(directory) = &self.journal else { return Ok(None) };
+        let Some(directory) = &self.journal else {
+            return Ok(None);
+        };
         let age_max_ms = i64::try_from(self.journal_age_max.0.as_millis()).unwrap_or(i64::MAX);
-        let bounds = Bounds { bytes_max: self.journal_bytes_max, age_max_ms, ..Bounds::default() };
+        let bounds = Bounds {
+            bytes_max: self.journal_bytes_max,
+            age_max_ms,
+            ..Bounds::default()
+        };
         open(directory, bounds, permit).map(Some)
     }
 
@@ -79,7 +85,12 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
         error!(target: TARGET, "the journal cannot be written, so this process sends no more writes: {error}");
         notified.notify_one();
     };
-    let Opened { writer, last_id, records, cut } = Writer::open(directory, bounds, on_failure)?;
+    let Opened {
+        writer,
+        last_id,
+        records,
+        cut,
+    } = Writer::open(directory, bounds, on_failure)?;
     if let Some(cut) = cut {
         warn!(target: TARGET, "journal {cut}");
     }
@@ -87,7 +98,13 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
     let (writer, guard) = (Arc::new(writer), JournalGuard::of(permit));
     let background = Background::start(Arc::clone(&writer), move || guard.stored());
     let background = Arc::new(background.context("starting the journal")?);
-    Ok(Running { last_id, writer, barrier: permit.journal_barrier().clone(), background, failed })
+    Ok(Running {
+        last_id,
+        writer,
+        barrier: permit.journal_barrier().clone(),
+        background,
+        failed,
+    })
 }
 
 impl Running {
@@ -134,8 +151,13 @@ pub(super) fn process_uid() -> String {
 
 /// Returns the journal of the controllers' decisions, in memory and in the directory if there is one.
 pub(super) fn journal(records_max: usize, kept: Option<&Running>) -> Journal {
-    let Some(running) = kept else { return Journal::new(records_max) };
-    let sink = Tracked { barrier: running.barrier.clone(), journal: Arc::clone(&running.background) };
+    let Some(running) = kept else {
+        return Journal::new(records_max);
+    };
+    let sink = Tracked {
+        barrier: running.barrier.clone(),
+        journal: Arc::clone(&running.background),
+    };
     Journal::with_sink(records_max, running.last_id, Box::new(sink))
 }
 

@@ -80,12 +80,21 @@ impl ElectionArguments {
     ///
     /// A [`UsageError`] of an argument that conflicts with the others.
     pub(super) fn check(&self, modes: &Modes) -> Result<Election, UsageError> {
-        let (lease, renew, retry) =
-            (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
+        let (lease, renew, retry) = (
+            self.leader_elect_lease_duration.0,
+            self.leader_elect_renew_deadline.0,
+            self.leader_elect_retry_period.0,
+        );
         // A Lease has a resolution of one second: with fractions, others would take over before the holder stops.
-        for (name, duration) in [("leader-elect-lease-duration", lease), ("leader-elect-renew-deadline", renew)] {
+        for (name, duration) in [
+            ("leader-elect-lease-duration", lease),
+            ("leader-elect-renew-deadline", renew),
+        ] {
             if duration.is_zero() || duration.subsec_nanos() != 0 {
-                return Err(UsageError::new(name, "must be whole seconds, at least 1s: a Lease counts in seconds"));
+                return Err(UsageError::new(
+                    name,
+                    "must be whole seconds, at least 1s: a Lease counts in seconds",
+                ));
             }
         }
         if lease <= renew {
@@ -96,8 +105,10 @@ impl ElectionArguments {
             return Err(UsageError::new("leader-elect-lease-duration", why));
         }
         if renew <= retry {
-            let why =
-                format!("must be longer than leader-elect-retry-period, which is {}", self.leader_elect_retry_period);
+            let why = format!(
+                "must be longer than leader-elect-retry-period, which is {}",
+                self.leader_elect_retry_period
+            );
             return Err(UsageError::new("leader-elect-renew-deadline", why));
         }
         if retry.is_zero() {
@@ -158,7 +169,15 @@ const ADJUSTMENT_LOGGED_MS: u64 = 1_000;
 impl Candidate {
     pub(super) fn new(election: Election, client: Client, permit: WritePermit, clock: Clock) -> Self {
         let leases = Api::namespaced(client, &election.namespace);
-        Self { election, leases, permit, clock, seen: None, elected: false, adjusted: None }
+        Self {
+            election,
+            leases,
+            permit,
+            clock,
+            seen: None,
+            elected: false,
+            adjusted: None,
+        }
     }
 
     /// Waits until this candidate holds the lease. Calls `waiting` with the current holder whenever it changes.
@@ -167,7 +186,12 @@ impl Candidate {
         loop {
             let seen = self.others_modes();
             let why = match self.attempt().await {
-                Ok(None) => return Elected { modes_before: seen.or(before), clock: self.adjusted.take() },
+                Ok(None) => {
+                    return Elected {
+                        modes_before: seen.or(before),
+                        clock: self.adjusted.take(),
+                    };
+                }
                 Ok(Some(holder)) => {
                     before = self.others_modes();
                     let modes = before.as_ref().map(|modes| {
@@ -196,7 +220,10 @@ impl Candidate {
         loop {
             tokio::time::sleep(self.election.retry_period).await;
             let started = clock.now();
-            let remaining = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
+            let remaining = self
+                .election
+                .renew_deadline
+                .saturating_sub(started.saturating_sub(last));
             let waiting = self.permit.journal_barrier().waiting();
             let lost = if journal.stalled_for(waiting, Instant::now()) > self.election.renew_deadline {
                 // Every write waits for the journal; another process may have a writable one.
@@ -236,7 +263,9 @@ impl Candidate {
     /// Clears the holder of the Lease. Reads it first: the known version may be stale if a renewal was interrupted.
     async fn give_up(&self) -> kube::Result<()> {
         loop {
-            let Some(mut lease) = self.leases.get_opt(&self.election.name).await? else { return Ok(()) };
+            let Some(mut lease) = self.leases.get_opt(&self.election.name).await? else {
+                return Ok(());
+            };
             let Some(spec) = &mut lease.spec else { return Ok(()) };
             if spec.holder_identity.as_deref() != Some(&self.election.identity) {
                 return Ok(());
@@ -244,7 +273,11 @@ impl Candidate {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
             clock_handover::stamp(&mut lease, self.clock.read());
-            match self.leases.replace(&self.election.name, &PostParams::default(), &lease).await {
+            match self
+                .leases
+                .replace(&self.election.name, &PostParams::default(), &lease)
+                .await
+            {
                 Err(error) if is_conflict(&error) => {}
                 replaced => return replaced.map(drop),
             }
@@ -270,7 +303,9 @@ impl Candidate {
                 outcome => return outcome.map_err(|error| causes(&error)),
             }
         }
-        Err(format!("others wrote it at the same time, {CONFLICTS_MAX} times in a row"))
+        Err(format!(
+            "others wrote it at the same time, {CONFLICTS_MAX} times in a row"
+        ))
     }
 
     /// Acquires or renews the lease in one attempt. Returns the holder if it is another candidate.
@@ -281,7 +316,10 @@ impl Candidate {
         if let Some(current) = &current {
             self.observe(current, read);
         }
-        let spec = current.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let spec = current
+            .as_ref()
+            .and_then(|lease| lease.spec.clone())
+            .unwrap_or_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let ours = holder == self.election.identity;
         if !ours && !holder.is_empty() && !self.has_run_out(&spec) {
@@ -292,17 +330,28 @@ impl Candidate {
         let next = LeaseSpec {
             holder_identity: Some(self.election.identity.clone()),
             lease_duration_seconds: Some(i32::try_from(self.election.lease_duration.as_secs()).unwrap_or(i32::MAX)),
-            acquire_time: if ours { spec.acquire_time.clone() } else { Some(MicroTime(own.wall)) },
+            acquire_time: if ours {
+                spec.acquire_time.clone()
+            } else {
+                Some(MicroTime(own.wall))
+            },
             lease_transitions: Some(spec.lease_transitions.unwrap_or(0) + i32::from(!ours && current.is_some())),
             ..spec
         };
         let exists = current.is_some();
         let mut lease = current.unwrap_or_else(|| {
-            let metadata = ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() };
+            let metadata = ObjectMeta {
+                name: Some(self.election.name.clone()),
+                ..ObjectMeta::default()
+            };
             Lease { metadata, spec: None }
         });
         lease.spec = Some(next);
-        lease.metadata.annotations.get_or_insert_default().insert(MODES.to_owned(), self.election.modes.clone());
+        lease
+            .metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(MODES.to_owned(), self.election.modes.clone());
         // The new holder's clock is recorded in the write that elects it.
         clock_handover::stamp(&mut lease, ClockReading { time, ..own });
         let parameters = PostParams::default();
@@ -319,7 +368,12 @@ impl Candidate {
             }
         }
         let now = Instant::now();
-        self.seen = Some(Seen { lease: written, since: now, read: now, unseen_max: Some(Duration::ZERO) });
+        self.seen = Some(Seen {
+            lease: written,
+            since: now,
+            read: now,
+            unseen_max: Some(Duration::ZERO),
+        });
         self.permit.extend(asked + self.election.renew_deadline);
         Ok(None)
     }
@@ -329,19 +383,31 @@ impl Candidate {
         let lease = lease.clone();
         self.seen = Some(match self.seen.take() {
             Some(before) if before.lease.spec == lease.spec => Seen { lease, read, ..before },
-            before => Seen { lease, since: read, read, unseen_max: before.map(|before| read - before.read) },
+            before => Seen {
+                lease,
+                since: read,
+                read,
+                unseen_max: before.map(|before| read - before.read),
+            },
         });
     }
 
     /// Returns the time at which the decision clock continues that of the previous holder, see [`clock_handover`].
     fn start(&self, own: ClockReading) -> Result<Option<Timestamp>, String> {
         let Some(seen) = &self.seen else { return Ok(None) };
-        let renewal = ObservedRenewal { seen_for: seen.read - seen.since, unseen_max: seen.unseen_max };
+        let renewal = ObservedRenewal {
+            seen_for: seen.read - seen.since,
+            unseen_max: seen.unseen_max,
+        };
         clock_handover::start(&seen.lease, renewal, own)
     }
 
     fn has_run_out(&self, spec: &LeaseSpec) -> bool {
-        let lasts = Duration::from_secs(spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0));
+        let lasts = Duration::from_secs(
+            spec.lease_duration_seconds
+                .and_then(|s| u64::try_from(s).ok())
+                .unwrap_or(0),
+        );
         self.seen.as_ref().is_some_and(|seen| seen.since.elapsed() >= lasts)
     }
 }
@@ -350,7 +416,11 @@ impl Candidate {
 fn adjustment(start: &Result<Option<Timestamp>, String>, own: ClockReading) -> Option<String> {
     let start = match start {
         Ok(start) => (*start)?,
-        Err(error) => return Some(format!("the previous leader's decision clock is not continued: {error}")),
+        Err(error) => {
+            return Some(format!(
+                "the previous leader's decision clock is not continued: {error}"
+            ));
+        }
     };
     let seconds = |ms: i64, behind: &str, ahead: &str| {
         format!("{} s {}", ms.unsigned_abs() / 1000, if ms < 0 { behind } else { ahead })

@@ -98,11 +98,17 @@ fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.enable_all().build().context("starting the runtime")?;
     let lease_runtime = builder.worker_threads(LEASE_THREADS).thread_name("leases").build();
-    Ok((runtime, lease_runtime.context("starting the runtime of leases and probes")?))
+    Ok((
+        runtime,
+        lease_runtime.context("starting the runtime of leases and probes")?,
+    ))
 }
 
 /// Returns the current time. No other function of the program reads the system clock.
-#[expect(clippy::disallowed_methods, reason = "this is where the controllers' clock comes from")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the controllers' clock comes from"
+)]
 pub fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
@@ -110,7 +116,13 @@ pub fn now() -> k8s_openapi::jiff::Timestamp {
 async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
-    let Checked { flags, modes, wanted, election, elects } = checked;
+    let Checked {
+        flags,
+        modes,
+        wanted,
+        election,
+        elects,
+    } = checked;
     let permit = permit(&modes, elects);
     // Before the embedded control plane, which replaces a kubeconfig that another process may serve.
     let state = State::default();
@@ -118,7 +130,9 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     info!("health and metrics at http://{address}");
     let embedded = arguments.embedded.start(&flags).await?;
     let mut stop = std::pin::pin!(interrupted());
-    let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
+    let of_embedded = embedded
+        .as_ref()
+        .map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
     let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);
     let hub = tokio::select! {
         hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &lease_runtime) => hub?,
@@ -135,7 +149,11 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
-    let control_plane = if embedded.is_some() { "embedded" } else { hub.address.as_str() };
+    let control_plane = if embedded.is_some() {
+        "embedded"
+    } else {
+        hub.address.as_str()
+    };
     let crash_marker = crash_marker(arguments, &modes, control_plane);
     let parts = Parts {
         flags: flags.clone(),
@@ -165,7 +183,13 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     if embedded.is_none() {
         checks.spawn(health_checks::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
-    let candidate = Elector::new(election, hub.reloading.lease_unguarded(), permit.clone(), clock, lease_runtime);
+    let candidate = Elector::new(
+        election,
+        hub.reloading.lease_unguarded(),
+        permit.clone(),
+        clock,
+        lease_runtime,
+    );
     let stopped = {
         let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
@@ -180,7 +204,9 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
             announce(&modes, &wanted);
             running.run(&wanted);
             let lost = or_never(elects.then(|| candidate.hold()));
-            let registered = webhook.as_ref().map(|(endpoint, url)| endpoint.keep_registered(&hub.unguarded, url));
+            let registered = webhook
+                .as_ref()
+                .map(|(endpoint, url)| endpoint.keep_registered(&hub.unguarded, url));
             let registered = or_never(registered);
             let attended = or_never(embedded.as_ref().map(|embedded| embedded.attend(hub.unguarded.clone())));
             tokio::select! {
@@ -199,7 +225,13 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     };
     state.set_stopping();
     log_stop(&stopped);
-    let held = async { if candidate.holds().await { candidate.hold().await } else { std::future::pending().await } };
+    let held = async {
+        if candidate.holds().await {
+            candidate.hold().await
+        } else {
+            std::future::pending().await
+        }
+    };
     tokio::select! {
         () = running.stop_within(&permit, DRAIN) => {}
         // Another process holds the lease and may write.
@@ -216,7 +248,12 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
 /// Opens the record of plugins that ended a process.
 fn crash_marker(arguments: &RunArguments, modes: &Modes, control_plane: &str) -> Option<CrashMarker> {
     let (role, plugins) = (modes.names(), arguments.plugin_directory.as_deref());
-    let identity = Identity { command: "run", role: &role, control_plane, plugins };
+    let identity = Identity {
+        command: "run",
+        role: &role,
+        control_plane,
+        plugins,
+    };
     let owned = arguments.journal.directory().or(arguments.embedded.data_dir());
     arguments.plugin_state.open(owned, &identity)
 }
@@ -252,7 +289,9 @@ fn permit(modes: &Modes, elects: bool) -> WritePermit {
 async fn lead(candidate: &Elector, state: &State) {
     state.update(|status| status.leads = Some(false));
     let elected = candidate.acquire(|why| info!("waiting: {why}")).await;
-    let before = elected.modes_before.map(|before| format!("; the previous process ran in mode {before}"));
+    let before = elected
+        .modes_before
+        .map(|before| format!("; the previous process ran in mode {before}"));
     info!("elected{}", before.unwrap_or_default());
     elected.clock.iter().for_each(|line| info!("{line}"));
     state.update(|status| status.leads = Some(true));
@@ -284,7 +323,11 @@ fn log_stop(stopped: &Result<(), String>) {
 
 /// Formats controller names for the log.
 pub fn named(controllers: &[&str]) -> String {
-    if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") }
+    if controllers.is_empty() {
+        "none".to_owned()
+    } else {
+        controllers.join(", ")
+    }
 }
 
 /// Starts the webhook endpoint. Retries while the control plane is unavailable, since the certificate may be in a
@@ -321,7 +364,9 @@ async fn webhook(
     hub: &hub::Hub,
     federation: &Federation,
 ) -> anyhow::Result<Option<(Endpoint, String)>> {
-    let Some(address) = arguments.webhook_bind_address else { return Ok(None) };
+    let Some(address) = arguments.webhook_bind_address else {
+        return Ok(None);
+    };
     let host = match &arguments.webhook_url {
         None => address.ip().to_string(),
         Some(url) => host_of(url)?,
@@ -332,7 +377,9 @@ async fn webhook(
         None => Source::own(hub.unguarded.clone(), namespace, host),
     };
     let offered = OfferedOperations::parse(&arguments.interpreter_operations)?;
-    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry()), offered));
+    let interpreter = modes
+        .has(Mode::Interpret)
+        .then(|| Interpreter::new(Arc::clone(federation.registry()), offered));
     let interpreter = interpreter.transpose()?;
     let services = WebhookServices {
         name: arguments.election.leader_elect_resource_name.clone(),
@@ -341,16 +388,24 @@ async fn webhook(
         karmada_kinds: modes.has(Mode::All),
         interpreter,
     };
-    let credentials = Credentials { source, client_ca: arguments.webhook_client_ca_file.clone() };
+    let credentials = Credentials {
+        source,
+        client_ca: arguments.webhook_client_ca_file.clone(),
+    };
     let endpoint = webhook::start(address, credentials, services).await?;
-    let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
+    let url = arguments
+        .webhook_url
+        .clone()
+        .unwrap_or_else(|| format!("https://{}", endpoint.address));
     info!("webhooks answered at {url}");
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
 }
 
 async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return;
+    };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}

@@ -42,8 +42,11 @@ pub(super) struct ProcessStatus {
 }
 
 const PLUGIN_CALLS: Counters<1> = Counters::new("bulkhead_plugin_calls", "Calls of a plugin.", ["plugin"]);
-const PLUGIN_FAULTS: Counters<1> =
-    Counters::new("bulkhead_plugin_faults", "Calls of a plugin that gave no answer.", ["plugin"]);
+const PLUGIN_FAULTS: Counters<1> = Counters::new(
+    "bulkhead_plugin_faults",
+    "Calls of a plugin that gave no answer.",
+    ["plugin"],
+);
 const PLUGIN_DIVERGENCES: Counters<1> = Counters::new(
     "bulkhead_plugin_divergences",
     "Decisions in which a plugin in shadow would have decided otherwise.",
@@ -59,26 +62,47 @@ const PLUGIN_LOADED: Gauges<1> = Gauges::new(
     "1 for a listed plugin whose newest version is in force, 0.5 for an older one, 0 for none.",
     ["plugin"],
 );
-const RECONCILE_ERRORS: Counters<2> =
-    Counters::new("bulkhead_reconcile_errors", "Reconciles that failed.", ["controller", "error"]);
-const WITHHELD_WRITES: Counters<0> =
-    Counters::new("bulkhead_withheld_writes", "Writes decided and not sent: mode report.", []);
+const RECONCILE_ERRORS: Counters<2> = Counters::new(
+    "bulkhead_reconcile_errors",
+    "Reconciles that failed.",
+    ["controller", "error"],
+);
+const WITHHELD_WRITES: Counters<0> = Counters::new(
+    "bulkhead_withheld_writes",
+    "Writes decided and not sent: mode report.",
+    [],
+);
 const DECISIONS: Gauges<0> = Gauges::new("bulkhead_decisions", "Decisions in the journal.", []);
-const DROPPED_EVENTS: Counters<0> =
-    Counters::new("bulkhead_dropped_events", "Events dropped because the queue was full.", []);
+const DROPPED_EVENTS: Counters<0> = Counters::new(
+    "bulkhead_dropped_events",
+    "Events dropped because the queue was full.",
+    [],
+);
 const API_ANSWERS: Counters<2> = Counters::new(
     "bulkhead_api_answers",
     "Answers of API servers by HTTP status; 0 where nothing answered.",
     ["server", "code"],
 );
-const INFORMER_ERRORS: Counters<1> =
-    Counters::new("bulkhead_informer_errors", "Lists and watches that failed.", ["resource"]);
-const INFORMER_LISTED: Gauges<1> =
-    Gauges::new("bulkhead_informer_listed", "1 once all objects of a kind are cached.", ["resource"]);
-const LEADER: Gauges<0> =
-    Gauges::new("bulkhead_leader", "1 while this process is active, 0 while it is on standby.", []);
-const MISSING_PERMISSIONS: Gauges<0> =
-    Gauges::new("bulkhead_missing_permissions", "Verbs that the modes need and the account may not use.", []);
+const INFORMER_ERRORS: Counters<1> = Counters::new(
+    "bulkhead_informer_errors",
+    "Lists and watches that failed.",
+    ["resource"],
+);
+const INFORMER_LISTED: Gauges<1> = Gauges::new(
+    "bulkhead_informer_listed",
+    "1 once all objects of a kind are cached.",
+    ["resource"],
+);
+const LEADER: Gauges<0> = Gauges::new(
+    "bulkhead_leader",
+    "1 while this process is active, 0 while it is on standby.",
+    [],
+);
+const MISSING_PERMISSIONS: Gauges<0> = Gauges::new(
+    "bulkhead_missing_permissions",
+    "Verbs that the modes need and the account may not use.",
+    [],
+);
 const CERTIFICATE_END: Gauges<1> = Gauges::new(
     "bulkhead_certificate_end_timestamp_seconds",
     "Expiry of a certificate, in seconds since 1970.",
@@ -125,14 +149,23 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, context: &Components) -> fmt::Re
     let report = context.registry.report();
     let name = |plugin: &bulkhead_plugin::PluginReport| [plugin.id.name.clone()];
     PLUGIN_CALLS.encode(encoder, report.iter().map(|plugin| (name(plugin), plugin.counts.calls)))?;
-    PLUGIN_FAULTS.encode(encoder, report.iter().map(|plugin| (name(plugin), plugin.counts.faults)))?;
-    PLUGIN_DIVERGENCES.encode(encoder, report.iter().map(|plugin| (name(plugin), plugin.counts.divergences)))?;
+    PLUGIN_FAULTS.encode(
+        encoder,
+        report.iter().map(|plugin| (name(plugin), plugin.counts.faults)),
+    )?;
+    PLUGIN_DIVERGENCES.encode(
+        encoder,
+        report.iter().map(|plugin| (name(plugin), plugin.counts.divergences)),
+    )?;
     let open = |state: BreakerState| match state {
         BreakerState::Closed => 0.0,
         BreakerState::HalfOpen => 0.5,
         BreakerState::Open => 1.0,
     };
-    PLUGIN_BREAKER.encode(encoder, report.iter().map(|plugin| (name(plugin), open(plugin.breaker))))
+    PLUGIN_BREAKER.encode(
+        encoder,
+        report.iter().map(|plugin| (name(plugin), open(plugin.breaker))),
+    )
 }
 
 /// Encodes the load status of plugins. A listed plugin that is not loaded holds its decisions, so operators need to
@@ -170,9 +203,13 @@ fn connections(
     });
     API_ANSWERS.encode(encoder, answers)?;
     let informers = context.stores.informers(&context.scope);
-    let errors = informers.iter().map(|(resource, informer)| ([resource.clone()], informer.errors));
+    let errors = informers
+        .iter()
+        .map(|(resource, informer)| ([resource.clone()], informer.errors));
     INFORMER_ERRORS.encode(encoder, errors)?;
-    let listed = informers.iter().map(|(resource, informer)| ([resource.clone()], i64::from(informer.synced)));
+    let listed = informers
+        .iter()
+        .map(|(resource, informer)| ([resource.clone()], i64::from(informer.synced)));
     INFORMER_LISTED.encode(encoder, listed)
 }
 
@@ -205,11 +242,16 @@ mod tests {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(ProcessValues(Arc::clone(&status))));
         let before = text(&registry);
-        assert!(before.contains("# TYPE bulkhead_leader gauge\n# HELP bulkhead_missing_permissions"), "{before}");
+        assert!(
+            before.contains("# TYPE bulkhead_leader gauge\n# HELP bulkhead_missing_permissions"),
+            "{before}"
+        );
         {
             let mut status = status.lock().unwrap();
             (status.leads, status.missing_permissions) = (Some(true), 3);
-            status.certificates.insert("webhook".to_owned(), Time::from_millis(2_000_000_000_500));
+            status
+                .certificates
+                .insert("webhook".to_owned(), Time::from_millis(2_000_000_000_500));
         }
         assert_eq!(
             text(&registry),

@@ -27,7 +27,12 @@ use super::usage_error::UsageError;
 /// The mode is unknown; the message lists the known modes.
 pub fn parse(text: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
-    found.ok_or_else(|| format!("there is no mode {text}; there are {}", Mode::ALL.map(Mode::name).join(", ")))
+    found.ok_or_else(|| {
+        format!(
+            "there is no mode {text}; there are {}",
+            Mode::ALL.map(Mode::name).join(", ")
+        )
+    })
 }
 
 /// Argument `--mode`.
@@ -63,7 +68,10 @@ impl Args for Chosen {
 impl FromArgMatches for Chosen {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let ModeArgument { mode } = ModeArgument::from_arg_matches(matches)?;
-        Ok(Self { modes: mode, is_default: matches.value_source("mode") == Some(ValueSource::DefaultValue) })
+        Ok(Self {
+            modes: mode,
+            is_default: matches.value_source("mode") == Some(ValueSource::DefaultValue),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -141,14 +149,23 @@ async fn check_leases(client: &Client, address: &str, state: &State) -> anyhow::
         let error = match active_karmada_controller(client, Time::new(super::now())).await {
             Ok(None) => return Ok(()),
             Ok(Some((lease, holder))) => {
-                return Err(BesideKarmada { address: address.to_owned(), lease, holder }.into());
+                return Err(BesideKarmada {
+                    address: address.to_owned(),
+                    lease,
+                    holder,
+                }
+                .into());
             }
             Err(error) => error,
         };
         if let kube::Error::Api(status) = &error
             && status.code == 403
         {
-            return Err(KarmadaUnknown { address: address.to_owned(), message: status.message.clone() }.into());
+            return Err(KarmadaUnknown {
+                address: address.to_owned(),
+                message: status.message.clone(),
+            }
+            .into());
         }
         let error = ConnectError::of(address, &error);
         if !error.is_transient {
@@ -180,7 +197,10 @@ async fn active_karmada_controller(client: &Client, now: Time) -> kube::Result<O
             continue;
         };
         let Some(renewed) = spec.renew_time else { continue };
-        let lasts_s = spec.lease_duration_seconds.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(0);
+        let lasts_s = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .unwrap_or(0);
         let age_ms = now.millis_since(Time::new(renewed.0));
         let is_expired = age_ms >= i64::from(lasts_s) * 1000;
         if !is_expired && lasts_s > OBSERVATION_MAX_S {
@@ -211,7 +231,11 @@ async fn active_karmada_controller(client: &Client, now: Time) -> kube::Result<O
 
 /// Returns the spec of a lease and its holder, if it has one.
 async fn held(leases: &Api<Lease>, name: &str) -> kube::Result<Option<(LeaseSpec, String)>> {
-    let spec = leases.get_opt(name).await?.and_then(|lease| lease.spec).unwrap_or_default();
+    let spec = leases
+        .get_opt(name)
+        .await?
+        .and_then(|lease| lease.spec)
+        .unwrap_or_default();
     let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
     Ok(holder.map(|holder| (spec, holder)))
 }
@@ -262,7 +286,10 @@ impl Modes {
     /// Returns true if one of the modes includes the controller. Mode `report` runs the controllers of `evict`.
     fn runs(&self, controller: &str) -> bool {
         let deciding = |mode: &Mode| if *mode == Mode::Report { Mode::Evict } else { *mode };
-        self.0.iter().map(deciding).any(|mode| mode.duties().iter().any(|duty| duty.name == controller))
+        self.0
+            .iter()
+            .map(deciding)
+            .any(|mode| mode.duties().iter().any(|duty| duty.name == controller))
     }
 
     /// Returns the controllers of the modes that a list in Karmada's syntax selects. The first entry that names a
@@ -291,7 +318,9 @@ impl Modes {
             });
             exact.unwrap_or_else(|| list.iter().any(|entry| entry == "*"))
         };
-        Ok(controller_names().filter(|name| self.runs(name) && decides(name)).collect())
+        Ok(controller_names()
+            .filter(|name| self.runs(name) && decides(name))
+            .collect())
     }
 }
 

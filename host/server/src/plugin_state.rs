@@ -40,7 +40,9 @@ pub(super) struct Identity<'a> {
 impl Identity<'_> {
     /// Returns the name of the folder of a process.
     fn folder(&self) -> String {
-        let plugins = self.plugins.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+        let plugins = self
+            .plugins
+            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
         let plugins = plugins.unwrap_or_default().into_os_string().into_encoded_bytes();
         let pieces = [self.role.as_bytes(), self.control_plane.as_bytes(), &plugins];
         format!("{}-{}", self.command, Digest::of(pieces.into_iter()).short())
@@ -55,10 +57,15 @@ impl PluginStateArguments {
     /// defects that are rarer than a read-only file system.
     pub(super) fn open(&self, owned: Option<&Path>, identity: &Identity<'_>) -> Option<CrashMarker> {
         let state = user_folder::default_folder(user_folder::Kind::State);
-        let opened = self.directory(owned, state, identity).and_then(|directory| directory.map(open).transpose());
+        let opened = self
+            .directory(owned, state, identity)
+            .and_then(|directory| directory.map(open).transpose());
         match opened {
             Ok(marker) => {
-                marker.iter().flat_map(CrashMarker::notices).for_each(|notice| warn!("{notice}"));
+                marker
+                    .iter()
+                    .flat_map(CrashMarker::notices)
+                    .for_each(|notice| warn!("{notice}"));
                 marker
             }
             Err(error) => {
@@ -102,18 +109,27 @@ mod tests {
     use super::*;
 
     fn identity<'a>(role: &'a str, plugins: Option<&'a Path>) -> Identity<'a> {
-        Identity { command: "run", role, control_plane: "https://127.0.0.1:6443", plugins }
+        Identity {
+            command: "run",
+            role,
+            control_plane: "https://127.0.0.1:6443",
+            plugins,
+        }
     }
 
     fn arguments(flag: Option<&str>) -> PluginStateArguments {
-        PluginStateArguments { plugin_state_directory: flag.map(|text| text.parse().unwrap()) }
+        PluginStateArguments {
+            plugin_state_directory: flag.map(|text| text.parse().unwrap()),
+        }
     }
 
     #[test]
     fn the_directory_is_the_flag_or_that_of_the_process_or_one_of_the_user() {
         let check = |flag: Option<&str>, owned: Option<&str>, state: Option<&str>, expected: Option<&str>| {
             let identity = identity("all", None);
-            let found = arguments(flag).directory(owned.map(Path::new), state.map(PathBuf::from), &identity).unwrap();
+            let found = arguments(flag)
+                .directory(owned.map(Path::new), state.map(PathBuf::from), &identity)
+                .unwrap();
             assert_eq!(found.as_deref(), expected.map(Path::new), "{flag:?} {owned:?}");
         };
         check(Some("/given"), Some("/journal"), Some("/state"), Some("/given"));
@@ -129,7 +145,11 @@ mod tests {
         let (a, b) = (Path::new("/plugins/a"), Path::new("/plugins/b"));
         let folder = |role, plugins| identity(role, plugins).folder();
         assert_eq!(folder("all", Some(a)), folder("all", Some(a)));
-        let of_agent = Identity { command: "agent", ..identity("all", Some(a)) }.folder();
+        let of_agent = Identity {
+            command: "agent",
+            ..identity("all", Some(a))
+        }
+        .folder();
         let mut folders = vec![folder("all", None), folder("all", Some(a)), folder("all", Some(b))];
         folders.extend([folder("report", Some(a)), of_agent]);
         let count = folders.len();
@@ -149,7 +169,10 @@ mod tests {
         let usable = folder.path().join("new/state").display().to_string();
         let first = arguments(Some(&usable)).open(None, &identity);
         assert!(first.is_some());
-        assert!(arguments(Some(&usable)).open(None, &identity).is_none(), "another process uses it");
+        assert!(
+            arguments(Some(&usable)).open(None, &identity).is_none(),
+            "another process uses it"
+        );
         drop(first);
         assert!(arguments(Some(&usable)).open(None, &identity).is_some());
     }

@@ -36,7 +36,10 @@ impl Replacement {
         // The mode of a temporary file is 0600.
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(path.file_name().unwrap_or_default());
-        let file = Builder::new().prefix(&prefix).suffix(".new").tempfile_in(directory(&path))?;
+        let file = Builder::new()
+            .prefix(&prefix)
+            .suffix(".new")
+            .tempfile_in(directory(&path))?;
         Ok(Self { path, file })
     }
 
@@ -64,7 +67,9 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Returns the directory of a file.
 fn directory(path: &Path) -> &Path {
-    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Follows symbolic links, also to a file that does not exist yet.
@@ -90,7 +95,9 @@ mod tests {
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {
-        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let entries = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = entries.collect();
         names.sort();
         names
@@ -140,10 +147,19 @@ mod tests {
     #[test]
     fn a_path_that_cannot_be_replaced_is_an_error_before_anything_is_written() {
         let directory = tempfile::tempdir().unwrap();
-        let refused = |path: &Path| Replacement::new(path).err().map(|error| error.to_string()).unwrap_or_default();
+        let refused = |path: &Path| {
+            Replacement::new(path)
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        };
         assert_eq!(refused(directory.path()), "not a regular file");
         let missing = directory.path().join("missing/kubeconfig");
-        assert!(refused(&missing).contains("No such file or directory"), "{}", refused(&missing));
+        assert!(
+            refused(&missing).contains("No such file or directory"),
+            "{}",
+            refused(&missing)
+        );
         let circle = directory.path().join("circle");
         symlink("circle", &circle).unwrap();
         assert_eq!(refused(&circle), "too many levels of symbolic links");

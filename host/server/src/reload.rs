@@ -172,8 +172,15 @@ fn lease_clients(
 
 /// Returns all parts of a configuration that may be replaced while the process runs.
 fn parts(config: &Config) -> Vec<Vec<u8>> {
-    let certificate = client_certificate(config).and_then(|(_, pem)| pem.ok()).unwrap_or_default();
-    let key = config.auth_info.client_key.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let certificate = client_certificate(config)
+        .and_then(|(_, pem)| pem.ok())
+        .unwrap_or_default();
+    let key = config
+        .auth_info
+        .client_key
+        .as_ref()
+        .and_then(|path| std::fs::read(path).ok())
+        .unwrap_or_default();
     let account = serde_json::to_vec(&config.auth_info).unwrap_or_default();
     let mut parts = vec![config.cluster_url.to_string().into_bytes(), certificate, key, account];
     parts.extend(config.root_cert.clone().unwrap_or_default());

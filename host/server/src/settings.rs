@@ -100,7 +100,14 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "insecure-skip-estimator-verify",
         ],
     ),
-    ("Interpreters", &["third-party-interpreters", "health-without-interpreter", "interpreter-webhook-transport"]),
+    (
+        "Interpreters",
+        &[
+            "third-party-interpreters",
+            "health-without-interpreter",
+            "interpreter-webhook-transport",
+        ],
+    ),
     ("Take-over from Karmada", &["ignore-unimplemented"]),
     ("Requests", &["kube-api-qps", "kube-api-burst"]),
     ("Feature gates", &["feature-gates"]),
@@ -111,7 +118,10 @@ const UNGROUPED: &str = "Other settings";
 /// Returns the positions of the group of a setting and of the setting in it.
 fn position(name: &str) -> Option<(usize, usize)> {
     let found = |(group, (_, names)): (usize, &(&str, &[&str]))| {
-        names.iter().position(|known| *known == name).map(|index| (group, index))
+        names
+            .iter()
+            .position(|known| *known == name)
+            .map(|index| (group, index))
     };
     GROUPS.iter().enumerate().find_map(found)
 }
@@ -133,7 +143,10 @@ fn settings() -> Vec<Setting> {
     let setting = |(name, property): (String, Value)| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         // An optional value has a list of types, with its own type first.
-        let type_ = property["type"].as_array().and_then(|types| types.first()).unwrap_or(&property["type"]);
+        let type_ = property["type"]
+            .as_array()
+            .and_then(|types| types.first())
+            .unwrap_or(&property["type"]);
         Setting {
             meaning: text(&property["description"]),
             type_: text(type_),
@@ -150,12 +163,23 @@ fn settings() -> Vec<Setting> {
 /// Returns the values that a schema permits, or the names that it permits in a map; none if it permits any.
 fn names(schema: &Value, property: &Value) -> Vec<String> {
     let keys = property.get("propertyNames").unwrap_or(property);
-    let reference = keys.get("$ref").or_else(|| keys.pointer("/allOf/0/$ref")).and_then(Value::as_str);
+    let reference = keys
+        .get("$ref")
+        .or_else(|| keys.pointer("/allOf/0/$ref"))
+        .and_then(Value::as_str);
     let referred = reference.and_then(|reference| schema.pointer(reference.strip_prefix('#')?));
     let values = referred.unwrap_or(keys);
     let listed = values["enum"].as_array().into_iter().flatten();
-    let described = values["oneOf"].as_array().into_iter().flatten().map(|value| &value["const"]);
-    listed.chain(described).filter_map(Value::as_str).map(str::to_owned).collect()
+    let described = values["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|value| &value["const"]);
+    listed
+        .chain(described)
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 impl Setting {
@@ -176,7 +200,10 @@ impl Setting {
             .action(ArgAction::Set);
         let type_ = self.type_;
         let argument = match type_.as_str() {
-            "boolean" => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+            "boolean" => argument
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true"),
             _ => argument,
         };
         let argument = argument.value_name(match type_.as_str() {
@@ -203,9 +230,11 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(","),
-        Value::Object(members) => {
-            members.iter().map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(",")
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| format!("{key}={}", shown(value)))
+            .collect::<Vec<_>>()
+            .join(","),
         Value::Null => String::new(),
         other => other.to_string(),
     }
@@ -213,11 +242,18 @@ fn shown(value: &Value) -> String {
 
 fn parse(text: &str, type_: &str) -> Result<Value, String> {
     match type_ {
-        "boolean" => text.parse().map(Value::Bool).map_err(|_| "must be true or false".to_owned()),
+        "boolean" => text
+            .parse()
+            .map(Value::Bool)
+            .map_err(|_| "must be true or false".to_owned()),
         "number" | "integer" => serde_json::from_str::<serde_json::Number>(text)
             .map(Value::Number)
             .map_err(|_| "must be a number".to_owned()),
-        "array" => Ok(text.split(',').filter(|item| !item.is_empty()).map(|item| Value::from(item.trim())).collect()),
+        "array" => Ok(text
+            .split(',')
+            .filter(|item| !item.is_empty())
+            .map(|item| Value::from(item.trim()))
+            .collect()),
         "object" => text
             .split(',')
             .filter(|pair| !pair.is_empty())
@@ -229,7 +265,9 @@ fn parse(text: &str, type_: &str) -> Result<Value, String> {
 }
 
 fn pair(text: &str) -> Result<(String, Value), String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} must be KEY=VALUE"))?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?} must be KEY=VALUE"))?;
     let value = value.trim();
     let value = value.parse().map_or_else(|_| Value::from(value), Value::Bool);
     Ok((key.trim().to_owned(), value))
@@ -237,7 +275,9 @@ fn pair(text: &str) -> Result<(String, Value), String> {
 
 impl Args for Settings {
     fn augment_args(command: Command) -> Command {
-        settings().into_iter().fold(command, |command, setting| command.arg(setting.argument()))
+        settings()
+            .into_iter()
+            .fold(command, |command, setting| command.arg(setting.argument()))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -286,7 +326,10 @@ mod tests {
     #[test]
     fn every_setting_has_one_heading_in_the_help() {
         let names: BTreeSet<_> = settings().into_iter().map(|setting| setting.name).collect();
-        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().map(|&name| name.to_owned())).collect();
+        let grouped: Vec<_> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().map(|&name| name.to_owned()))
+            .collect();
         assert_eq!(grouped.len(), names.len());
         assert_eq!(grouped.into_iter().collect::<BTreeSet<_>>(), names);
     }
@@ -295,19 +338,33 @@ mod tests {
     fn the_help_of_a_setting_shows_its_values() {
         let mut command = Program::command();
         command.build();
-        let argument = |name: &str| command.get_arguments().find(|argument| argument.get_long() == Some(name)).unwrap();
+        let argument = |name: &str| {
+            command
+                .get_arguments()
+                .find(|argument| argument.get_long() == Some(name))
+                .unwrap()
+        };
         for (name, shown) in [
             ("eviction-pre-check", "<feasible|proposal|none>"),
-            ("no-execute-taint-eviction-purge-mode", "<Directly|Immediately|Gracefully|Graciously|Never>"),
+            (
+                "no-execute-taint-eviction-purge-mode",
+                "<Directly|Immediately|Gracefully|Graciously|Never>",
+            ),
             ("replacement-health", "<covering|reported>"),
             ("scheduler-name", "<VALUE>"),
         ] {
             assert_eq!(argument(name).to_string(), format!("--{name} {shown}"));
         }
-        let gates = argument("feature-gates").get_help().map(ToString::to_string).unwrap_or_default();
+        let gates = argument("feature-gates")
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         assert!(gates.contains("The names are Failover, GracefulEviction, "), "{gates}");
         // A new setting with fixed values has them in its schema, and so in the help.
-        let enumerated = settings().into_iter().filter(|setting| !setting.names.is_empty()).count();
+        let enumerated = settings()
+            .into_iter()
+            .filter(|setting| !setting.names.is_empty())
+            .count();
         assert!(enumerated >= 8, "only {enumerated} settings have fixed values");
     }
 
@@ -342,7 +399,10 @@ mod tests {
         check(&["--enable-taint-manager=perhaps"], "must be true or false");
         check(&["--cluster-monitor-period=10"], "is not a duration");
         check(&["--feature-gates=Failover"], "must be KEY=VALUE");
-        check(&["--feature-gates=Failver=true"], "unknown variant `Failver`, expected one of `Failover`");
+        check(
+            &["--feature-gates=Failver=true"],
+            "unknown variant `Failver`, expected one of `Failover`",
+        );
         check(&["--no-such-setting=1"], "--no-such-setting");
     }
 }

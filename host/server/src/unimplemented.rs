@@ -28,7 +28,13 @@ struct Kind {
 }
 
 const fn kind(group: &'static str, kind: &'static str, plural: &'static str, replaced_by: &'static str) -> Kind {
-    Kind { group, version: "v1alpha1", kind, plural, replaced_by }
+    Kind {
+        group,
+        version: "v1alpha1",
+        kind,
+        plural,
+        replaced_by,
+    }
 }
 
 /// Name of the controller that claims templates, and so takes the place of Karmada's controllers as a whole.
@@ -38,12 +44,37 @@ const BINDING: &str = "binding";
 
 const KINDS: [Kind; 11] = [
     kind("policy.karmada.io", "OverridePolicy", "overridepolicies", BINDING),
-    kind("policy.karmada.io", "ClusterOverridePolicy", "clusteroverridepolicies", BINDING),
-    kind("policy.karmada.io", "FederatedResourceQuota", "federatedresourcequotas", DETECTOR),
+    kind(
+        "policy.karmada.io",
+        "ClusterOverridePolicy",
+        "clusteroverridepolicies",
+        BINDING,
+    ),
+    kind(
+        "policy.karmada.io",
+        "FederatedResourceQuota",
+        "federatedresourcequotas",
+        DETECTOR,
+    ),
     kind("autoscaling.karmada.io", "FederatedHPA", "federatedhpas", DETECTOR),
-    kind("autoscaling.karmada.io", "CronFederatedHPA", "cronfederatedhpas", DETECTOR),
-    kind("networking.karmada.io", "MultiClusterService", "multiclusterservices", DETECTOR),
-    kind("networking.karmada.io", "MultiClusterIngress", "multiclusteringresses", DETECTOR),
+    kind(
+        "autoscaling.karmada.io",
+        "CronFederatedHPA",
+        "cronfederatedhpas",
+        DETECTOR,
+    ),
+    kind(
+        "networking.karmada.io",
+        "MultiClusterService",
+        "multiclusterservices",
+        DETECTOR,
+    ),
+    kind(
+        "networking.karmada.io",
+        "MultiClusterIngress",
+        "multiclusteringresses",
+        DETECTOR,
+    ),
     kind("apps.karmada.io", "WorkloadRebalancer", "workloadrebalancers", DETECTOR),
     kind("remedy.karmada.io", "Remedy", "remedies", DETECTOR),
     kind("multicluster.x-k8s.io", "ServiceExport", "serviceexports", DETECTOR),
@@ -71,11 +102,16 @@ pub async fn find(client: &Client, controllers: &[&str]) -> Result<Vec<String>, 
         let group_version = format!("{}/{}", kind.group, kind.version);
         if served.as_ref().is_none_or(|(known, _)| *known != group_version) {
             let plurals = served_plurals(client, &group_version).await;
-            let plurals =
-                plurals.map_err(|source| NotListed { what: group_version.clone(), source: Box::new(source) })?;
+            let plurals = plurals.map_err(|source| NotListed {
+                what: group_version.clone(),
+                source: Box::new(source),
+            })?;
             served = Some((group_version, plurals));
         }
-        if !served.as_ref().is_some_and(|(_, plurals)| plurals.iter().any(|plural| plural == kind.plural)) {
+        if !served
+            .as_ref()
+            .is_some_and(|(_, plurals)| plurals.iter().any(|plural| plural == kind.plural))
+        {
             continue;
         }
         let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
@@ -85,12 +121,23 @@ pub async fn find(client: &Client, controllers: &[&str]) -> Result<Vec<String>, 
         let objects = api.list_metadata(&ListParams::default().limit(limit)).await;
         let not_listed = |source| {
             let what = format!("{}.{}", kind.plural, kind.group);
-            NotListed { what, source: Box::new(source) }
+            NotListed {
+                what,
+                source: Box::new(source),
+            }
         };
         let objects = objects.map_err(not_listed)?;
         for object in objects.items {
-            let namespace = object.metadata.namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-            found.push(format!("{} {namespace}{}", kind.kind, object.metadata.name.unwrap_or_default()));
+            let namespace = object
+                .metadata
+                .namespace
+                .map(|namespace| format!("{namespace}/"))
+                .unwrap_or_default();
+            found.push(format!(
+                "{} {namespace}{}",
+                kind.kind,
+                object.metadata.name.unwrap_or_default()
+            ));
         }
         if found.len() > SHOWN_MAX {
             break;
@@ -110,8 +157,17 @@ async fn served_plurals(client: &Client, group_version: &str) -> kube::Result<Ve
 
 /// Formats the first ten objects.
 pub fn listed(objects: &[String]) -> String {
-    let shown = objects.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if objects.len() > SHOWN_MAX { format!("{shown} and more") } else { shown }
+    let shown = objects
+        .iter()
+        .take(SHOWN_MAX)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if objects.len() > SHOWN_MAX {
+        format!("{shown} and more")
+    } else {
+        shown
+    }
 }
 
 /// Error: objects exist that only Karmada's controllers act upon.
@@ -157,10 +213,19 @@ async fn check_objects(
         let NotListed { what, source } = match find(client, controllers).await {
             Ok(objects) if objects.is_empty() => return Ok(()),
             Ok(objects) if ignore => {
-                warn!("only Karmada's controllers act upon {}; --ignore-unimplemented is set", listed(&objects));
+                warn!(
+                    "only Karmada's controllers act upon {}; --ignore-unimplemented is set",
+                    listed(&objects)
+                );
                 return Ok(());
             }
-            Ok(objects) => return Err(Unimplemented { address: address.to_owned(), objects }.into()),
+            Ok(objects) => {
+                return Err(Unimplemented {
+                    address: address.to_owned(),
+                    objects,
+                }
+                .into());
+            }
             Err(error) => error,
         };
         let error = ConnectError::of(address, &source);
@@ -194,10 +259,20 @@ mod tests {
         let served = served.map(|kind| ResourceKind::namespaced(kind.group, kind.version, kind.kind, kind.plural));
         let all = kinds::kubernetes().into_iter().chain(served).collect();
         let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let options = Options { kinds: all, auto_create_namespaces: true, ..Options::new("hub", 1, clock) };
+        let options = Options {
+            kinds: all,
+            auto_create_namespaces: true,
+            ..Options::new("hub", 1, clock)
+        };
         let client = ApiServer::new(options).client();
         for number in 0..quotas {
-            create(&client, "FederatedResourceQuota", "federatedresourcequotas", &format!("q{number:02}")).await;
+            create(
+                &client,
+                "FederatedResourceQuota",
+                "federatedresourcequotas",
+                &format!("q{number:02}"),
+            )
+            .await;
         }
         client
     }
@@ -222,11 +297,19 @@ mod tests {
         assert_eq!(refused(&client, &ALL, false).await, Ok(()));
         create(&client, "OverridePolicy", "overridepolicies", "image").await;
         let error = refused(&client, &ALL, false).await.unwrap_err();
-        for part in ["upon OverridePolicy shop/image;", "--mode evict", "--ignore-unimplemented"] {
+        for part in [
+            "upon OverridePolicy shop/image;",
+            "--mode evict",
+            "--ignore-unimplemented",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
         assert_eq!(refused(&client, &ALL, true).await, Ok(()));
-        assert_eq!(refused(&client, &["scheduler"], false).await, Ok(()), "Karmada's binding controller runs");
+        assert_eq!(
+            refused(&client, &["scheduler"], false).await,
+            Ok(()),
+            "Karmada's binding controller runs"
+        );
     }
 
     #[tokio::test]
@@ -234,7 +317,10 @@ mod tests {
         let ten = refused(&control_plane(10).await, &ALL, false).await.unwrap_err();
         assert!(ten.contains("shop/q09;") && !ten.contains("and more"), "{ten}");
         let eleven = refused(&control_plane(11).await, &ALL, false).await.unwrap_err();
-        assert!(eleven.contains("shop/q09 and more;") && !eleven.contains("q10"), "{eleven}");
+        assert!(
+            eleven.contains("shop/q09 and more;") && !eleven.contains("q10"),
+            "{eleven}"
+        );
     }
 
     #[tokio::test]
@@ -248,12 +334,20 @@ mod tests {
                 }
                 let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
                     "reason": "Forbidden", "message": "overridepolicies is forbidden"});
-                let answer = Response::builder().status(403).body(Body::from(serde_json::to_vec(&status)?))?;
+                let answer = Response::builder()
+                    .status(403)
+                    .body(Body::from(serde_json::to_vec(&status)?))?;
                 Ok(answer)
             }
         });
         let error = refused(&Client::new(service, "default"), &ALL, true).await.unwrap_err();
-        assert!(error.starts_with("cannot list overridepolicies.policy.karmada.io: "), "{error}");
-        assert!(error.contains("overridepolicies is forbidden") && error.contains("bulkhead account"), "{error}");
+        assert!(
+            error.starts_with("cannot list overridepolicies.policy.karmada.io: "),
+            "{error}"
+        );
+        assert!(
+            error.contains("overridepolicies is forbidden") && error.contains("bulkhead account"),
+            "{error}"
+        );
     }
 }

@@ -14,7 +14,10 @@ pub struct UsageError {
 impl UsageError {
     /// Creates an error. `why` states the valid values.
     pub(super) fn new(argument: &str, why: impl fmt::Display) -> Self {
-        Self { argument: argument.to_owned(), text: format!("{argument}: {why}") }
+        Self {
+            argument: argument.to_owned(),
+            text: format!("{argument}: {why}"),
+        }
     }
 
     /// Creates an error from a text that begins with the name of the argument.

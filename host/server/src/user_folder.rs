@@ -18,7 +18,11 @@ impl FromStr for FolderOrOff {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(if text == "off" { Self::Off } else { Self::Folder(PathBuf::from(text)) })
+        Ok(if text == "off" {
+            Self::Off
+        } else {
+            Self::Folder(PathBuf::from(text))
+        })
     }
 }
 
@@ -54,17 +58,49 @@ mod tests {
     #[test]
     fn files_are_where_a_user_keeps_them() {
         let check = |kind: Kind, variables: &[(&str, &str)], expected: Option<&str>| {
-            let variable =
-                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-            assert_eq!(folder(kind, variable).as_deref(), expected.map(Path::new), "{kind:?} {variables:?}");
+            let variable = |name: &str| {
+                variables
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| value.into())
+            };
+            assert_eq!(
+                folder(kind, variable).as_deref(),
+                expected.map(Path::new),
+                "{kind:?} {variables:?}"
+            );
         };
         check(Kind::Cache, &[("HOME", "/home/me")], Some("/home/me/.cache/bulkhead"));
-        check(Kind::Cache, &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "/var/caches")], Some("/var/caches/bulkhead"));
-        check(Kind::Cache, &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "")], Some("/home/me/.cache/bulkhead"));
-        check(Kind::Cache, &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "caches")], Some("/home/me/.cache/bulkhead"));
-        check(Kind::Cache, &[("XDG_CACHE_HOME", "/var/caches")], Some("/var/caches/bulkhead"));
-        check(Kind::State, &[("HOME", "/home/me")], Some("/home/me/.local/state/bulkhead"));
-        check(Kind::State, &[("HOME", "/home/me"), ("XDG_STATE_HOME", "/var/state")], Some("/var/state/bulkhead"));
+        check(
+            Kind::Cache,
+            &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "/var/caches")],
+            Some("/var/caches/bulkhead"),
+        );
+        check(
+            Kind::Cache,
+            &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "")],
+            Some("/home/me/.cache/bulkhead"),
+        );
+        check(
+            Kind::Cache,
+            &[("HOME", "/home/me"), ("XDG_CACHE_HOME", "caches")],
+            Some("/home/me/.cache/bulkhead"),
+        );
+        check(
+            Kind::Cache,
+            &[("XDG_CACHE_HOME", "/var/caches")],
+            Some("/var/caches/bulkhead"),
+        );
+        check(
+            Kind::State,
+            &[("HOME", "/home/me")],
+            Some("/home/me/.local/state/bulkhead"),
+        );
+        check(
+            Kind::State,
+            &[("HOME", "/home/me"), ("XDG_STATE_HOME", "/var/state")],
+            Some("/var/state/bulkhead"),
+        );
         check(Kind::State, &[("XDG_CACHE_HOME", "/var/caches")], None);
         check(Kind::State, &[("HOME", "")], None);
         check(Kind::Cache, &[], None);

@@ -38,21 +38,31 @@ pub struct Input {
 impl Input {
     /// Returns an input of several pieces. The digest of a single piece is its plain SHA-256.
     pub fn of<'a>(name: impl Into<String>, pieces: impl Iterator<Item = &'a [u8]>) -> Self {
-        Self { name: name.into(), sha256: Digest::of(pieces).to_string() }
+        Self {
+            name: name.into(),
+            sha256: Digest::of(pieces).to_string(),
+        }
     }
 }
 
 impl Origin {
     /// Returns the origin of a result with these settings and inputs.
     pub fn new(flags: &Flags, inputs: Vec<Input>) -> Self {
-        Self { version: VERSION, inputs, settings: changed(flags) }
+        Self {
+            version: VERSION,
+            inputs,
+            settings: changed(flags),
+        }
     }
 
     /// Returns the origin of a run of a scenario: its file, its objects, and all plugins that it loads.
     pub fn of_scenario(scenario: &Loaded) -> Self {
         let objects = scenario.manifests.iter().map(|object| object.value.to_string());
         let objects: Vec<_> = objects.map(String::into_bytes).collect();
-        let mut inputs = vec![Input { name: "scenario file".to_owned(), sha256: scenario.sha256.clone() }];
+        let mut inputs = vec![Input {
+            name: "scenario file".to_owned(),
+            sha256: scenario.sha256.clone(),
+        }];
         let name = format!("{} objects of its manifests", objects.len());
         inputs.push(Input::of(name, objects.iter().map(Vec::as_slice)));
         let later = scenario.events.iter().filter_map(|event| match &event.action {
@@ -61,7 +71,10 @@ impl Origin {
         });
         let plugin = |plugin: &FoundPlugin| {
             let sha256 = plugin.source.digest().to_string();
-            Input { name: format!("plugin {}", plugin.manifest.name), sha256 }
+            Input {
+                name: format!("plugin {}", plugin.manifest.name),
+                sha256,
+            }
         };
         let mut plugins: Vec<_> = scenario.plugins.iter().chain(later.flatten()).map(plugin).collect();
         plugins.sort();
@@ -96,14 +109,23 @@ mod tests {
         let text = "name: a\nduration: 1s\nclusters: [{name: m}]\nflags: {eviction-pre-check: none}\n";
         let loaded = scenario::parse(Path::new("scenario.yaml"), text).unwrap();
         let origin = Origin::of_scenario(&loaded);
-        assert_eq!(origin.inputs[0], Input::of("scenario file", std::iter::once(text.as_bytes())));
+        assert_eq!(
+            origin.inputs[0],
+            Input::of("scenario file", std::iter::once(text.as_bytes()))
+        );
         assert_eq!(origin.inputs[1].name, "0 objects of its manifests");
         let other = format!("{text}seed: 2\n");
         let other = Origin::of_scenario(&scenario::parse(Path::new("scenario.yaml"), &other).unwrap());
         assert_ne!(origin.inputs[0], other.inputs[0]);
 
-        let flags = Flags { resource_eviction_rate: 0.25, ..Flags::default() };
+        let flags = Flags {
+            resource_eviction_rate: 0.25,
+            ..Flags::default()
+        };
         let settings = Origin::new(&flags, Vec::new()).settings;
-        assert_eq!(settings, BTreeMap::from([("resource-eviction-rate".to_owned(), "0.25".to_owned())]));
+        assert_eq!(
+            settings,
+            BTreeMap::from([("resource-eviction-rate".to_owned(), "0.25".to_owned())])
+        );
     }
 }

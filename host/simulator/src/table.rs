@@ -25,7 +25,11 @@ impl Table {
     /// Returns a table without rows, with `gap` spaces between its columns. Columns that `columns` does not have are
     /// [`Column::Fit`].
     pub fn new(gap: usize, columns: &[Column]) -> Self {
-        Self { gap, columns: columns.to_vec(), rows: Vec::new() }
+        Self {
+            gap,
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -39,7 +43,11 @@ impl Table {
         let columns: Vec<_> = (0..columns).map(|index| self.column(index)).collect();
         let gap = " ".repeat(self.gap);
         let line = |row: &Vec<String>| {
-            let cells: Vec<_> = row.iter().zip(&columns).map(|(cell, column)| column.pad(cell)).collect();
+            let cells: Vec<_> = row
+                .iter()
+                .zip(&columns)
+                .map(|(cell, column)| column.pad(cell))
+                .collect();
             cells.join(&gap).trim_end().to_owned()
         };
         self.rows.iter().map(line).collect()

@@ -33,12 +33,29 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut pages = Vec::new();
     for example in EXAMPLES {
         let page = format!("{OUT}/{example}.html");
-        sh::run(root, &program, &["simulate", &format!("examples/{example}/scenario.yaml"), "--report", &page])?;
+        sh::run(
+            root,
+            &program,
+            &[
+                "simulate",
+                &format!("examples/{example}/scenario.yaml"),
+                "--report",
+                &page,
+            ],
+        )?;
         pages.push(page);
     }
     let page = format!("{OUT}/what-if.html");
-    let gates = ["--feature-gates", "Failover=true", "--enable-no-execute-taint-eviction=true"];
-    sh::run(root, &program, &[&["what-if", EXPORT, "--down", "member1", "--report", &page], &gates[..]].concat())?;
+    let gates = [
+        "--feature-gates",
+        "Failover=true",
+        "--enable-no-execute-taint-eviction=true",
+    ];
+    sh::run(
+        root,
+        &program,
+        &[&["what-if", EXPORT, "--down", "member1", "--report", &page], &gates[..]].concat(),
+    )?;
     pages.push(page);
 
     let status = Command::new("node")
@@ -78,12 +95,20 @@ fn chromium() -> anyhow::Result<PathBuf> {
 fn installed() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<_> = std::env::split_paths(&path).collect();
-    let named = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|program| program.is_file());
+    let named = |name: &str| {
+        folders
+            .iter()
+            .map(|folder| folder.join(name))
+            .find(|program| program.is_file())
+    };
     CHROMIUM.into_iter().find_map(named)
 }
 
 fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 /// Installs the packages with npm if one is missing or has another version.
@@ -98,7 +123,15 @@ fn install_packages(root: &Path) -> anyhow::Result<()> {
     }
     fs::create_dir_all(&tools).with_context(|| format!("creating {TOOLS}"))?;
     let status = Command::new("npm")
-        .args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--prefix", TOOLS])
+        .args([
+            "install",
+            "--no-save",
+            "--no-package-lock",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            TOOLS,
+        ])
         .args(PACKAGES.map(|(name, version)| format!("{name}@{version}")))
         .current_dir(root)
         .status()

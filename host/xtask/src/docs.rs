@@ -15,7 +15,10 @@ const REFERENCE_TESTS: &str = "the_page_of";
 /// Builds the site to `target/book`. Fails if a reference page differs from the program; `UPDATE_GOLDENS=1` writes the
 /// pages anew. Returns the first page.
 pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    sh::cargo(root, &["test", "--workspace", "--tests", "--quiet", "--", REFERENCE_TESTS])?;
+    sh::cargo(
+        root,
+        &["test", "--workspace", "--tests", "--quiet", "--", REFERENCE_TESTS],
+    )?;
     let mdbook = mdbook(root)?;
     let status = Command::new(&mdbook).args(["build", "docs"]).current_dir(root).status();
     let status = status.with_context(|| format!("starting {}", mdbook.display()))?;
@@ -32,7 +35,15 @@ fn mdbook(root: &Path) -> anyhow::Result<PathBuf> {
         return Ok(program);
     }
     let features = ["--no-default-features", "--features", "search"];
-    let fixed = ["install", "mdbook", "--locked", "--version", VERSION, "--root", "target/tools"];
+    let fixed = [
+        "install",
+        "mdbook",
+        "--locked",
+        "--version",
+        VERSION,
+        "--root",
+        "target/tools",
+    ];
     sh::cargo(root, &[&fixed[..], &features[..]].concat()).with_context(|| {
         format!("the site needs mdBook {VERSION} in target/tools, and cargo could not install it; check the network")
     })?;
@@ -42,5 +53,9 @@ fn mdbook(root: &Path) -> anyhow::Result<PathBuf> {
 /// Returns true if the program exists and has the version of this file.
 fn is_installed(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").output();
-    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!("v{VERSION}")))
+    output.is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .ends_with(&format!("v{VERSION}"))
+    })
 }

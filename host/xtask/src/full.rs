@@ -41,7 +41,9 @@ pub(crate) enum Step {
 
 impl Step {
     fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
     }
 
     fn run(self, root: &Path) -> anyhow::Result<()> {
@@ -65,7 +67,9 @@ impl Step {
 pub(crate) fn list() -> String {
     let mut out = String::new();
     for step in Step::value_variants() {
-        let help = step.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        let help = step
+            .to_possible_value()
+            .and_then(|value| value.get_help().map(ToString::to_string));
         let _ = writeln!(out, "{:<10} {}", step.name(), help.unwrap_or_default());
     }
     out
@@ -86,7 +90,11 @@ pub(crate) fn run(root: &Path, selected: &[Step]) -> ExitCode {
         results.push((*step, result.is_ok(), start.elapsed()));
     }
     print!("\n{}", table(&results));
-    if results.iter().all(|(_, passed, _)| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if results.iter().all(|(_, passed, _)| *passed) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn table(results: &[(Step, bool, Duration)]) -> String {
@@ -107,7 +115,15 @@ fn program(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn trials(root: &Path) -> anyhow::Result<()> {
-    let arguments = ["simulate", "--random", "target/random", "--seed", "0", "--seeds", TRIAL_SEEDS];
+    let arguments = [
+        "simulate",
+        "--random",
+        "target/random",
+        "--seed",
+        "0",
+        "--seeds",
+        TRIAL_SEEDS,
+    ];
     sh::run(root, &program(root)?, &arguments)
 }
 
@@ -146,7 +162,15 @@ fn scenarios(root: &Path) -> anyhow::Result<Vec<String>> {
 /// Runs the unit tests and the test programs that have property tests; a selection of packages would rebuild wasmtime
 /// with other features.
 fn properties(root: &Path) -> anyhow::Result<()> {
-    let programs = ["--lib", "--test", "promises", "--test", "scheduling", "--test", "bounds"];
+    let programs = [
+        "--lib",
+        "--test",
+        "promises",
+        "--test",
+        "scheduling",
+        "--test",
+        "bounds",
+    ];
     let arguments = [&["test", "--workspace", "--quiet"], &programs[..]].concat();
     sh::cargo_with(root, &arguments, &[("PROPTEST_CASES", PROPERTY_CASES)])
 }
@@ -157,9 +181,16 @@ mod tests {
 
     #[test]
     fn the_table_has_a_line_for_each_step_with_its_result_and_time() {
-        let results = [(Step::Trials, true, Duration::from_secs(754)), (Step::Docs, false, Duration::from_millis(900))];
-        let expected =
-            ["STEP       RESULT      TIME", "trials     passed    12m34s", "docs       failed     0m00s", ""];
+        let results = [
+            (Step::Trials, true, Duration::from_secs(754)),
+            (Step::Docs, false, Duration::from_millis(900)),
+        ];
+        let expected = [
+            "STEP       RESULT      TIME",
+            "trials     passed    12m34s",
+            "docs       failed     0m00s",
+            "",
+        ];
         assert_eq!(table(&results), expected.join("\n"));
     }
 
@@ -167,7 +198,10 @@ mod tests {
     fn the_list_describes_every_step() {
         let list = list();
         let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(names, ["trials", "examples", "mutations", "docs", "browser", "proptest", "soak"]);
+        assert_eq!(
+            names,
+            ["trials", "examples", "mutations", "docs", "browser", "proptest", "soak"]
+        );
         assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
     }
 

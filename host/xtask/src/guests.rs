@@ -8,8 +8,10 @@ use anyhow::{Context as _, bail};
 use wit_component::ComponentEncoder;
 
 /// Workspaces of guest programs, with the Rust target of each.
-const WORKSPACES: [(&str, &str); 2] =
-    [("examples/plugins", "wasm32-unknown-unknown"), ("tests/guests/wasip2", "wasm32-wasip2")];
+const WORKSPACES: [(&str, &str); 2] = [
+    ("examples/plugins", "wasm32-unknown-unknown"),
+    ("tests/guests/wasip2", "wasm32-wasip2"),
+];
 
 /// Builds every crate of the workspaces, and writes it as a component to `target/guests/<crate>.wasm`. Files with
 /// unchanged content are not rewritten. Returns the components, in order of workspace and name.
@@ -20,7 +22,10 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         ensure_target(target)?;
         compile(root, workspace, target, &out)?;
         for name in guest_names(&root.join(workspace))? {
-            let built = out.join(target).join("release").join(format!("{}.wasm", name.replace('-', "_")));
+            let built = out
+                .join(target)
+                .join("release")
+                .join(format!("{}.wasm", name.replace('-', "_")));
             components.push(componentize(&built, &out.join(format!("{name}.wasm")))?);
         }
     }
@@ -60,7 +65,10 @@ fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
     let encoded = if bytes.starts_with(COMPONENT) {
         bytes
     } else {
-        let encoded = ComponentEncoder::default().validate(true).module(&bytes).and_then(|encoder| encoder.encode());
+        let encoded = ComponentEncoder::default()
+            .validate(true)
+            .module(&bytes)
+            .and_then(|encoder| encoder.encode());
         encoded.with_context(|| format!("turning {} into a component", built.display()))?
     };
     if fs::read(component).ok().as_deref() != Some(&encoded) {
@@ -72,7 +80,10 @@ fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
 /// Installs a Rust target with rustup if it is missing.
 fn ensure_target(target: &str) -> anyhow::Result<()> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let printed = Command::new(rustc).args(["--print", "sysroot"]).output().context("asking rustc for its sysroot")?;
+    let printed = Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .output()
+        .context("asking rustc for its sysroot")?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim());
     if sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
         return Ok(());

@@ -93,8 +93,14 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::cargo(&root, BUILD)?;
             let program = root.join("target/debug/bulkhead");
             let example = ["examples/nginx-divided/scenario.yaml".to_owned()];
-            let arguments = if simulate.is_empty() { &example[..] } else { &simulate[..] };
-            let all: Vec<_> = std::iter::once("simulate".to_owned()).chain(arguments.iter().cloned()).collect();
+            let arguments = if simulate.is_empty() {
+                &example[..]
+            } else {
+                &simulate[..]
+            };
+            let all: Vec<_> = std::iter::once("simulate".to_owned())
+                .chain(arguments.iter().cloned())
+                .collect();
             sh::exit_code(&root, &program, &all)
         }
         Task::Test => {
@@ -118,7 +124,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let path = |path: &Path| path.display().to_string();
             let program = path(&root.join("target/debug/bulkhead"));
             let fixed = ["--program".to_owned(), program, "--root".to_owned(), path(&root)];
-            let given = if arguments.is_empty() { vec!["run".to_owned()] } else { arguments };
+            let given = if arguments.is_empty() {
+                vec!["run".to_owned()]
+            } else {
+                arguments
+            };
             let all: Vec<_> = fixed.into_iter().chain(given).collect();
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }

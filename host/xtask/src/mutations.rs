@@ -44,7 +44,14 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     move_changed(&next, &root.join(TREE), &files)?;
     let manifest = root.join(TREE).join("Cargo.toml").display().to_string();
     let target = root.join("target").display().to_string();
-    let arguments = ["build", "--workspace", "--example", "mutations", "--manifest-path", &manifest];
+    let arguments = [
+        "build",
+        "--workspace",
+        "--example",
+        "mutations",
+        "--manifest-path",
+        &manifest,
+    ];
     sh::cargo_with(root, &arguments, &[("CARGO_TARGET_DIR", &target)])?;
     Ok(root.join("target/debug/examples/mutations"))
 }
@@ -54,7 +61,11 @@ fn with_version(manifest: &str) -> Option<String> {
     let section = manifest.find("[workspace.package]")?;
     let start = section + manifest[section..].find("\nversion = \"")? + 1;
     let end = start + manifest[start..].find('\n')?;
-    Some(format!("{}version = \"{VERSION}\"{}", &manifest[..start], &manifest[end..]))
+    Some(format!(
+        "{}version = \"{VERSION}\"{}",
+        &manifest[..start],
+        &manifest[end..]
+    ))
 }
 
 /// Copies the files of the workspace that are not ignored. Returns their paths.
@@ -70,13 +81,25 @@ fn copy_sources(root: &Path, next: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
 
 /// Returns the files below a folder that Git lists.
 fn listed(folder: &Path, arguments: &[&str]) -> anyhow::Result<BTreeSet<PathBuf>> {
-    let output = Command::new("git").args(["ls-files", "-z"]).args(arguments).current_dir(folder).output();
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .args(arguments)
+        .current_dir(folder)
+        .output();
     let output = output.context("starting git, which lists the files of the workspace")?;
     if !output.status.success() {
-        bail!("git ls-files failed in {}: {}", folder.display(), String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "git ls-files failed in {}: {}",
+            folder.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-    Ok(names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect())
+    Ok(names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from)
+        .collect())
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -92,7 +115,11 @@ fn apply(root: &Path) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for patch in patches(root)? {
         let directory = format!("--directory={NEXT}");
-        let output = Command::new("git").args(["apply", &directory]).arg(&patch).current_dir(root).output();
+        let output = Command::new("git")
+            .args(["apply", &directory])
+            .arg(&patch)
+            .current_dir(root)
+            .output();
         let output = output.context("starting git, which applies the patches")?;
         if !output.status.success() {
             problems.push(String::from_utf8_lossy(&output.stderr).trim().to_owned());

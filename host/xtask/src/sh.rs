@@ -16,8 +16,14 @@ pub(crate) fn cargo_with(root: &Path, arguments: &[&str], variables: &[(&str, &s
     let shown = format!("cargo {}", arguments.join(" "));
     let mut command = Command::new(program);
     // The tasks find what they build in the target folder of the workspace.
-    command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET_DIR");
-    let status = command.args(arguments).envs(variables.iter().copied()).current_dir(root).status();
+    command
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("CARGO_BUILD_TARGET_DIR");
+    let status = command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(root)
+        .status();
     let status = status.with_context(|| format!("starting {shown}"))?;
     if !status.success() {
         bail!("{shown} failed ({status})");
@@ -27,7 +33,11 @@ pub(crate) fn cargo_with(root: &Path, arguments: &[&str], variables: &[(&str, &s
 
 /// Runs a program, and fails if it fails.
 pub(crate) fn run(root: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-    let shown = format!("{} {}", program.file_name().unwrap_or_default().display(), arguments.join(" "));
+    let shown = format!(
+        "{} {}",
+        program.file_name().unwrap_or_default().display(),
+        arguments.join(" ")
+    );
     let status = Command::new(program).args(arguments).current_dir(root).status();
     let status = status.with_context(|| format!("starting {}", program.display()))?;
     if !status.success() {

@@ -37,10 +37,14 @@ fn health(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("native health of a 5.7 KB Deployment");
     // Criterion reports the throughput in checks per second on one core.
     group.throughput(Throughput::Elements(1));
-    group.bench_function("decoded", |bencher| bencher.iter(|| health_of(&policy, black_box(&object))));
+    group.bench_function("decoded", |bencher| {
+        bencher.iter(|| health_of(&policy, black_box(&object)))
+    });
     group.bench_function("with decoding", |bencher| {
         bencher.iter(|| {
-            let object = serde_json::from_str(black_box(&text)).map(Arc::new).expect("the object is JSON");
+            let object = serde_json::from_str(black_box(&text))
+                .map(Arc::new)
+                .expect("the object is JSON");
             health_of(&policy, &object)
         });
     });
@@ -62,7 +66,10 @@ fn aggregation(criterion: &mut Criterion) {
     let policy = NativeInterpreter::default();
     criterion.bench_function("native AggregateStatus of a Deployment over 100 clusters", |bencher| {
         bencher.iter(|| {
-            let operation = Operation::AggregateStatus { object: black_box(&object), items: black_box(&items) };
+            let operation = Operation::AggregateStatus {
+                object: black_box(&object),
+                items: black_box(&items),
+            };
             match policy.call(&Call::Interpret(InterpretCall { operation, now: now() })) {
                 Ok(Reply::Interpret(Some(Interpretation::Object(object)))) => object,
                 other => panic!("{other:?}"),

@@ -54,7 +54,11 @@ pub(crate) fn status(
     let items = items.unwrap_or_default();
     let counters = reflect::counters(kind);
     for (cluster, member) in collected(items) {
-        let generations = if counters.is_some() { statuses::GENERATIONS } else { Shape::Any };
+        let generations = if counters.is_some() {
+            statuses::GENERATIONS
+        } else {
+            Shape::Any
+        };
         let checked = shape.check(member, "").and_then(|()| generations.check(member, ""));
         checked.map_err(|error| Malformed::new(format!("status in {cluster}: {error}")))?;
     }
@@ -73,7 +77,11 @@ pub(crate) fn status(
         _ => return Ok(Aggregated::NoRule),
     };
     // An empty list of a new status counts as a change where the template has no list, as in Karmada.
-    Ok(if shape.is_same(old, &new) { Aggregated::Unchanged } else { Aggregated::Status(shape.printed(&new)) })
+    Ok(if shape.is_same(old, &new) {
+        Aggregated::Unchanged
+    } else {
+        Aggregated::Status(shape.printed(&new))
+    })
 }
 
 /// Aggregates workloads. The generation is observed when every cluster has observed it; without any cluster it is.
@@ -90,7 +98,11 @@ fn workload(
         let member_generation = count(member, &["generation"])?;
         let template_generation = count(member, &["resourceTemplateGeneration"])?;
         // For StatefulSet only, Karmada compares with the member's generation instead of the template's.
-        let wanted = if kind == "StatefulSet" { member_generation } else { generation };
+        let wanted = if kind == "StatefulSet" {
+            member_generation
+        } else {
+            generation
+        };
         if count(member, &["observedGeneration"])? >= member_generation && template_generation >= wanted {
             up_to_date += 1;
         }
@@ -149,7 +161,10 @@ fn claim(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
 }
 
 fn disruption_budget(items: &[AggregatedStatusItem]) -> Result<Value, Malformed> {
-    let mut status = sums(items, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"])?;
+    let mut status = sums(
+        items,
+        &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"],
+    )?;
     let mut disrupted = Map::new();
     for (cluster, member) in collected(items) {
         let pods = members(member, &["disruptedPods"])?.into_iter().flatten();
@@ -174,7 +189,11 @@ pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)
         Aggregated::Status(status) => status,
     });
     let actual = actual.map_err(|error| error.to_string());
-    assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {object} from {statuses:?}");
+    assert_eq!(
+        actual,
+        expected.map_err(str::to_owned),
+        "{kind:?} {object} from {statuses:?}"
+    );
 }
 
 #[cfg(test)]

@@ -33,8 +33,18 @@ pub(crate) fn status(old: &Value, items: &[AggregatedStatusItem], now: Time) -> 
         status.insert("conditions".to_owned(), Value::Array(conditions));
     }
     let everywhere = |times: &[Time]| !items.is_empty() && times.len() == items.len();
-    let first = outcome.started.iter().copied().reduce(min).filter(|_| everywhere(&outcome.started));
-    let last = outcome.finished.iter().copied().reduce(max).filter(|_| everywhere(&outcome.finished));
+    let first = outcome
+        .started
+        .iter()
+        .copied()
+        .reduce(min)
+        .filter(|_| everywhere(&outcome.started));
+    let last = outcome
+        .finished
+        .iter()
+        .copied()
+        .reduce(max)
+        .filter(|_| everywhere(&outcome.finished));
     status.insert("startTime".to_owned(), json!(time(old, "startTime")?.or(first)));
     status.insert("completionTime".to_owned(), json!(last));
     Ok(Value::Object(status))
@@ -115,7 +125,10 @@ mod tests {
     const END: &str = "2024-01-01T01:00:00Z";
 
     fn conditions(types: &[&str]) -> Value {
-        types.iter().map(|type_| json!({"type": type_, "status": "True"})).collect()
+        types
+            .iter()
+            .map(|type_| json!({"type": type_, "status": "True"}))
+            .collect()
     }
 
     fn condition(type_: &str, reason: &str, message: &str, at: Value) -> Value {
@@ -146,7 +159,10 @@ mod tests {
     #[test]
     fn a_job_fails_when_it_did_somewhere() {
         let reported = [
-            ("m1", json!({"failed": 2, "startTime": MIDDLE, "conditions": conditions(&["Failed"])})),
+            (
+                "m1",
+                json!({"failed": 2, "startTime": MIDDLE, "conditions": conditions(&["Failed"])}),
+            ),
             ("m2", json!({"succeeded": 1, "conditions": conditions(&["Complete"])})),
         ];
         // The reports contain no time, so the time of the call is used.
@@ -159,7 +175,12 @@ mod tests {
     #[test]
     fn a_finished_job_is_frozen_and_without_reports_nothing_changes() {
         let finished = json!({"status": {"conditions": conditions(&["Complete"]), "succeeded": 1}});
-        check(("batch/v1", "Job"), finished, &[("m1", json!({"failed": 5}))], Ok(json!("unchanged")));
+        check(
+            ("batch/v1", "Job"),
+            finished,
+            &[("m1", json!({"failed": 5}))],
+            Ok(json!("unchanged")),
+        );
         check(("batch/v1", "Job"), json!({"spec": {}}), &[], Ok(json!("unchanged")));
         let odd = json!({"status": {"conditions": [{"type": "Complete", "status": "False"}], "succeeded": 1}});
         check(("batch/v1", "Job"), odd, &[], Ok(json!({})));
@@ -187,7 +208,9 @@ mod tests {
                 Some(&crate::aggregated_items::items(&reported)),
                 Time::from_millis(0),
             );
-            let Ok(Aggregated::Status(status)) = aggregated else { panic!("{aggregated:?}") };
+            let Ok(Aggregated::Status(status)) = aggregated else {
+                panic!("{aggregated:?}")
+            };
             assert_eq!(status["conditions"][0]["reason"], reason, "{types:?}");
         };
         check(&["Complete", "Failed"], "Completed");

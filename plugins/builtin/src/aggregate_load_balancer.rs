@@ -29,7 +29,11 @@ pub(crate) fn status(kind: (&str, &str), items: &[AggregatedStatusItem]) -> Resu
         for entry in list(member, &["loadBalancer", "ingress"])? {
             let hostname = text(entry, &["hostname"])?;
             // An Ingress has no mode.
-            let mode = if kind.1 == "Service" { optional(entry, "ipMode")? } else { None };
+            let mode = if kind.1 == "Service" {
+                optional(entry, "ipMode")?
+            } else {
+                None
+            };
             let identity = ((hostname.is_empty(), hostname), text(entry, &["ip"])?, last(mode));
             let ports = entries.entry(identity).or_default();
             for port in list(entry, &["ports"])? {
@@ -39,7 +43,10 @@ pub(crate) fn status(kind: (&str, &str), items: &[AggregatedStatusItem]) -> Resu
             }
         }
     }
-    let ingress: Vec<_> = entries.into_iter().map(|(identity, ports)| printed(identity, ports)).collect();
+    let ingress: Vec<_> = entries
+        .into_iter()
+        .map(|(identity, ports)| printed(identity, ports))
+        .collect();
     Ok(json!({"loadBalancer": {"ingress": ingress}}))
 }
 
@@ -74,8 +81,16 @@ mod tests {
     fn entries_are_united_and_sorted() {
         let service = json!({"spec": {"type": "LoadBalancer"}, "status": {"conditions": [{"type": "X"}]}});
         let check = |lists: &[Value], expected: Value| {
-            let reported: Vec<_> = lists.iter().map(|list| ("m", json!({"loadBalancer": {"ingress": list}}))).collect();
-            check(("v1", "Service"), service.clone(), &reported, Ok(json!({"loadBalancer": expected})));
+            let reported: Vec<_> = lists
+                .iter()
+                .map(|list| ("m", json!({"loadBalancer": {"ingress": list}})))
+                .collect();
+            check(
+                ("v1", "Service"),
+                service.clone(),
+                &reported,
+                Ok(json!({"loadBalancer": expected})),
+            );
             check(INGRESS, json!({}), &reported, Ok(json!({"loadBalancer": expected})));
         };
         check(&[], json!({}));
@@ -87,7 +102,10 @@ mod tests {
         ]);
         check(&[first, second], json!({"ingress": sorted}));
         let hosts = json!([{"hostname": "h", "ip": "1.1.1.1"}, {"hostname": "h"}]);
-        check(&[hosts], json!({"ingress": [{"hostname": "h"}, {"hostname": "h", "ip": "1.1.1.1"}]}));
+        check(
+            &[hosts],
+            json!({"ingress": [{"hostname": "h"}, {"hostname": "h", "ip": "1.1.1.1"}]}),
+        );
         let unknown = json!([{"ip": "1.1.1.1", "hostname": "", "zone": "a"}, {"ip": "1.1.1.1", "ports": []}]);
         check(&[unknown], json!({"ingress": [{"ip": "1.1.1.1"}]}));
     }
@@ -98,9 +116,22 @@ mod tests {
         let failed = |error: &str| json!({"port": 80, "protocol": "TCP", "error": error});
         let with_ports = |ports: &[Value]| json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1", "ports": ports}]}});
         let reported = [
-            ("m1", with_ports(&[port(443, "TCP"), failed("no quota"), port(80, "UDP")])),
-            ("m2", with_ports(&[failed("in use"), port(443, "TCP"), json!({"port": 80.0, "protocol": "TCP"})])),
-            ("m3", with_ports(&[failed("no quota"), failed(""), json!({"name": "web"})])),
+            (
+                "m1",
+                with_ports(&[port(443, "TCP"), failed("no quota"), port(80, "UDP")]),
+            ),
+            (
+                "m2",
+                with_ports(&[
+                    failed("in use"),
+                    port(443, "TCP"),
+                    json!({"port": 80.0, "protocol": "TCP"}),
+                ]),
+            ),
+            (
+                "m3",
+                with_ports(&[failed("no quota"), failed(""), json!({"name": "web"})]),
+            ),
         ];
         let zero = port(0, "");
         let sorted = [
@@ -141,9 +172,15 @@ mod tests {
             check(("v1", "Service"), object, &reported, Ok(expected));
         };
         let new = json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1"}]}});
-        check(json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1", "zone": "a"}]}}), json!("unchanged"));
+        check(
+            json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1", "zone": "a"}]}}),
+            json!("unchanged"),
+        );
         check(json!({"loadBalancer": {"ingress": [{"ip": "2.2.2.2"}]}}), new.clone());
         let condition = json!({"type": "X", "status": "True"});
-        check(json!({"loadBalancer": new["loadBalancer"], "conditions": [condition]}), new.clone());
+        check(
+            json!({"loadBalancer": new["loadBalancer"], "conditions": [condition]}),
+            new.clone(),
+        );
     }
 }

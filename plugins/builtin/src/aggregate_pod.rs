@@ -37,7 +37,12 @@ mod tests {
         let check = |phases: &[Option<&str>], expected: Value| {
             let status = |phase: Option<&str>| phase.map_or(Value::Null, |phase| json!({"phase": phase}));
             let statuses: Vec<_> = phases.iter().map(|phase| ("m", status(*phase))).collect();
-            check(("v1", "Pod"), json!({"status": {"podIP": "1.1.1.1"}}), &statuses, Ok(expected));
+            check(
+                ("v1", "Pod"),
+                json!({"status": {"podIP": "1.1.1.1"}}),
+                &statuses,
+                Ok(expected),
+            );
         };
         check(&[Some("Running"), Some("Running")], json!({"phase": "Running"}));
         check(&[Some("Succeeded"), Some("Running")], json!({"phase": "Running"}));
@@ -60,11 +65,17 @@ mod tests {
                 "ready": ready, "state": state,
             })
         };
-        let containers = [listed(true, json!({"running": {"startedAt": null}})), listed(false, json!({}))];
+        let containers = [
+            listed(true, json!({"running": {"startedAt": null}})),
+            listed(false, json!({})),
+        ];
         let expected = json!({"phase": "Running", "containerStatuses": containers});
         check(("v1", "Pod"), json!({}), &reported, Ok(expected));
         let terminated = json!({"terminated": {"exitCode": 1, "signal": 0, "extra": 1}});
-        let reported = [("m1", json!({"phase": "Failed", "initContainerStatuses": [{"state": terminated}]}))];
+        let reported = [(
+            "m1",
+            json!({"phase": "Failed", "initContainerStatuses": [{"state": terminated}]}),
+        )];
         let printed = json!({"terminated": {"exitCode": 1, "startedAt": null, "finishedAt": null}});
         let expected = json!({"phase": "Failed", "initContainerStatuses": [listed(false, printed)]});
         check(("v1", "Pod"), json!({}), &reported, Ok(expected));
@@ -76,7 +87,10 @@ mod tests {
             check(("v1", "Pod"), json!({}), &[("m1", status)], Err(expected));
         };
         let ready = json!({"containerStatuses": [{"ready": "yes"}]});
-        check(ready, "status in m1: containerStatuses[0].ready is a string, not a boolean");
+        check(
+            ready,
+            "status in m1: containerStatuses[0].ready is a string, not a boolean",
+        );
         check(json!({"phase": 3}), "status in m1: phase is a number, not a string");
     }
 }

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 /// Returns the collected statuses, each with its cluster.
 pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
-    items.iter().filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
+    items
+        .iter()
+        .filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
 }
 
 /// Returns the sum of a counter over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
@@ -23,12 +25,17 @@ fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i32, Malformed> {
 
 /// Returns the sums of several counters.
 pub(crate) fn sums(items: &[AggregatedStatusItem], names: &[&str]) -> Result<Map<String, Value>, Malformed> {
-    names.iter().map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?)))).collect()
+    names
+        .iter()
+        .map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?))))
+        .collect()
 }
 
 /// Returns the time in a field.
 pub(crate) fn time(object: &Value, name: &str) -> Result<Option<Time>, Malformed> {
-    let Some(value) = field(object, &[name])? else { return Ok(None) };
+    let Some(value) = field(object, &[name])? else {
+        return Ok(None);
+    };
     let malformed = |_| Malformed::new(format!("{name} is not a time"));
     serde_json::from_value(value.clone()).map(Some).map_err(malformed)
 }
@@ -41,9 +48,17 @@ pub(crate) fn leading_phase(
 ) -> Result<&'static str, Malformed> {
     let mut phases = Vec::new();
     for item in items {
-        phases.push(item.status.as_ref().map_or(Ok("Pending"), |status| text(status, &["phase"]))?);
+        phases.push(
+            item.status
+                .as_ref()
+                .map_or(Ok("Pending"), |status| text(status, &["phase"]))?,
+        );
     }
-    Ok(priorities.iter().find(|phase| phases.contains(*phase)).copied().unwrap_or_default())
+    Ok(priorities
+        .iter()
+        .find(|phase| phases.contains(*phase))
+        .copied()
+        .unwrap_or_default())
 }
 
 /// Returns items for tests from a cluster's name and its status; null for none.

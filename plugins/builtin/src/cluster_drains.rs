@@ -23,16 +23,32 @@ impl ClusterDrains {
     /// first by name is the reason.
     pub fn new(mut drains: Vec<(String, String)>) -> Self {
         drains.sort();
-        let drains = drains.into_iter().rev().map(|(name, cluster)| (cluster, name)).collect();
+        let drains = drains
+            .into_iter()
+            .rev()
+            .map(|(name, cluster)| (cluster, name))
+            .collect();
         let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
-        Self { id: PolicyId::builtin("ClusterDrains"), capabilities, drains }
+        Self {
+            id: PolicyId::builtin("ClusterDrains"),
+            capabilities,
+            drains,
+        }
     }
 
     fn change(&self, cluster: &str) -> TaintChange {
         let (key, effect) = (DRAIN_TAINT.to_owned(), TaintEffect::NoExecute);
         if let Some(name) = self.drains.get(cluster) {
-            let taint = Taint { key, value: String::new(), effect, time_added: None };
-            TaintChange::Add { taint, reason: Reason::new("ClusterDrain", format!("ClusterDrain {name}")) }
+            let taint = Taint {
+                key,
+                value: String::new(),
+                effect,
+                time_added: None,
+            };
+            TaintChange::Add {
+                taint,
+                reason: Reason::new("ClusterDrain", format!("ClusterDrain {name}")),
+            }
         } else {
             let reason = Reason::new("NoClusterDrain", "no ClusterDrain names the cluster");
             TaintChange::Remove { key, effect, reason }
@@ -51,9 +67,9 @@ impl Policy for ClusterDrains {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         match call {
-            Call::ClusterTaint(call) => {
-                Ok(Reply::ClusterTaint(TaintVerdict { changes: vec![self.change(&call.cluster.name)] }))
-            }
+            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict {
+                changes: vec![self.change(&call.cluster.name)],
+            })),
             _ => Err(not_asked(&self.id, call)),
         }
     }
@@ -72,8 +88,14 @@ mod tests {
     fn only_a_cluster_that_a_drain_names_is_tainted() {
         let drains = ClusterDrains::new(vec![("b".into(), "member1".into()), ("a".into(), "member1".into())]);
         let check = |name: &str, expected: &str| {
-            let cluster = Cluster { name: name.to_owned(), ..Cluster::default() };
-            let call = Call::ClusterTaint(ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) });
+            let cluster = Cluster {
+                name: name.to_owned(),
+                ..Cluster::default()
+            };
+            let call = Call::ClusterTaint(ClusterTaintCall {
+                cluster: &cluster,
+                now: Time::from_millis(0),
+            });
             assert_eq!(in_short(drains.call(&call)), [expected]);
         };
         check("member1", "+bulkhead.dev/drain:NoExecute");

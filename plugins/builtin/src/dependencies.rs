@@ -44,7 +44,10 @@ fn of_template(object: &Value, path: &[&str], namespace: &str) -> Result<Vec<Dep
 fn stateful_set(object: &Value, namespace: &str) -> Result<Vec<DependentObjectReference>, Malformed> {
     let mut found = of_template(object, &["spec", "template"], namespace)?;
     let templates = list(object, &["spec", "volumeClaimTemplates"])?;
-    let made: Result<BTreeSet<_>, _> = templates.iter().map(|template| text(template, &["metadata", "name"])).collect();
+    let made: Result<BTreeSet<_>, _> = templates
+        .iter()
+        .map(|template| text(template, &["metadata", "name"]))
+        .collect();
     let made = made?;
     found.retain(|reference| reference.kind != "PersistentVolumeClaim" || !made.contains(reference.name.as_str()));
     Ok(found)
@@ -90,13 +93,22 @@ mod tests {
         let object = json!({"metadata": {"name": "x", "namespace": "ns"}, "spec": spec});
         let actual = dependencies(kind, &object).map(|found| {
             let line = |reference: DependentObjectReference| {
-                let by = reference.label_selector.map_or(reference.name, |_| "by label".to_owned());
-                format!("{} {} {}/{by}", reference.api_version, reference.kind, reference.namespace)
+                let by = reference
+                    .label_selector
+                    .map_or(reference.name, |_| "by label".to_owned());
+                format!(
+                    "{} {} {}/{by}",
+                    reference.api_version, reference.kind, reference.namespace
+                )
             };
             found.map(|found| found.into_iter().map(line).collect::<Vec<_>>())
         });
         let expected = expected.map(|lines| lines.map(|lines| lines.iter().copied().map(str::to_owned).collect()));
-        assert_eq!(actual.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
+        assert_eq!(
+            actual.map_err(|error| error.to_string()),
+            expected.map_err(str::to_owned),
+            "{kind:?} {spec}"
+        );
     }
 
     #[test]
@@ -107,12 +119,24 @@ mod tests {
             check(("apps/v1", kind), json!({"template": {"spec": pod}}), expected);
         }
         check(("batch/v1", "Job"), json!({"template": {"spec": pod}}), expected);
-        check(("batch/v1", "CronJob"), json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}}), expected);
+        check(
+            ("batch/v1", "CronJob"),
+            json!({"jobTemplate": {"spec": {"template": {"spec": pod}}}}),
+            expected,
+        );
         check(("v1", "Pod"), pod, expected);
         check(("apps/v1", "Deployment"), json!({}), Ok(Some(&[])));
         let malformed = json!({"template": {"spec": {"containers": "x"}}});
-        check(("apps/v1", "Deployment"), malformed, Err("spec.containers is a string, not a list"));
-        check(("apps/v1", "Deployment"), json!("x"), Err("spec is a string, not an object"));
+        check(
+            ("apps/v1", "Deployment"),
+            malformed,
+            Err("spec.containers is a string, not a list"),
+        );
+        check(
+            ("apps/v1", "Deployment"),
+            json!("x"),
+            Err("spec is a string, not an object"),
+        );
     }
 
     #[test]
@@ -122,7 +146,11 @@ mod tests {
             "template": {"spec": {"volumes": [volume("data"), volume("keep")]}},
             "volumeClaimTemplates": [{"metadata": {"name": "data"}}],
         });
-        check(("apps/v1", "StatefulSet"), spec, Ok(Some(&["v1 PersistentVolumeClaim ns/keep"])));
+        check(
+            ("apps/v1", "StatefulSet"),
+            spec,
+            Ok(Some(&["v1 PersistentVolumeClaim ns/keep"])),
+        );
     }
 
     #[test]
@@ -130,9 +158,20 @@ mod tests {
         let ingress = ("networking.k8s.io/v1", "Ingress");
         let twice = json!({"tls": [{"secretName": "a"}, {"secretName": "a"}]});
         check(ingress, twice, Ok(Some(&["v1 Secret ns/a", "v1 Secret ns/a"])));
-        check(ingress, json!({"tls": [{"hosts": ["h"]}]}), Err("spec.tls[0] has no secretName"));
-        let expected = ["v1 Service ns/derived-x", "discovery.k8s.io/v1 EndpointSlice ns/by label"];
-        check(("multicluster.x-k8s.io/v1alpha1", "ServiceImport"), json!({}), Ok(Some(&expected)));
+        check(
+            ingress,
+            json!({"tls": [{"hosts": ["h"]}]}),
+            Err("spec.tls[0] has no secretName"),
+        );
+        let expected = [
+            "v1 Service ns/derived-x",
+            "discovery.k8s.io/v1 EndpointSlice ns/by label",
+        ];
+        check(
+            ("multicluster.x-k8s.io/v1alpha1", "ServiceImport"),
+            json!({}),
+            Ok(Some(&expected)),
+        );
         check(("v1", "Service"), json!({}), Ok(None));
     }
 }

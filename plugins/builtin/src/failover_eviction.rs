@@ -22,20 +22,34 @@ impl FailoverEviction {
     /// Creates the policy with a timeout in seconds.
     pub fn new(timeout_s: u32) -> Self {
         let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
-        Self { id: PolicyId::builtin("FailoverEviction"), capabilities, timeout_s }
+        Self {
+            id: PolicyId::builtin("FailoverEviction"),
+            capabilities,
+            timeout_s,
+        }
     }
 
     fn changes(&self, call: &ClusterTaintCall<'_>) -> Vec<TaintChange> {
-        let Some(ready) = call.cluster.ready() else { return Vec::new() };
+        let Some(ready) = call.cluster.ready() else {
+            return Vec::new();
+        };
         let effect = &TaintEffect::NoExecute;
         if ready.status == ConditionStatus::True {
-            return follow(ready.status, effect, &Reason::new("ClusterReady", "the cluster is ready"));
+            return follow(
+                ready.status,
+                effect,
+                &Reason::new("ClusterReady", "the cluster is ready"),
+            );
         }
         let overdue = |since: bulkhead_core::time::Time| call.now > since.plus_seconds(i64::from(self.timeout_s));
         if !ready.last_transition_time.is_some_and(overdue) {
             return Vec::new();
         }
-        let message = format!("Ready has been {} for more than {} s", ready.status.as_str(), self.timeout_s);
+        let message = format!(
+            "Ready has been {} for more than {} s",
+            ready.status.as_str(),
+            self.timeout_s
+        );
         follow(ready.status, effect, &Reason::new("EvictionTimeout", message))
     }
 }
@@ -51,7 +65,9 @@ impl Policy for FailoverEviction {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         match call {
-            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict { changes: self.changes(call) })),
+            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict {
+                changes: self.changes(call),
+            })),
             _ => Err(not_asked(&self.id, call)),
         }
     }
@@ -70,7 +86,10 @@ mod tests {
         let mut ready = Condition::new("Ready", status, "R", "m", Time::from_millis(0));
         ready.last_transition_time = since_s.map(|seconds| Time::from_millis(seconds * 1000));
         cluster.status.conditions.push(ready);
-        let call = ClusterTaintCall { cluster: &cluster, now: Time::from_millis(now_s * 1000) };
+        let call = ClusterTaintCall {
+            cluster: &cluster,
+            now: Time::from_millis(now_s * 1000),
+        };
         let actual = in_short(FailoverEviction::new(300).call(&Call::ClusterTaint(call)));
         assert_eq!(actual, expected, "{status:?} since {since_s:?} at {now_s}");
     }
@@ -89,7 +108,10 @@ mod tests {
     #[test]
     fn a_cluster_without_ready_condition_is_left_alone() {
         let cluster = Cluster::default();
-        let call = ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) };
+        let call = ClusterTaintCall {
+            cluster: &cluster,
+            now: Time::from_millis(0),
+        };
         assert!(in_short(FailoverEviction::new(0).call(&Call::ClusterTaint(call))).is_empty());
     }
 }

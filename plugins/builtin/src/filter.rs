@@ -47,7 +47,9 @@ pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut verdicts = all_fit(call);
     let mut current = None;
     for row in call.clusters.snapshot().tainted_rows() {
-        let Some(position) = call.clusters.position(*row) else { continue };
+        let Some(position) = call.clusters.position(*row) else {
+            continue;
+        };
         let exempt = current.get_or_insert_with(|| current_targets(call))[position];
         if exempt {
             continue;
@@ -60,7 +62,11 @@ pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
 }
 
 fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    let tolerations = binding.spec.placement.as_ref().map_or(&[][..], |placement| &*placement.cluster_tolerations);
+    let tolerations = binding
+        .spec
+        .placement
+        .as_ref()
+        .map_or(&[][..], |placement| &*placement.cluster_tolerations);
     let untolerated = cluster
         .spec
         .taints
@@ -68,7 +74,10 @@ fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
         .filter(|taint| !matches!(taint.effect, TaintEffect::PreferNoSchedule | TaintEffect::Other(_)))
         .find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)));
     match untolerated {
-        Some(taint) => unfit("UntoleratedTaint", format!("cluster(s) had untolerated taint {{{taint}}}")),
+        Some(taint) => unfit(
+            "UntoleratedTaint",
+            format!("cluster(s) had untolerated taint {{{taint}}}"),
+        ),
         None => FilterVerdict::Fit,
     }
 }
@@ -80,12 +89,18 @@ pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     if affinities.is_empty() {
         return all_fit(call);
     }
-    let selected: Vec<_> = affinities.iter().map(|affinity| call.clusters.snapshot().selected_by(affinity)).collect();
+    let selected: Vec<_> = affinities
+        .iter()
+        .map(|affinity| call.clusters.snapshot().selected_by(affinity))
+        .collect();
     let verdict = |row: &u32| {
         if selected.iter().any(|rows| rows.get(*row as usize) == Some(&true)) {
             return FilterVerdict::Fit;
         }
-        unfit("AffinityMismatch", "cluster(s) did not match the placement cluster affinity constraint")
+        unfit(
+            "AffinityMismatch",
+            "cluster(s) did not match the placement cluster affinity constraint",
+        )
     };
     call.clusters.rows().iter().map(verdict).collect()
 }
@@ -93,15 +108,25 @@ pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
 /// Returns the affinities of which one must match; empty if all clusters match. Overflow groups apply only to
 /// workloads, because only replicas can overflow.
 fn effective_affinities(binding: &Binding) -> Vec<ClusterAffinity> {
-    let Some(placement) = &binding.spec.placement else { return Vec::new() };
+    let Some(placement) = &binding.spec.placement else {
+        return Vec::new();
+    };
     if let Some(affinity) = &placement.cluster_affinity {
         return vec![affinity.clone()];
     }
     let observed = &binding.status.scheduler_observed_affinity_name;
     let mut terms = placement.cluster_affinities.iter().flatten();
-    let Some(term) = terms.find(|term| term.affinity_name == *observed) else { return Vec::new() };
-    let overflow = if binding.spec.is_workload() { term.overflow() } else { Vec::new() };
-    std::iter::once(term.affinity.clone()).chain(overflow.into_iter().map(|entry| entry.affinity)).collect()
+    let Some(term) = terms.find(|term| term.affinity_name == *observed) else {
+        return Vec::new();
+    };
+    let overflow = if binding.spec.is_workload() {
+        term.overflow()
+    } else {
+        Vec::new()
+    };
+    std::iter::once(term.affinity.clone())
+        .chain(overflow.into_iter().map(|entry| entry.affinity))
+        .collect()
 }
 
 /// Rejects clusters without a property that the spread constraints group by. (Karmada:
@@ -110,12 +135,18 @@ pub(crate) fn spread_constraint(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let placement = call.binding.spec.placement.as_ref();
     let constraints = placement.map_or(&[][..], |placement| &*placement.spread_constraints);
     let fields = constraints.iter().map(|constraint| constraint.spread_by_field.as_str());
-    let needed: Vec<_> = fields.filter(|field| matches!(*field, "provider" | "region" | "zone")).collect();
+    let needed: Vec<_> = fields
+        .filter(|field| matches!(*field, "provider" | "region" | "zone"))
+        .collect();
     if needed.is_empty() {
         return all_fit(call);
     }
     let places = call.clusters.snapshot().places();
-    call.clusters.rows().iter().map(|row| has_properties(&needed, places.zonal(*row))).collect()
+    call.clusters
+        .rows()
+        .iter()
+        .map(|row| has_properties(&needed, places.zonal(*row)))
+        .collect()
 }
 
 fn has_properties(needed: &[&str], has: Topology) -> FilterVerdict {
@@ -126,7 +157,10 @@ fn has_properties(needed: &[&str], has: Topology) -> FilterVerdict {
         _ => None,
     });
     match lacking {
-        Some(property) => unfit("SpreadPropertyMissing", format!("cluster(s) did not have {property} property")),
+        Some(property) => unfit(
+            "SpreadPropertyMissing",
+            format!("cluster(s) did not have {property} property"),
+        ),
         None => FilterVerdict::Fit,
     }
 }
@@ -161,27 +195,42 @@ pub(crate) fn recent_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
 /// `workloadaffinity/workload_affinity.go:FilterWithContext`.)
 pub(crate) fn workload_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let group = call.binding.spec.affinity_group();
-    let peers: Vec<_> =
-        call.peers.iter().filter(|peer| peer.affinity_group == group && !peer.clusters.is_empty()).collect();
+    let peers: Vec<_> = call
+        .peers
+        .iter()
+        .filter(|peer| peer.affinity_group == group && !peer.clusters.is_empty())
+        .collect();
     if group.is_empty() || peers.is_empty() {
         return all_fit(call);
     }
     let runs_all = |cluster: &Cluster| peers.iter().all(|peer| runs_on(peer, cluster));
     let message = "ResourceBinding with the same affinity group does not target this cluster";
-    with_exemption(call, |cluster| runs_all(cluster).then_some(()).ok_or(("AffinityGroupElsewhere", message)))
+    with_exemption(call, |cluster| {
+        runs_all(cluster)
+            .then_some(())
+            .ok_or(("AffinityGroupElsewhere", message))
+    })
 }
 
 /// Rejects clusters that run another workload of the anti-affinity group, except for current targets. (Karmada:
 /// `workloadantiaffinity/workload_anti_affinity.go:FilterWithContext`.)
 pub(crate) fn workload_anti_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let group = call.binding.spec.anti_affinity_group();
-    let peers: Vec<_> = call.peers.iter().filter(|peer| peer.anti_affinity_group == group).collect();
+    let peers: Vec<_> = call
+        .peers
+        .iter()
+        .filter(|peer| peer.anti_affinity_group == group)
+        .collect();
     if group.is_empty() || peers.is_empty() {
         return all_fit(call);
     }
     let runs_none = |cluster: &Cluster| !peers.iter().any(|peer| runs_on(peer, cluster));
     let message = "cluster already has workload with the same anti-affinity group";
-    with_exemption(call, |cluster| runs_none(cluster).then_some(()).ok_or(("AntiAffinityGroupPresent", message)))
+    with_exemption(call, |cluster| {
+        runs_none(cluster)
+            .then_some(())
+            .ok_or(("AntiAffinityGroupPresent", message))
+    })
 }
 
 fn runs_on(peer: &Peer, cluster: &Cluster) -> bool {
@@ -222,8 +271,15 @@ mod tests {
         cluster.name = "member1".to_owned();
         let clusters = ClusterSnapshot::new([Arc::new(cluster)]);
         let now = Time::from_millis(0);
-        let call = Call::Filter(FilterCall { binding: &binding, clusters: clusters.present(), peers: &[], now });
-        let Ok(Reply::Filter(verdicts)) = policy.call(&call) else { panic!("no filter reply") };
+        let call = Call::Filter(FilterCall {
+            binding: &binding,
+            clusters: clusters.present(),
+            peers: &[],
+            now,
+        });
+        let Ok(Reply::Filter(verdicts)) = policy.call(&call) else {
+            panic!("no filter reply")
+        };
         let actual: Vec<_> = verdicts
             .iter()
             .map(|verdict| match verdict {
@@ -255,7 +311,13 @@ mod tests {
     fn the_api_must_be_enabled() {
         let policy = SchedulingPolicy::api_enablement();
         let check = |enablements: Value, rest: Value, expected: &str| {
-            check(&policy, spec(rest), json!({}), cluster(json!({}), json!({"apiEnablements": enablements})), expected);
+            check(
+                &policy,
+                spec(rest),
+                json!({}),
+                cluster(json!({}), json!({"apiEnablements": enablements})),
+                expected,
+            );
         };
         let missing = "APINotEnabled: cluster(s) did not have the API resource";
         let serving =
@@ -280,20 +342,51 @@ mod tests {
         let policy = SchedulingPolicy::taint_toleration();
         let check = |taints: Value, tolerations: Value, targets: Value, expected: &str| {
             let spec = spec(json!({"placement": {"clusterTolerations": tolerations}, "clusters": targets}));
-            check(&policy, spec, json!({}), cluster(json!({"taints": taints}), json!({})), expected);
+            check(
+                &policy,
+                spec,
+                json!({}),
+                cluster(json!({"taints": taints}), json!({})),
+                expected,
+            );
         };
         let taint = json!([{"key": "k", "value": "v", "effect": "NoExecute"}]);
         let text = "UntoleratedTaint: cluster(s) had untolerated taint {k=v:NoExecute}";
         check(taint.clone(), json!([]), json!([]), text);
         check(taint.clone(), json!([]), json!([{"name": "member1"}]), "");
-        check(taint.clone(), json!([{"key": "k", "operator": "Exists"}]), json!([]), "");
+        check(
+            taint.clone(),
+            json!([{"key": "k", "operator": "Exists"}]),
+            json!([]),
+            "",
+        );
         check(taint.clone(), json!([{"key": "k", "value": "v"}]), json!([]), "");
         check(taint.clone(), json!([{"key": "k", "value": "w"}]), json!([]), text);
-        check(taint.clone(), json!([{"operator": "Exists", "effect": "NoSchedule"}]), json!([]), text);
-        check(taint, json!([{"operator": "Exists", "tolerationSeconds": 0}]), json!([]), "");
-        check(json!([{"key": "k", "effect": "PreferNoSchedule"}]), json!([]), json!([]), "");
+        check(
+            taint.clone(),
+            json!([{"operator": "Exists", "effect": "NoSchedule"}]),
+            json!([]),
+            text,
+        );
+        check(
+            taint,
+            json!([{"operator": "Exists", "tolerationSeconds": 0}]),
+            json!([]),
+            "",
+        );
+        check(
+            json!([{"key": "k", "effect": "PreferNoSchedule"}]),
+            json!([]),
+            json!([]),
+            "",
+        );
         let two = json!([{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]);
-        check(two, json!([]), json!([]), "UntoleratedTaint: cluster(s) had untolerated taint {a:NoSchedule}");
+        check(
+            two,
+            json!([]),
+            json!([]),
+            "UntoleratedTaint: cluster(s) had untolerated taint {a:NoSchedule}",
+        );
     }
 
     #[test]
@@ -309,7 +402,12 @@ mod tests {
         let named = |name: &str| json!({"clusterNames": [name]});
         check(json!({}), json!({}), "", "");
         check(json!({"clusterAffinity": named("member1")}), json!({}), "", "");
-        check(json!({"clusterAffinity": named("member2")}), json!({"clusters": [{"name": "member1"}]}), "", text);
+        check(
+            json!({"clusterAffinity": named("member2")}),
+            json!({"clusters": [{"name": "member1"}]}),
+            "",
+            text,
+        );
         let groups = json!({"clusterAffinities": [
             {"affinityName": "a", "clusterNames": ["member2"],
              "overflowAffinities": [{"affinityName": "o", "clusterNames": ["member1"]}]},
@@ -333,9 +431,21 @@ mod tests {
         };
         check(&[], json!({}), "");
         check(&["cluster"], json!({}), "");
-        check(&["provider"], json!({}), "SpreadPropertyMissing: cluster(s) did not have provider property");
-        check(&["region", "provider"], json!({}), "SpreadPropertyMissing: cluster(s) did not have region property");
-        check(&["zone"], json!({"zone": "z"}), "SpreadPropertyMissing: cluster(s) did not have zones property");
+        check(
+            &["provider"],
+            json!({}),
+            "SpreadPropertyMissing: cluster(s) did not have provider property",
+        );
+        check(
+            &["region", "provider"],
+            json!({}),
+            "SpreadPropertyMissing: cluster(s) did not have region property",
+        );
+        check(
+            &["zone"],
+            json!({"zone": "z"}),
+            "SpreadPropertyMissing: cluster(s) did not have zones property",
+        );
         check(&["zone", "region"], json!({"zones": ["z"], "region": "r"}), "");
     }
 
@@ -347,7 +457,10 @@ mod tests {
             let spec = spec(json!({"gracefulEvictionTasks": [task], "clusters": [{"name": "member1"}]}));
             check(&policy, spec, json!({}), cluster(json!({}), json!({})), expected);
         };
-        check("member1", "EvictionInProgress: cluster(s) is in the process of eviction");
+        check(
+            "member1",
+            "EvictionInProgress: cluster(s) is in the process of eviction",
+        );
         check("member2", "");
     }
 }

@@ -71,7 +71,10 @@ pub fn all_with(detail: Detail) -> Vec<Arc<dyn Policy>> {
 
 /// Returns the fault for a call that the policy's capabilities do not include; such a call is a bug of the host.
 fn not_asked(id: &PolicyId, call: &Call<'_>) -> Fault {
-    Fault::new(FaultKind::HostBug, format!("{id} does not answer {} calls", call.kind()))
+    Fault::new(
+        FaultKind::HostBug,
+        format!("{id} does not answer {} calls", call.kind()),
+    )
 }
 
 #[cfg(test)]

@@ -35,7 +35,10 @@ pub struct NativeHealth {
 impl Default for NativeHealth {
     fn default() -> Self {
         let on = |(api_version, kind, _): &(&str, &str, Rule)| Capability::on(CallKind::Health, *api_version, *kind);
-        Self { id: PolicyId::builtin("NativeHealth"), capabilities: RULES.iter().map(on).collect() }
+        Self {
+            id: PolicyId::builtin("NativeHealth"),
+            capabilities: RULES.iter().map(on).collect(),
+        }
     }
 }
 
@@ -49,18 +52,31 @@ impl Policy for NativeHealth {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let Call::Health(health) = call else { return Err(not_asked(&self.id, call)) };
+        let Call::Health(health) = call else {
+            return Err(not_asked(&self.id, call));
+        };
         let field = |name| health.object.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = (field("apiVersion"), field("kind"));
-        let rule = RULES.iter().find(|(api_version, name, _)| (*api_version, *name) == kind);
+        let rule = RULES
+            .iter()
+            .find(|(api_version, name, _)| (*api_version, *name) == kind);
         let (_, _, rule) = rule.ok_or_else(|| not_asked(&self.id, call))?;
         let judged = statuses::check(kind, health.object).and_then(|()| rule(health.object));
         Ok(Reply::Health(match judged {
-            Ok((true, reason)) => HealthVerdict { health: Health::Healthy, reason },
-            Ok((false, reason)) => HealthVerdict { health: Health::Unhealthy, reason },
+            Ok((true, reason)) => HealthVerdict {
+                health: Health::Healthy,
+                reason,
+            },
+            Ok((false, reason)) => HealthVerdict {
+                health: Health::Unhealthy,
+                reason,
+            },
             Err(error) => {
                 let reason = Reason::new("MalformedObject", error.to_string());
-                HealthVerdict { health: Health::Unknown, reason }
+                HealthVerdict {
+                    health: Health::Unknown,
+                    reason,
+                }
             }
         }))
     }
@@ -86,7 +102,11 @@ fn rollout(object: &Value) -> Result<(bool, Reason), Malformed> {
         return Ok((false, reason));
     }
     if let Some(desired) = desired.filter(|desired| updated < *desired) {
-        return Ok(verdict(false, "ReplicasNotUpdated", format!("{updated} of {desired} replicas are updated")));
+        return Ok(verdict(
+            false,
+            "ReplicasNotUpdated",
+            format!("{updated} of {desired} replicas are updated"),
+        ));
     }
     Ok(availability(available, updated))
 }
@@ -102,7 +122,11 @@ fn replica_set(object: &Value) -> Result<(bool, Reason), Malformed> {
 
 fn availability(available: i64, wanted: i64) -> (bool, Reason) {
     let healthy = available >= wanted;
-    let code = if healthy { "ReplicasAvailable" } else { "ReplicasNotAvailable" };
+    let code = if healthy {
+        "ReplicasAvailable"
+    } else {
+        "ReplicasNotAvailable"
+    };
     verdict(healthy, code, format!("{available} of {wanted} replicas are available"))
 }
 
@@ -114,11 +138,19 @@ fn daemon_set(object: &Value) -> Result<(bool, Reason), Malformed> {
         return Ok((false, reason));
     }
     if updated < desired {
-        return Ok(verdict(false, "PodsNotUpdated", format!("{updated} of {desired} pods are updated")));
+        return Ok(verdict(
+            false,
+            "PodsNotUpdated",
+            format!("{updated} of {desired} pods are updated"),
+        ));
     }
     let healthy = available >= updated;
     let code = if healthy { "PodsAvailable" } else { "PodsNotAvailable" };
-    Ok(verdict(healthy, code, format!("{available} of {updated} pods are available")))
+    Ok(verdict(
+        healthy,
+        code,
+        format!("{available} of {updated} pods are available"),
+    ))
 }
 
 fn pod(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -133,7 +165,11 @@ fn pod(object: &Value) -> Result<(bool, Reason), Malformed> {
     match (phase, ready) {
         ("Succeeded", _) => Ok(verdict(true, "PodSucceeded", "the pod has succeeded".to_owned())),
         ("Running", Some("True")) => Ok(verdict(true, "PodReady", "the pod is running and ready".to_owned())),
-        ("Running", _) => Ok(verdict(false, "PodNotReady", "the pod is running, but not ready".to_owned())),
+        ("Running", _) => Ok(verdict(
+            false,
+            "PodNotReady",
+            "the pod is running, but not ready".to_owned(),
+        )),
         ("", _) => Ok(verdict(false, "PodNotRunning", "the pod has no phase".to_owned())),
         (phase, _) => Ok(verdict(false, "PodNotRunning", format!("the pod's phase is {phase}"))),
     }
@@ -143,7 +179,11 @@ fn service(object: &Value) -> Result<(bool, Reason), Malformed> {
     if text(object, &["spec", "type"])? == "LoadBalancer" {
         return ingress(object);
     }
-    Ok(verdict(true, "NoLoadBalancer", "the service needs no load balancer".to_owned()))
+    Ok(verdict(
+        true,
+        "NoLoadBalancer",
+        "the service needs no load balancer".to_owned(),
+    ))
 }
 
 fn ingress(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -153,8 +193,16 @@ fn ingress(object: &Value) -> Result<(bool, Reason), Malformed> {
             addressed += 1;
         }
     }
-    let code = if addressed > 0 { "LoadBalancerReady" } else { "LoadBalancerPending" };
-    Ok(verdict(addressed > 0, code, format!("{addressed} of {} load balancer entries have an address", entries.len())))
+    let code = if addressed > 0 {
+        "LoadBalancerReady"
+    } else {
+        "LoadBalancerPending"
+    };
+    Ok(verdict(
+        addressed > 0,
+        code,
+        format!("{addressed} of {} load balancer entries have an address", entries.len()),
+    ))
 }
 
 fn claim(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -168,8 +216,16 @@ fn claim(object: &Value) -> Result<(bool, Reason), Malformed> {
 fn disruption_budget(object: &Value) -> Result<(bool, Reason), Malformed> {
     let current = count(object, &["status", "currentHealthy"])?;
     let desired = count(object, &["status", "desiredHealthy"])?;
-    let code = if current >= desired { "BudgetMet" } else { "BudgetNotMet" };
-    Ok(verdict(current >= desired, code, format!("{current} of {desired} pods are healthy")))
+    let code = if current >= desired {
+        "BudgetMet"
+    } else {
+        "BudgetNotMet"
+    };
+    Ok(verdict(
+        current >= desired,
+        code,
+        format!("{current} of {desired} pods are healthy"),
+    ))
 }
 
 #[cfg(test)]
@@ -186,11 +242,18 @@ mod tests {
         object["apiVersion"] = json!(kind.0);
         object["kind"] = json!(kind.1);
         let object = Arc::new(object);
-        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+        let call = Call::Health(HealthCall {
+            object: &object,
+            now: Time::from_millis(0),
+        });
         let Ok(Reply::Health(actual)) = NativeHealth::default().call(&call) else {
             panic!("no health of {object}");
         };
-        assert_eq!(format!("{} {}", actual.health.as_str(), actual.reason), expected, "{object}");
+        assert_eq!(
+            format!("{} {}", actual.health.as_str(), actual.reason),
+            expected,
+            "{object}"
+        );
     }
 
     #[test]
@@ -202,52 +265,149 @@ mod tests {
             check(("apps/v1", "StatefulSet"), object, expected);
         };
         let status = |updated: i64, available: i64| json!({"observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": available});
-        check(2, json!(3), status(3, 3), "Healthy ReplicasAvailable: 3 of 3 replicas are available");
-        check(2, json!(3.0), status(3, 3), "Healthy ReplicasAvailable: 3 of 3 replicas are available");
-        check(2, json!(3), status(3, 2), "Unhealthy ReplicasNotAvailable: 2 of 3 replicas are available");
-        check(2, json!(3), status(2, 2), "Unhealthy ReplicasNotUpdated: 2 of 3 replicas are updated");
-        check(2, Value::Null, status(0, 0), "Healthy ReplicasAvailable: 0 of 0 replicas are available");
+        check(
+            2,
+            json!(3),
+            status(3, 3),
+            "Healthy ReplicasAvailable: 3 of 3 replicas are available",
+        );
+        check(
+            2,
+            json!(3.0),
+            status(3, 3),
+            "Healthy ReplicasAvailable: 3 of 3 replicas are available",
+        );
+        check(
+            2,
+            json!(3),
+            status(3, 2),
+            "Unhealthy ReplicasNotAvailable: 2 of 3 replicas are available",
+        );
+        check(
+            2,
+            json!(3),
+            status(2, 2),
+            "Unhealthy ReplicasNotUpdated: 2 of 3 replicas are updated",
+        );
+        check(
+            2,
+            Value::Null,
+            status(0, 0),
+            "Healthy ReplicasAvailable: 0 of 0 replicas are available",
+        );
         let stale = "Unhealthy GenerationNotObserved: the status is about generation 2, not";
         check(3, json!(3), status(3, 3), &format!("{stale} 3"));
         check(1, json!(3), status(3, 3), &format!("{stale} 1"));
-        check(0, Value::Null, Value::Null, "Healthy ReplicasAvailable: 0 of 0 replicas are available");
+        check(
+            0,
+            Value::Null,
+            Value::Null,
+            "Healthy ReplicasAvailable: 0 of 0 replicas are available",
+        );
         let malformed = "Unknown MalformedObject:";
-        check(2, json!("3"), status(3, 3), &format!("{malformed} spec.replicas is a string, not an integer"));
-        check(2, json!(1.5), status(3, 3), &format!("{malformed} spec.replicas is a number, not an integer"));
-        check(2, json!(1), json!([]), &format!("{malformed} status is a list, not an object"));
+        check(
+            2,
+            json!("3"),
+            status(3, 3),
+            &format!("{malformed} spec.replicas is a string, not an integer"),
+        );
+        check(
+            2,
+            json!(1.5),
+            status(3, 3),
+            &format!("{malformed} spec.replicas is a number, not an integer"),
+        );
+        check(
+            2,
+            json!(1),
+            json!([]),
+            &format!("{malformed} status is a list, not an object"),
+        );
         let conditions = json!({"conditions": "x"});
-        check(2, json!(1), conditions, &format!("{malformed} status.conditions is a string, not a list"));
+        check(
+            2,
+            json!(1),
+            conditions,
+            &format!("{malformed} status.conditions is a string, not a list"),
+        );
     }
 
     #[test]
     fn replica_sets_and_daemon_sets() {
         let replica_set = |replicas: Value, available: i64| json!({"spec": {"replicas": replicas}, "status": {"availableReplicas": available}});
         let kind = ("apps/v1", "ReplicaSet");
-        check(kind, replica_set(json!(2), 2), "Healthy ReplicasAvailable: 2 of 2 replicas are available");
-        check(kind, replica_set(json!(2), 1), "Unhealthy ReplicasNotAvailable: 1 of 2 replicas are available");
-        check(kind, replica_set(Value::Null, 0), "Healthy ReplicasAvailable: 0 of 0 replicas are available");
+        check(
+            kind,
+            replica_set(json!(2), 2),
+            "Healthy ReplicasAvailable: 2 of 2 replicas are available",
+        );
+        check(
+            kind,
+            replica_set(json!(2), 1),
+            "Unhealthy ReplicasNotAvailable: 1 of 2 replicas are available",
+        );
+        check(
+            kind,
+            replica_set(Value::Null, 0),
+            "Healthy ReplicasAvailable: 0 of 0 replicas are available",
+        );
         let daemon_set = |desired: i64, updated: i64, available: i64| {
             json!({"status": {
                 "desiredNumberScheduled": desired, "updatedNumberScheduled": updated, "numberAvailable": available,
             }})
         };
         let kind = ("apps/v1", "DaemonSet");
-        check(kind, daemon_set(2, 2, 2), "Healthy PodsAvailable: 2 of 2 pods are available");
-        check(kind, daemon_set(2, 1, 1), "Unhealthy PodsNotUpdated: 1 of 2 pods are updated");
-        check(kind, daemon_set(2, 2, 0), "Unhealthy PodsNotAvailable: 0 of 2 pods are available");
+        check(
+            kind,
+            daemon_set(2, 2, 2),
+            "Healthy PodsAvailable: 2 of 2 pods are available",
+        );
+        check(
+            kind,
+            daemon_set(2, 1, 1),
+            "Unhealthy PodsNotUpdated: 1 of 2 pods are updated",
+        );
+        check(
+            kind,
+            daemon_set(2, 2, 0),
+            "Unhealthy PodsNotAvailable: 0 of 2 pods are available",
+        );
     }
 
     #[test]
     fn pods() {
         let check = |phase: &str, ready: &[&str], expected: &str| {
-            let conditions: Vec<_> = ready.iter().map(|status| json!({"type": "Ready", "status": status})).collect();
-            check(("v1", "Pod"), json!({"status": {"phase": phase, "conditions": conditions}}), expected);
+            let conditions: Vec<_> = ready
+                .iter()
+                .map(|status| json!({"type": "Ready", "status": status}))
+                .collect();
+            check(
+                ("v1", "Pod"),
+                json!({"status": {"phase": phase, "conditions": conditions}}),
+                expected,
+            );
         };
         check("Succeeded", &[], "Healthy PodSucceeded: the pod has succeeded");
-        check("Running", &["True", "False"], "Healthy PodReady: the pod is running and ready");
-        check("Running", &["False", "True"], "Unhealthy PodNotReady: the pod is running, but not ready");
-        check("Running", &[], "Unhealthy PodNotReady: the pod is running, but not ready");
-        check("Pending", &["True"], "Unhealthy PodNotRunning: the pod's phase is Pending");
+        check(
+            "Running",
+            &["True", "False"],
+            "Healthy PodReady: the pod is running and ready",
+        );
+        check(
+            "Running",
+            &["False", "True"],
+            "Unhealthy PodNotReady: the pod is running, but not ready",
+        );
+        check(
+            "Running",
+            &[],
+            "Unhealthy PodNotReady: the pod is running, but not ready",
+        );
+        check(
+            "Pending",
+            &["True"],
+            "Unhealthy PodNotRunning: the pod's phase is Pending",
+        );
         check("", &[], "Unhealthy PodNotRunning: the pod has no phase");
     }
 
@@ -255,16 +415,36 @@ mod tests {
     fn load_balancers_claims_and_budgets() {
         let service = |type_: &str, entries: Value| json!({"spec": {"type": type_}, "status": {"loadBalancer": {"ingress": entries}}});
         let kind = ("v1", "Service");
-        check(kind, json!({}), "Healthy NoLoadBalancer: the service needs no load balancer");
-        check(kind, service("ClusterIP", json!([])), "Healthy NoLoadBalancer: the service needs no load balancer");
+        check(
+            kind,
+            json!({}),
+            "Healthy NoLoadBalancer: the service needs no load balancer",
+        );
+        check(
+            kind,
+            service("ClusterIP", json!([])),
+            "Healthy NoLoadBalancer: the service needs no load balancer",
+        );
         let pending = "Unhealthy LoadBalancerPending: 0 of 1 load balancer entries have an address";
         check(kind, service("LoadBalancer", json!([{"ip": ""}])), pending);
         let ready = "Healthy LoadBalancerReady: 1 of 2 load balancer entries have an address";
         check(kind, service("LoadBalancer", json!([{}, {"ip": "1.1.1.1"}])), ready);
-        check(("networking.k8s.io/v1", "Ingress"), service("", json!([{}, {"hostname": "h"}])), ready);
+        check(
+            ("networking.k8s.io/v1", "Ingress"),
+            service("", json!([{}, {"hostname": "h"}])),
+            ready,
+        );
         let kind = ("v1", "PersistentVolumeClaim");
-        check(kind, json!({"status": {"phase": "Bound"}}), "Healthy ClaimBound: the claim is bound");
-        check(kind, json!({"status": {"phase": "Pending"}}), "Unhealthy ClaimNotBound: the claim's phase is Pending");
+        check(
+            kind,
+            json!({"status": {"phase": "Bound"}}),
+            "Healthy ClaimBound: the claim is bound",
+        );
+        check(
+            kind,
+            json!({"status": {"phase": "Pending"}}),
+            "Unhealthy ClaimNotBound: the claim's phase is Pending",
+        );
         let kind = ("policy/v1", "PodDisruptionBudget");
         check(kind, json!({}), "Healthy BudgetMet: 0 of 0 pods are healthy");
         let short = json!({"status": {"currentHealthy": 1, "desiredHealthy": 2}});
@@ -275,7 +455,9 @@ mod tests {
     fn jobs_and_other_versions_have_no_rule() {
         let health = NativeHealth::default();
         let covers = |api_version: &str, kind: &str| {
-            health.capabilities().contains(&Capability::on(CallKind::Health, api_version, kind))
+            health
+                .capabilities()
+                .contains(&Capability::on(CallKind::Health, api_version, kind))
         };
         assert!(covers("apps/v1", "Deployment"));
         assert!(!covers("batch/v1", "Job"));

@@ -26,14 +26,22 @@ impl NativeInterpreter {
     /// Creates the policy with the given detail about pods.
     pub fn new(detail: Detail) -> Self {
         let capabilities = vec![Capability::any(CallKind::Interpret)];
-        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities, detail, has_empty_lists: false }
+        Self {
+            id: PolicyId::builtin("NativeInterpreter"),
+            capabilities,
+            detail,
+            has_empty_lists: false,
+        }
     }
 
     /// Takes an empty list of status items for a list. By default it is a missing one, since an API server never
     /// returns an empty one. Karmada's rules distinguish them for Pods, whose status an empty list resets.
     #[must_use]
     pub fn with_empty_lists(self) -> Self {
-        Self { has_empty_lists: true, ..self }
+        Self {
+            has_empty_lists: true,
+            ..self
+        }
     }
 }
 
@@ -53,7 +61,9 @@ impl Policy for NativeInterpreter {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let Call::Interpret(interpret) = call else { return Err(not_asked(&self.id, call)) };
+        let Call::Interpret(interpret) = call else {
+            return Err(not_asked(&self.id, call));
+        };
         let operation = &interpret.operation;
         let kind = kind_of(operation.object());
         let interpretation = match *operation {
@@ -116,7 +126,10 @@ mod tests {
     use super::*;
 
     fn ask(operation: Operation<'_>) -> Result<Reply, FaultKind> {
-        let call = Call::Interpret(InterpretCall { operation, now: Time::from_millis(0) });
+        let call = Call::Interpret(InterpretCall {
+            operation,
+            now: Time::from_millis(0),
+        });
         NativeInterpreter::default().call(&call).map_err(|fault| fault.kind)
     }
 
@@ -124,17 +137,35 @@ mod tests {
     fn kinds_without_a_rule_get_no_answer_but_for_their_status() {
         let object = Arc::new(json!({"apiVersion": "example.io/v1", "kind": "Widget", "status": {"ok": true}}));
         assert_eq!(ask(Operation::Replicas { object: &object }), Ok(Reply::Interpret(None)));
-        assert_eq!(ask(Operation::Revise { object: &object, replicas: 1 }), Ok(Reply::Interpret(None)));
-        assert_eq!(ask(Operation::AggregateStatus { object: &object, items: &[] }), Ok(Reply::Interpret(None)));
+        assert_eq!(
+            ask(Operation::Revise {
+                object: &object,
+                replicas: 1
+            }),
+            Ok(Reply::Interpret(None))
+        );
+        assert_eq!(
+            ask(Operation::AggregateStatus {
+                object: &object,
+                items: &[]
+            }),
+            Ok(Reply::Interpret(None))
+        );
         let status = Interpretation::Status(Some(json!({"ok": true})));
-        assert_eq!(ask(Operation::ReflectStatus { object: &object }), Ok(Reply::Interpret(Some(status))));
+        assert_eq!(
+            ask(Operation::ReflectStatus { object: &object }),
+            Ok(Reply::Interpret(Some(status)))
+        );
     }
 
     #[test]
     fn a_malformed_object_is_a_fault_that_names_the_operation() {
         let object = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "3"}}));
         let operation = Operation::Replicas { object: &object };
-        let call = Call::Interpret(InterpretCall { operation, now: Time::from_millis(0) });
+        let call = Call::Interpret(InterpretCall {
+            operation,
+            now: Time::from_millis(0),
+        });
         let fault = NativeInterpreter::default().call(&call).err();
         let message = "InterpretReplica: spec.replicas is a string, not an integer";
         assert_eq!(fault, Some(Fault::new(FaultKind::GuestError, message)));
@@ -143,10 +174,16 @@ mod tests {
     #[test]
     fn an_empty_list_resets_the_status_of_a_pod_if_it_is_not_a_missing_one() {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"}}));
-        let operation = || Operation::AggregateStatus { object: &object, items: &[] };
+        let operation = || Operation::AggregateStatus {
+            object: &object,
+            items: &[],
+        };
         let kept = Interpretation::Object(Value::clone(&object));
         assert_eq!(ask(operation()), Ok(Reply::Interpret(Some(kept))));
-        let call = Call::Interpret(InterpretCall { operation: operation(), now: Time::from_millis(0) });
+        let call = Call::Interpret(InterpretCall {
+            operation: operation(),
+            now: Time::from_millis(0),
+        });
         let reply = NativeInterpreter::default().with_empty_lists().call(&call);
         let reset = json!({"apiVersion": "v1", "kind": "Pod", "status": {}});
         assert_eq!(reply, Ok(Reply::Interpret(Some(Interpretation::Object(reset)))));
@@ -157,7 +194,10 @@ mod tests {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"unknown": []}}));
         let mut expected = Value::clone(&object);
         expected["status"] = json!({"phase": "Bound"});
-        let actual = ask(Operation::AggregateStatus { object: &object, items: &[] });
+        let actual = ask(Operation::AggregateStatus {
+            object: &object,
+            items: &[],
+        });
         assert_eq!(actual, Ok(Reply::Interpret(Some(Interpretation::Object(expected)))));
     }
 }

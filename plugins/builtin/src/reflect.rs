@@ -9,10 +9,21 @@ use serde_json::{Map, Value};
 
 use crate::statuses;
 
-const DEPLOYMENT: &[&str] =
-    &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+const DEPLOYMENT: &[&str] = &[
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+];
 const REPLICA_SET: &[&str] = &["replicas", "readyReplicas", "availableReplicas"];
-const STATEFUL_SET: &[&str] = &["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+const STATEFUL_SET: &[&str] = &[
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+];
 const DAEMON_SET: &[&str] = &[
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -22,9 +33,21 @@ const DAEMON_SET: &[&str] = &[
     "numberAvailable",
     "numberUnavailable",
 ];
-const JOB: &[&str] = &["active", "succeeded", "failed", "conditions", "startTime", "completionTime"];
-const DISRUPTION_BUDGET: &[&str] =
-    &["disruptionsAllowed", "expectedPods", "desiredHealthy", "currentHealthy", "disruptedPods"];
+const JOB: &[&str] = &[
+    "active",
+    "succeeded",
+    "failed",
+    "conditions",
+    "startTime",
+    "completionTime",
+];
+const DISRUPTION_BUDGET: &[&str] = &[
+    "disruptionsAllowed",
+    "expectedPods",
+    "desiredHealthy",
+    "currentHealthy",
+    "disruptedPods",
+];
 const AUTOSCALER: &[&str] = &["currentReplicas", "desiredReplicas"];
 
 /// Returns the counters of a workload's status; `None` for kinds other than workloads of `apps/v1`.
@@ -65,7 +88,9 @@ pub(crate) fn status(kind: (&str, &str), object: &Value) -> Result<Option<Value>
         Some(status @ Value::Object(_)) => status,
         Some(other) => return Err(Malformed::new(format!("status is {}, not an object", type_name(other)))),
     };
-    let (Some(names), Some(shape)) = (collected(kind), statuses::of(kind)) else { return Ok(Some(status.clone())) };
+    let (Some(names), Some(shape)) = (collected(kind), statuses::of(kind)) else {
+        return Ok(Some(status.clone()));
+    };
     shape.check(status, "status")?;
     if counters(kind).is_some() {
         return workload(kind.1, shape, object, names);
@@ -78,16 +103,24 @@ fn workload(kind: &str, shape: Shape, object: &Value, names: &[&str]) -> Result<
     let annotations = unstructured::texts(object, &["metadata", "annotations"]).unwrap_or_default();
     let annotation = annotations.and_then(|annotations| annotations.get(TEMPLATE_GENERATION));
     let annotation = annotation.and_then(Value::as_str).unwrap_or_default();
-    let template_generation: i64 = annotation
-        .parse()
-        .map_err(|_| Malformed::new(format!("annotation {TEMPLATE_GENERATION} is {annotation:?}, not an integer")))?;
+    let template_generation: i64 = annotation.parse().map_err(|_| {
+        Malformed::new(format!(
+            "annotation {TEMPLATE_GENERATION} is {annotation:?}, not an integer"
+        ))
+    })?;
     // Karmada omits the observed generation for StatefulSet.
     let observed = (kind != "StatefulSet").then_some("observedGeneration");
     let names: Vec<_> = names.iter().copied().chain(observed).collect();
     let mut fragment = shape.printed(&picked(statuses::status(object), &names));
     // A generation of the wrong type counts as none.
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-    for (name, value) in [("generation", generation), ("resourceTemplateGeneration", template_generation)] {
+    let generation = object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    for (name, value) in [
+        ("generation", generation),
+        ("resourceTemplateGeneration", template_generation),
+    ] {
         if value != 0 {
             fragment[name] = value.into();
         }
@@ -108,7 +141,9 @@ mod tests {
     use super::*;
 
     fn check(kind: (&str, &str), object: Value, expected: Result<Value, &str>) {
-        let actual = status(kind, &object).map(Option::unwrap_or_default).map_err(|error| error.to_string());
+        let actual = status(kind, &object)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| error.to_string());
         assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {object}");
     }
 
@@ -116,7 +151,11 @@ mod tests {
     fn workloads_report_counters_and_generations() {
         let check = |kind: &str, status: Value, expected: Value| {
             let metadata = json!({"generation": 3, "annotations": {TEMPLATE_GENERATION: "2"}});
-            check(("apps/v1", kind), json!({"metadata": metadata, "status": status}), Ok(expected));
+            check(
+                ("apps/v1", kind),
+                json!({"metadata": metadata, "status": status}),
+                Ok(expected),
+            );
         };
         let full = json!({
             "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 1, "unavailableReplicas": 1,
@@ -127,7 +166,11 @@ mod tests {
             "observedGeneration": 3, "generation": 3, "resourceTemplateGeneration": 2,
         });
         check("Deployment", full, reported);
-        check("Deployment", json!({}), json!({"generation": 3, "resourceTemplateGeneration": 2}));
+        check(
+            "Deployment",
+            json!({}),
+            json!({"generation": 3, "resourceTemplateGeneration": 2}),
+        );
         let replicas = json!({"replicas": 1, "observedGeneration": 3});
         let reported = json!({"replicas": 1, "availableReplicas": 0, "generation": 3, "resourceTemplateGeneration": 2});
         check("StatefulSet", replicas, reported);
@@ -141,10 +184,18 @@ mod tests {
     #[test]
     fn an_empty_deployment_without_generations_is_not_reported() {
         let object = |status: Value| json!({"metadata": {"annotations": {TEMPLATE_GENERATION: "0"}}, "status": status});
-        check(("apps/v1", "Deployment"), object(json!({"replicas": 0, "conditions": []})), Ok(Value::Null));
+        check(
+            ("apps/v1", "Deployment"),
+            object(json!({"replicas": 0, "conditions": []})),
+            Ok(Value::Null),
+        );
         check(("apps/v1", "ReplicaSet"), object(json!({})), Ok(json!({"replicas": 0})));
         let odd = json!({"metadata": {"generation": "3", "annotations": {TEMPLATE_GENERATION: "2"}}, "status": {}});
-        check(("apps/v1", "Deployment"), odd, Ok(json!({"resourceTemplateGeneration": 2})));
+        check(
+            ("apps/v1", "Deployment"),
+            odd,
+            Ok(json!({"resourceTemplateGeneration": 2})),
+        );
     }
 
     #[test]
@@ -159,25 +210,67 @@ mod tests {
         };
         let strings = json!({"replicas": "x", "currentNumberScheduled": "x"});
         for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
-            check(("apps/v1", kind), strings.clone(), "status.replicas is a string, not an integer");
+            check(
+                ("apps/v1", kind),
+                strings.clone(),
+                "status.replicas is a string, not an integer",
+            );
         }
-        check(("apps/v1", "DaemonSet"), strings, "status.currentNumberScheduled is a string, not an integer");
+        check(
+            ("apps/v1", "DaemonSet"),
+            strings,
+            "status.currentNumberScheduled is a string, not an integer",
+        );
         let deployment = ("apps/v1", "Deployment");
-        check(deployment, json!({"conditions": {}}), "status.conditions is an object, not a list");
-        check(deployment, json!({"collisionCount": true}), "status.collisionCount is a boolean, not an integer");
-        check(("batch/v1", "Job"), json!({"ready": "1"}), "status.ready is a string, not an integer");
-        check(("batch/v1", "Job"), json!({"startTime": "now"}), "status.startTime is a string, not a time");
+        check(
+            deployment,
+            json!({"conditions": {}}),
+            "status.conditions is an object, not a list",
+        );
+        check(
+            deployment,
+            json!({"collisionCount": true}),
+            "status.collisionCount is a boolean, not an integer",
+        );
+        check(
+            ("batch/v1", "Job"),
+            json!({"ready": "1"}),
+            "status.ready is a string, not an integer",
+        );
+        check(
+            ("batch/v1", "Job"),
+            json!({"startTime": "now"}),
+            "status.startTime is a string, not a time",
+        );
         let entries = json!({"loadBalancer": {"ingress": {}}});
-        check(("v1", "Service"), entries, "status.loadBalancer.ingress is an object, not a list");
+        check(
+            ("v1", "Service"),
+            entries,
+            "status.loadBalancer.ingress is an object, not a list",
+        );
         let budget = ("policy/v1", "PodDisruptionBudget");
-        check(budget, json!({"disruptedPods": {"p": "t"}}), "status.disruptedPods.p is a string, not a time");
+        check(
+            budget,
+            json!({"disruptedPods": {"p": "t"}}),
+            "status.disruptedPods.p is a string, not a time",
+        );
         let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
-        check(autoscaler, json!({"currentMetrics": 1}), "status.currentMetrics is a number, not a list");
+        check(
+            autoscaler,
+            json!({"currentMetrics": 1}),
+            "status.currentMetrics is a number, not a list",
+        );
     }
 
     #[test]
     fn a_service_without_a_load_balancer_is_not_reported() {
-        for spec in [json!({"type": "ClusterIP"}), json!({"type": 3}), json!({}), json!("x"), Value::Null] {
+        for spec in [
+            json!({"type": "ClusterIP"}),
+            json!({"type": 3}),
+            json!({}),
+            json!("x"),
+            Value::Null,
+        ] {
             check(("v1", "Service"), json!({"spec": spec, "status": 3}), Ok(Value::Null));
         }
         let balanced = json!({"spec": {"type": "LoadBalancer"}, "status": 3});
@@ -190,9 +283,17 @@ mod tests {
         check(("apps/v1", "Deployment"), json!({"status": {}}), Err(&text));
         let odd = json!({"metadata": {"annotations": {TEMPLATE_GENERATION: "2", "other": 1}}, "status": {}});
         check(("apps/v1", "Deployment"), odd, Err(&text));
-        check(("apps/v1", "Deployment"), json!({"metadata": {"annotations": "x"}, "status": {}}), Err(&text));
+        check(
+            ("apps/v1", "Deployment"),
+            json!({"metadata": {"annotations": "x"}, "status": {}}),
+            Err(&text),
+        );
         check(("apps/v1", "Deployment"), json!({}), Ok(Value::Null));
-        check(("apps/v1", "Deployment"), json!({"status": null}), Err("status is null, not an object"));
+        check(
+            ("apps/v1", "Deployment"),
+            json!({"status": null}),
+            Err("status is null, not an object"),
+        );
     }
 
     #[test]
@@ -214,15 +315,31 @@ mod tests {
             "currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0,
             "disruptedPods": {"p": start},
         });
-        check(("policy/v1", "PodDisruptionBudget"), json!({"status": status}), Ok(kept));
+        check(
+            ("policy/v1", "PodDisruptionBudget"),
+            json!({"status": status}),
+            Ok(kept),
+        );
         let kept = json!({"currentMetrics": null, "desiredReplicas": 0});
-        check(("autoscaling/v2", "HorizontalPodAutoscaler"), json!({"status": {"currentReplicas": 0}}), Ok(kept));
+        check(
+            ("autoscaling/v2", "HorizontalPodAutoscaler"),
+            json!({"status": {"currentReplicas": 0}}),
+            Ok(kept),
+        );
     }
 
     #[test]
     fn unknown_kinds_report_everything() {
-        check(("v1", "Pod"), json!({"status": {"phase": "X", "l": []}}), Ok(json!({"phase": "X", "l": []})));
+        check(
+            ("v1", "Pod"),
+            json!({"status": {"phase": "X", "l": []}}),
+            Ok(json!({"phase": "X", "l": []})),
+        );
         check(("example.io/v1", "Widget"), json!({}), Ok(Value::Null));
-        check(("example.io/v1", "Widget"), json!({"status": 3}), Err("status is a number, not an object"));
+        check(
+            ("example.io/v1", "Widget"),
+            json!({"status": 3}),
+            Err("status is a number, not an object"),
+        );
     }
 }

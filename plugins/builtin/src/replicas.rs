@@ -63,13 +63,25 @@ mod tests {
                 Some(Interpretation::Replicas { replicas, .. }) => Some(replicas),
                 _ => None,
             });
-            assert_eq!(actual.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
+            assert_eq!(
+                actual.map_err(|error| error.to_string()),
+                expected.map_err(str::to_owned),
+                "{kind:?} {spec}"
+            );
         };
         let deployment = ("apps/v1", "Deployment");
         check(deployment, json!({"replicas": 3}), Ok(Some(3)));
         check(deployment, json!({}), Ok(Some(0)));
-        check(deployment, json!({"replicas": "3"}), Err("spec.replicas is a string, not an integer"));
-        check(deployment, json!({"replicas": 1_i64 << 40}), Err("1099511627776 replicas are too many"));
+        check(
+            deployment,
+            json!({"replicas": "3"}),
+            Err("spec.replicas is a string, not an integer"),
+        );
+        check(
+            deployment,
+            json!({"replicas": 1_i64 << 40}),
+            Err("1099511627776 replicas are too many"),
+        );
         check(("apps/v1", "StatefulSet"), json!({"replicas": 2}), Ok(Some(2)));
         check(("apps/v1", "ReplicaSet"), json!({"replicas": 2}), Ok(Some(2)));
         let job = ("batch/v1", "Job");
@@ -87,17 +99,31 @@ mod tests {
     fn metadata_and_status_are_read_too() {
         let check = |object: Value, expected: &str| {
             let got = interpret(("apps/v1", "Deployment"), &object, pod::Detail::Plain);
-            assert_eq!(got.map_err(|error| error.to_string()), Err(expected.to_owned()), "{object}");
+            assert_eq!(
+                got.map_err(|error| error.to_string()),
+                Err(expected.to_owned()),
+                "{object}"
+            );
         };
-        check(json!({"metadata": {"labels": {"a": 1}}}), "metadata.labels.a is a number, not a string");
-        check(json!({"status": {"replicas": "1"}}), "status.replicas is a string, not an integer");
+        check(
+            json!({"metadata": {"labels": {"a": 1}}}),
+            "metadata.labels.a is a number, not a string",
+        );
+        check(
+            json!({"status": {"replicas": "1"}}),
+            "status.replicas is a string, not an integer",
+        );
     }
 
     #[test]
     fn requirements_come_from_the_template_or_the_pod_itself() {
         let check = |kind: (&str, &str), spec: Value| {
             let actual = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
-            let Ok(Some(Interpretation::Replicas { requirements: Some(needed), .. })) = actual else {
+            let Ok(Some(Interpretation::Replicas {
+                requirements: Some(needed),
+                ..
+            })) = actual
+            else {
                 panic!("{actual:?}");
             };
             assert_eq!(needed.resource_request.get("cpu").map(String::as_str), Some("1"));
@@ -111,20 +137,50 @@ mod tests {
     fn only_a_field_that_is_there_is_revised() {
         let check = |kind: (&str, &str), spec: Value, expected: Result<Option<Value>, &str>| {
             let actual = revise(kind, &json!({"spec": spec}), 5).map_err(|error| error.to_string());
-            let expected = expected.map(|spec| spec.map(|spec| json!({"spec": spec}))).map_err(str::to_owned);
+            let expected = expected
+                .map(|spec| spec.map(|spec| json!({"spec": spec})))
+                .map_err(str::to_owned);
             assert_eq!(actual, expected, "{kind:?} {spec}");
         };
         let deployment = ("apps/v1", "Deployment");
-        check(deployment, json!({"replicas": 3, "x": {}}), Ok(Some(json!({"replicas": 5, "x": {}}))));
+        check(
+            deployment,
+            json!({"replicas": 3, "x": {}}),
+            Ok(Some(json!({"replicas": 5, "x": {}}))),
+        );
         check(deployment, json!({"paused": true}), Ok(Some(json!({"paused": true}))));
-        check(deployment, json!({"replicas": "3"}), Err("spec.replicas is a string, not an integer"));
-        check(deployment, json!({"replicas": 3.5}), Err("spec.replicas is a number, not an integer"));
-        check(deployment, json!({"replicas": 3.0}), Err("spec.replicas is a number, not an integer"));
-        check(deployment, json!({"replicas": null}), Err("spec.replicas is null, not an integer"));
+        check(
+            deployment,
+            json!({"replicas": "3"}),
+            Err("spec.replicas is a string, not an integer"),
+        );
+        check(
+            deployment,
+            json!({"replicas": 3.5}),
+            Err("spec.replicas is a number, not an integer"),
+        );
+        check(
+            deployment,
+            json!({"replicas": 3.0}),
+            Err("spec.replicas is a number, not an integer"),
+        );
+        check(
+            deployment,
+            json!({"replicas": null}),
+            Err("spec.replicas is null, not an integer"),
+        );
         check(deployment, Value::Null, Ok(Some(Value::Null)));
         check(deployment, json!("x"), Err("spec is a string, not an object"));
-        check(("apps/v1", "StatefulSet"), json!({"replicas": 1}), Ok(Some(json!({"replicas": 5}))));
-        check(("batch/v1", "Job"), json!({"parallelism": 1}), Ok(Some(json!({"parallelism": 5}))));
+        check(
+            ("apps/v1", "StatefulSet"),
+            json!({"replicas": 1}),
+            Ok(Some(json!({"replicas": 5}))),
+        );
+        check(
+            ("batch/v1", "Job"),
+            json!({"parallelism": 1}),
+            Ok(Some(json!({"parallelism": 5}))),
+        );
         check(("v1", "Pod"), json!({}), Ok(None));
     }
 }

@@ -22,7 +22,10 @@ pub struct ResourceHealth {
 
 impl Default for ResourceHealth {
     fn default() -> Self {
-        Self { id: PolicyId::builtin("ResourceHealth"), capabilities: vec![Capability::any(CallKind::EvictionCheck)] }
+        Self {
+            id: PolicyId::builtin("ResourceHealth"),
+            capabilities: vec![Capability::any(CallKind::EvictionCheck)],
+        }
     }
 }
 
@@ -58,10 +61,18 @@ fn judge(call: &EvictionCheckCall<'_>) -> EvictionVerdict {
         let item = reports.of(&target.name);
         (item.and_then(|item| item.health) != Some(Health::Healthy)).then_some((&target.name, item))
     });
-    let named: Vec<_> = lacking.by_ref().take(NAMED_MAX).map(|(name, item)| shortcoming(name, item)).collect();
+    let named: Vec<_> = lacking
+        .by_ref()
+        .take(NAMED_MAX)
+        .map(|(name, item)| shortcoming(name, item))
+        .collect();
     if !named.is_empty() {
         let others = lacking.count();
-        let others = if others > 0 { format!(" and {others} others") } else { String::new() };
+        let others = if others > 0 {
+            format!(" and {others} others")
+        } else {
+            String::new()
+        };
         return hold("ReplacementNotHealthy", format!("{}{others}", named.join(", ")));
     }
     let count = targets.len();
@@ -71,7 +82,10 @@ fn judge(call: &EvictionCheckCall<'_>) -> EvictionVerdict {
 
 /// Returns a hold verdict without a recheck time, because health changes arrive as events.
 fn hold(code: &str, message: String) -> EvictionVerdict {
-    EvictionVerdict::Hold { reason: Reason::new(code, message), recheck_after_s: None }
+    EvictionVerdict::Hold {
+        reason: Reason::new(code, message),
+        recheck_after_s: None,
+    }
 }
 
 fn shortcoming(cluster: &str, item: Option<&AggregatedStatusItem>) -> String {
@@ -91,7 +105,10 @@ mod tests {
 
     /// Checks a verdict. `observed` has an entry per item: cluster and health.
     fn check(generations: (i64, i64), targets: &[&str], observed: &[(&str, Option<Health>)], expected: &str) {
-        let mut binding = Binding { generation: generations.0, ..Binding::default() };
+        let mut binding = Binding {
+            generation: generations.0,
+            ..Binding::default()
+        };
         binding.status.scheduler_observed_generation = generations.1;
         binding.spec.clusters = targets.iter().map(|name| TargetCluster::new(*name, 1)).collect();
         let item = |(name, health): &(&str, Option<Health>)| AggregatedStatusItem {
@@ -102,7 +119,12 @@ mod tests {
         let observed: Vec<_> = observed.iter().map(item).collect();
         let task = GracefulEvictionTask::default();
         let now = Time::from_millis(0);
-        let call = EvictionCheckCall { binding: &binding, task: &task, observed: &observed, now };
+        let call = EvictionCheckCall {
+            binding: &binding,
+            task: &task,
+            observed: &observed,
+            now,
+        };
         let actual = match ResourceHealth::default().call(&Call::EvictionCheck(call)) {
             Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason))) => format!("release {reason}"),
             Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, .. })) => format!("hold {reason}"),
@@ -114,12 +136,37 @@ mod tests {
     #[test]
     fn the_old_copy_goes_when_all_new_ones_are_healthy() {
         let (healthy, sick, unknown) = (Some(Health::Healthy), Some(Health::Unhealthy), Some(Health::Unknown));
-        check((2, 1), &["m2"], &[("m2", healthy)], "hold SchedulePending: the scheduler has seen generation 1 of 2");
-        check((1, 1), &[], &[("m1", healthy)], "hold NoReplacement: the workload is scheduled to no cluster");
-        check((1, 1), &["m2"], &[("m1", healthy)], "hold ReplacementNotHealthy: m2: no status yet");
-        check((1, 1), &["m2"], &[("m2", None)], "hold ReplacementNotHealthy: m2: no health yet");
+        check(
+            (2, 1),
+            &["m2"],
+            &[("m2", healthy)],
+            "hold SchedulePending: the scheduler has seen generation 1 of 2",
+        );
+        check(
+            (1, 1),
+            &[],
+            &[("m1", healthy)],
+            "hold NoReplacement: the workload is scheduled to no cluster",
+        );
+        check(
+            (1, 1),
+            &["m2"],
+            &[("m1", healthy)],
+            "hold ReplacementNotHealthy: m2: no status yet",
+        );
+        check(
+            (1, 1),
+            &["m2"],
+            &[("m2", None)],
+            "hold ReplacementNotHealthy: m2: no health yet",
+        );
         let two = [("m2", unknown), ("m3", sick)];
-        check((1, 1), &["m2", "m3"], &two, "hold ReplacementNotHealthy: m2: Unknown, m3: Unhealthy");
+        check(
+            (1, 1),
+            &["m2", "m3"],
+            &two,
+            "hold ReplacementNotHealthy: m2: Unknown, m3: Unhealthy",
+        );
         let text = "hold ReplacementNotHealthy: a: no status yet, b: no status yet, c: no status yet, d: no status yet, \
                     e: no status yet and 2 others";
         check((1, 1), &["a", "b", "c", "d", "e", "f", "g"], &[], text);

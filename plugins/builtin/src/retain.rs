@@ -52,19 +52,27 @@ fn copy(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Mal
 
 /// Copies an object whose members must all be strings.
 fn copy_texts(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
-    let Some(texts) = unstructured::texts(observed, path)? else { return Ok(()) };
+    let Some(texts) = unstructured::texts(observed, path)? else {
+        return Ok(());
+    };
     put(retained, path, Value::Object(texts.clone()))
 }
 
 fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     let labels = unstructured::texts(retained, &["metadata", "labels"])?;
-    if labels.and_then(|labels| labels.get(RETAIN_REPLICAS)).and_then(Value::as_str) != Some("true") {
+    if labels
+        .and_then(|labels| labels.get(RETAIN_REPLICAS))
+        .and_then(Value::as_str)
+        != Some("true")
+    {
         return Ok(());
     }
     let path = ["spec", "replicas"];
     match unstructured::integer(observed, &path) {
         Ok(Some(replicas)) => put(retained, &path, replicas.into()),
-        _ => Err(Malformed::new("the observed object has no integer at spec.replicas, which is to be retained")),
+        _ => Err(Malformed::new(
+            "the observed object has no integer at spec.replicas, which is to be retained",
+        )),
     }
 }
 
@@ -95,7 +103,11 @@ fn service_account(retained: &mut Value, observed: &Value) -> Result<(), Malform
                 merged.push(entry.clone());
             }
         }
-        let merged = if merged.is_empty() { Value::Null } else { Value::Array(merged) };
+        let merged = if merged.is_empty() {
+            Value::Null
+        } else {
+            Value::Array(merged)
+        };
         put(retained, &[field], merged)?;
     }
     Ok(())
@@ -132,9 +144,14 @@ fn pod(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
         for container in list(observed, &["spec", field])? {
             let name = text(container, &["name"])?;
             let mounts = list(container, &["volumeMounts"])?;
-            let ours = retained.get_mut("spec").and_then(|spec| spec.get_mut(field)).and_then(Value::as_array_mut);
+            let ours = retained
+                .get_mut("spec")
+                .and_then(|spec| spec.get_mut(field))
+                .and_then(Value::as_array_mut);
             let same = |ours: &&mut Value| ours.get("name").and_then(Value::as_str).unwrap_or_default() == name;
-            let Some(Value::Object(ours)) = ours.and_then(|ours| ours.iter_mut().find(same)) else { continue };
+            let Some(Value::Object(ours)) = ours.and_then(|ours| ours.iter_mut().find(same)) else {
+                continue;
+            };
             if mounts.is_empty() {
                 ours.remove("volumeMounts");
             } else {
@@ -158,9 +175,14 @@ mod tests {
     use super::*;
 
     fn check(kind: (&str, &str), desired: Value, observed: Value, expected: Result<Value, &str>) {
-        let actual =
-            retain(kind, &desired, &observed).map(Option::unwrap_or_default).map_err(|error| error.to_string());
-        assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {desired} beside {observed}");
+        let actual = retain(kind, &desired, &observed)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| error.to_string());
+        assert_eq!(
+            actual,
+            expected.map_err(str::to_owned),
+            "{kind:?} {desired} beside {observed}"
+        );
     }
 
     #[test]
@@ -173,22 +195,67 @@ mod tests {
             check(("apps/v1", "Deployment"), desired, theirs.clone(), expected);
         };
         check(json!({}), &mine, &theirs, Ok(json!({"replicas": 2})));
-        check(json!({RETAIN_REPLICAS: "yes"}), &mine, &theirs, Ok(json!({"replicas": 2})));
-        check(json!({RETAIN_REPLICAS: "true"}), &mine, &theirs, Ok(json!({"replicas": 7})));
-        check(json!({RETAIN_REPLICAS: "true"}), &json!({}), &theirs, Ok(json!({"replicas": 7})));
+        check(
+            json!({RETAIN_REPLICAS: "yes"}),
+            &mine,
+            &theirs,
+            Ok(json!({"replicas": 2})),
+        );
+        check(
+            json!({RETAIN_REPLICAS: "true"}),
+            &mine,
+            &theirs,
+            Ok(json!({"replicas": 7})),
+        );
+        check(
+            json!({RETAIN_REPLICAS: "true"}),
+            &json!({}),
+            &theirs,
+            Ok(json!({"replicas": 7})),
+        );
         let message = "the observed object has no integer at spec.replicas, which is to be retained";
-        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": {}}), Err(message));
-        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": "x"}), Err(message));
-        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": {"replicas": 7.0}}), Err(message));
-        check(json!({"a": 1}), &mine, &theirs, Err("metadata.labels.a is a number, not a string"));
-        check(Value::Null, &mine, &theirs, Err("metadata.labels is null, not an object"));
+        check(
+            json!({RETAIN_REPLICAS: "true"}),
+            &mine,
+            &json!({"spec": {}}),
+            Err(message),
+        );
+        check(
+            json!({RETAIN_REPLICAS: "true"}),
+            &mine,
+            &json!({"spec": "x"}),
+            Err(message),
+        );
+        check(
+            json!({RETAIN_REPLICAS: "true"}),
+            &mine,
+            &json!({"spec": {"replicas": 7.0}}),
+            Err(message),
+        );
+        check(
+            json!({"a": 1}),
+            &mine,
+            &theirs,
+            Err("metadata.labels.a is a number, not a string"),
+        );
+        check(
+            Value::Null,
+            &mine,
+            &theirs,
+            Err("metadata.labels is null, not an object"),
+        );
     }
 
     #[test]
     fn what_a_cluster_allocated_to_a_service_stays() {
         let check = |mine: Value, theirs: Value, expected: Result<Value, &str>| {
             let expected = expected.map(|spec| json!({"spec": spec}));
-            check(("v1", "Service"), json!({"spec": mine}), json!({"spec": theirs}), expected);
+            check(
+                ("v1", "Service"),
+                json!({"spec": mine}),
+                json!({"spec": theirs}),
+                expected,
+            );
         };
         let theirs = json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 31_000});
         check(
@@ -198,7 +265,11 @@ mod tests {
                 "ports": [], "clusterIP": "10.0.0.1", "healthCheckNodePort": 31_000,
             })),
         );
-        check(json!({}), json!({"clusterIP": "None"}), Ok(json!({"clusterIP": "None"})));
+        check(
+            json!({}),
+            json!({"clusterIP": "None"}),
+            Ok(json!({"clusterIP": "None"})),
+        );
         check(
             json!({"clusterIP": "a"}),
             json!({"clusterIP": "", "healthCheckNodePort": 0}),
@@ -207,7 +278,11 @@ mod tests {
         let message = "spec.healthCheckNodePort is a string, not an integer";
         check(json!({}), json!({"healthCheckNodePort": "x"}), Err(message));
         check(json!({"clusterIP": "a"}), Value::Null, Ok(json!({"clusterIP": "a"})));
-        check(json!({}), json!({"clusterIP": null}), Err("spec.clusterIP is null, not a string"));
+        check(
+            json!({}),
+            json!({"clusterIP": null}),
+            Err("spec.clusterIP is null, not a string"),
+        );
     }
 
     #[test]
@@ -218,23 +293,48 @@ mod tests {
         let expected =
             json!({"secrets": [{"name": "a"}, {"name": "a"}, {"name": "b"}], "imagePullSecrets": [{"name": "p"}]});
         check(kind, mine, theirs, Ok(expected));
-        check(kind, json!({}), json!({}), Ok(json!({"secrets": null, "imagePullSecrets": null})));
-        check(kind, json!({"secrets": [{}]}), json!({}), Err("an entry of secrets has no name"));
-        check(kind, json!({"secrets": {}}), json!({}), Err("secrets is an object, not a list"));
+        check(
+            kind,
+            json!({}),
+            json!({}),
+            Ok(json!({"secrets": null, "imagePullSecrets": null})),
+        );
+        check(
+            kind,
+            json!({"secrets": [{}]}),
+            json!({}),
+            Err("an entry of secrets has no name"),
+        );
+        check(
+            kind,
+            json!({"secrets": {}}),
+            json!({}),
+            Err("secrets is an object, not a list"),
+        );
     }
 
     #[test]
     fn volumes_claims_jobs_and_tokens_keep_what_their_controllers_wrote() {
         let spec = |spec: Value| json!({"spec": spec});
         let claim = ("v1", "PersistentVolumeClaim");
-        check(claim, spec(json!({})), spec(json!({"volumeName": "v"})), Ok(spec(json!({"volumeName": "v"}))));
+        check(
+            claim,
+            spec(json!({})),
+            spec(json!({"volumeName": "v"})),
+            Ok(spec(json!({"volumeName": "v"}))),
+        );
         check(
             claim,
             spec(json!({"volumeName": "m"})),
             spec(json!({"volumeName": ""})),
             Ok(spec(json!({"volumeName": "m"}))),
         );
-        check(claim, spec(json!({})), spec(json!({"volumeName": 3})), Err("spec.volumeName is a number, not a string"));
+        check(
+            claim,
+            spec(json!({})),
+            spec(json!({"volumeName": 3})),
+            Err("spec.volumeName is a number, not a string"),
+        );
         let volume = ("v1", "PersistentVolume");
         check(
             volume,
@@ -243,12 +343,27 @@ mod tests {
             Ok(spec(json!({"claimRef": {"uid": "u"}}))),
         );
         let labels = json!({"template": {"metadata": {"labels": {"controller-uid": "u"}}}});
-        check(("batch/v1", "Job"), spec(json!({})), spec(labels.clone()), Ok(spec(labels)));
+        check(
+            ("batch/v1", "Job"),
+            spec(json!({})),
+            spec(labels.clone()),
+            Ok(spec(labels)),
+        );
         let secret = |type_: &str, data: Value| json!({"type": type_, "data": data});
         let (mine, theirs) = (json!({"a": "YQ=="}), json!({"token": "dA=="}));
         let observed = secret(TOKEN_SECRET, theirs.clone());
-        check(("v1", "Secret"), secret(TOKEN_SECRET, mine.clone()), observed.clone(), Ok(observed.clone()));
-        check(("v1", "Secret"), secret("Opaque", mine.clone()), observed, Ok(secret("Opaque", mine)));
+        check(
+            ("v1", "Secret"),
+            secret(TOKEN_SECRET, mine.clone()),
+            observed.clone(),
+            Ok(observed.clone()),
+        );
+        check(
+            ("v1", "Secret"),
+            secret("Opaque", mine.clone()),
+            observed,
+            Ok(secret("Opaque", mine)),
+        );
     }
 
     #[test]

@@ -21,7 +21,12 @@ impl SchedulingPolicy {
         let filters = filter.map(|_| Capability::any(CallKind::Filter));
         let scores = score.map(|_| Capability::any(CallKind::Score));
         let capabilities = filters.into_iter().chain(scores).collect();
-        Self { id: PolicyId::builtin(name), capabilities, filter, score }
+        Self {
+            id: PolicyId::builtin(name),
+            capabilities,
+            filter,
+            score,
+        }
     }
 
     /// Returns the plugin with this name in Karmada, or [`SchedulingPolicy::recent_eviction`].
@@ -52,7 +57,11 @@ impl SchedulingPolicy {
 
     /// Requires that the placement selects the cluster. Its score is always 0, as in Karmada.
     pub fn cluster_affinity() -> Self {
-        Self::new("ClusterAffinity", Some(filter::cluster_affinity), Some(|call| vec![0; call.clusters.len()]))
+        Self::new(
+            "ClusterAffinity",
+            Some(filter::cluster_affinity),
+            Some(|call| vec![0; call.clusters.len()]),
+        )
     }
 
     /// Requires that the cluster has the properties that the spread constraints group by.
@@ -129,17 +138,34 @@ mod tests {
     fn check(policy: &SchedulingPolicy, targets: &[&str], expected: &[i64]) {
         let mut binding = Binding::default();
         binding.spec.clusters = targets.iter().map(|name| TargetCluster::new(*name, 0)).collect();
-        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let cluster = |name: &str| {
+            Arc::new(Cluster {
+                name: name.to_owned(),
+                ..Cluster::default()
+            })
+        };
         let clusters = ClusterSnapshot::new(["member1", "member2"].map(cluster));
-        let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) };
-        assert_eq!(policy.call(&Call::Score(call)), Ok(Reply::Score(expected.to_vec())), "{targets:?}");
+        let call = ScoreCall {
+            binding: &binding,
+            clusters: clusters.present(),
+            now: Time::from_millis(0),
+        };
+        assert_eq!(
+            policy.call(&Call::Score(call)),
+            Ok(Reply::Score(expected.to_vec())),
+            "{targets:?}"
+        );
     }
 
     #[test]
     fn locality_prefers_clusters_that_run_the_workload() {
         check(&SchedulingPolicy::cluster_locality(), &[], &[0, 0]);
         check(&SchedulingPolicy::cluster_locality(), &["member2"], &[0, 100]);
-        check(&SchedulingPolicy::cluster_locality(), &["member1", "member2"], &[100, 100]);
+        check(
+            &SchedulingPolicy::cluster_locality(),
+            &["member1", "member2"],
+            &[100, 100],
+        );
     }
 
     #[test]
@@ -150,9 +176,15 @@ mod tests {
     #[test]
     fn a_question_of_another_kind_is_the_hosts_fault() {
         let (binding, clusters) = (Binding::default(), ClusterSnapshot::default());
-        let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) };
+        let call = ScoreCall {
+            binding: &binding,
+            clusters: clusters.present(),
+            now: Time::from_millis(0),
+        };
         let call = Call::Score(call);
-        let kind = SchedulingPolicy::api_enablement().call(&call).map_err(|fault| fault.kind);
+        let kind = SchedulingPolicy::api_enablement()
+            .call(&call)
+            .map_err(|fault| fault.kind);
         assert_eq!(kind, Err(bulkhead_core::policy::FaultKind::HostBug));
     }
 }

@@ -140,7 +140,11 @@ const CRON_JOB: &[Field] = &[
     pointer("lastSuccessfulTime", Shape::Time),
 ];
 
-const PORT: &[Field] = &[always("port", Shape::Int32), always("protocol", Shape::Text), pointer("error", Shape::Text)];
+const PORT: &[Field] = &[
+    always("port", Shape::Int32),
+    always("protocol", Shape::Text),
+    pointer("error", Shape::Text),
+];
 const SERVICE_ENTRY: &[Field] = &[
     field("ip", Shape::Text),
     field("hostname", Shape::Text),
@@ -153,8 +157,11 @@ const SERVICE: &[Field] = &[
     field("conditions", Shape::List(&Shape::Struct(CONDITION))),
 ];
 /// Without `ipMode`, which only Services have.
-const INGRESS_ENTRY: &[Field] =
-    &[field("ip", Shape::Text), field("hostname", Shape::Text), field("ports", Shape::List(&Shape::Struct(PORT)))];
+const INGRESS_ENTRY: &[Field] = &[
+    field("ip", Shape::Text),
+    field("hostname", Shape::Text),
+    field("ports", Shape::List(&Shape::Struct(PORT))),
+];
 const INGRESS_LOAD_BALANCER: &[Field] = &[field("ingress", Shape::List(&Shape::Struct(INGRESS_ENTRY)))];
 const INGRESS: &[Field] = &[field("loadBalancer", Shape::Struct(INGRESS_LOAD_BALANCER))];
 
@@ -228,7 +235,10 @@ const VOLUME: &[Field] = &[
     field("reason", Shape::Text),
     pointer("lastPhaseTransitionTime", Shape::Time),
 ];
-const MODIFICATION: &[Field] = &[field("targetVolumeAttributesClassName", Shape::Text), always("status", Shape::Text)];
+const MODIFICATION: &[Field] = &[
+    field("targetVolumeAttributesClassName", Shape::Text),
+    always("status", Shape::Text),
+];
 const CLAIM: &[Field] = &[
     field("phase", Shape::Text),
     field("accessModes", TEXTS),
@@ -294,8 +304,10 @@ const METADATA: &[Field] = &[
 /// Generations that a workload's collected status has beside the fields of the API. (Karmada:
 /// `pkg/resourceinterpreter/default/native/status_type.go`.)
 pub(crate) const GENERATIONS: Shape = Shape::Struct(GENERATION_FIELDS);
-const GENERATION_FIELDS: &[Field] =
-    &[field("generation", Shape::Int64), field("resourceTemplateGeneration", Shape::Int64)];
+const GENERATION_FIELDS: &[Field] = &[
+    field("generation", Shape::Int64),
+    field("resourceTemplateGeneration", Shape::Int64),
+];
 
 /// Returns the status of a kind; `None` for kinds without native rules about their status.
 pub(crate) fn of(kind: (&str, &str)) -> Option<Shape> {
@@ -348,8 +360,16 @@ mod tests {
             assert_eq!(got, expected.map_err(str::to_owned), "{kind:?} {status}");
         };
         let deployment = ("apps/v1", "Deployment");
-        check(deployment, json!({"replicas": 1, "conditions": [{"type": "Available"}], "phase": 3}), Ok(()));
-        check(deployment, json!({"conditions": "x"}), Err("status.conditions is a string, not a list"));
+        check(
+            deployment,
+            json!({"replicas": 1, "conditions": [{"type": "Available"}], "phase": 3}),
+            Ok(()),
+        );
+        check(
+            deployment,
+            json!({"conditions": "x"}),
+            Err("status.conditions is a string, not a list"),
+        );
         let pod = json!({"containerStatuses": [{"state": {"running": {"startedAt": 1}}}]});
         let message = "status.containerStatuses[0].state.running.startedAt is a number, not a time";
         check(("v1", "Pod"), pod, Err(message));
@@ -357,7 +377,11 @@ mod tests {
         let message = "status.loadBalancer.ingress[0].ports[0].port is a string, not an integer";
         check(("v1", "Service"), entry.clone(), Err(message));
         check(("networking.k8s.io/v1", "Ingress"), entry, Err(message));
-        check(("v1", "PersistentVolumeClaim"), json!({"capacity": {"storage": "5Gi"}}), Ok(()));
+        check(
+            ("v1", "PersistentVolumeClaim"),
+            json!({"capacity": {"storage": "5Gi"}}),
+            Ok(()),
+        );
         check(("example.io/v1", "Widget"), json!(3), Ok(()));
     }
 
@@ -367,8 +391,14 @@ mod tests {
             let got = check_object(("v1", "Pod"), &object).map_err(|error| error.to_string());
             assert_eq!(got, expected.map_err(str::to_owned), "{object}");
         };
-        check(json!({"metadata": {"name": "x", "labels": {"a": "b"}, "creationTimestamp": null}}), Ok(()));
-        check(json!({"metadata": {"labels": {"a": 1}}}), Err("metadata.labels.a is a number, not a string"));
+        check(
+            json!({"metadata": {"name": "x", "labels": {"a": "b"}, "creationTimestamp": null}}),
+            Ok(()),
+        );
+        check(
+            json!({"metadata": {"labels": {"a": 1}}}),
+            Err("metadata.labels.a is a number, not a string"),
+        );
         check(json!({"metadata": "x"}), Err("metadata is a string, not an object"));
         check(json!({"spec": "x"}), Err("spec is a string, not an object"));
     }

@@ -47,7 +47,12 @@ impl ClusterTaintPolicyRule {
             taints.retain(|taint| !taint.effect.is_foreign());
         }
         let id = PolicyId::builtin(&format!("{CLUSTER_TAINT_POLICY}{name}"));
-        Self { id, capabilities: vec![Capability::any(CallKind::ClusterTaint)], spec, options }
+        Self {
+            id,
+            capabilities: vec![Capability::any(CallKind::ClusterTaint)],
+            spec,
+            options,
+        }
     }
 
     /// Returns one policy for each object, in the order in which they apply: oldest first. Karmada does not define
@@ -56,7 +61,10 @@ impl ClusterTaintPolicyRule {
         objects.sort_by(|(name, created, _), (other_name, other_created, _)| {
             created.cmp(other_created).then_with(|| name.cmp(other_name))
         });
-        objects.into_iter().map(|(name, _, spec)| Self::new(&name, spec, options)).collect()
+        objects
+            .into_iter()
+            .map(|(name, _, spec)| Self::new(&name, spec, options))
+            .collect()
     }
 
     fn name(&self) -> &str {
@@ -69,19 +77,32 @@ impl ClusterTaintPolicyRule {
 
     fn changes(&self, call: &ClusterTaintCall<'_>) -> Vec<TaintChange> {
         let (spec, cluster) = (&self.spec, call.cluster);
-        let selected = spec.target_clusters.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster));
+        let selected = spec
+            .target_clusters
+            .as_ref()
+            .is_none_or(|affinity| affinity::matches(affinity, cluster));
         if !selected {
-            let declared = spec.taints.iter().chain(&spec.taints_to_add).filter(|_| self.options.cleans_up);
-            return declared.map(|taint| self.remove(&taint.key, &taint.effect, "ClusterNotTargeted")).collect();
+            let declared = spec
+                .taints
+                .iter()
+                .chain(&spec.taints_to_add)
+                .filter(|_| self.options.cleans_up);
+            return declared
+                .map(|taint| self.remove(&taint.key, &taint.effect, "ClusterNotTargeted"))
+                .collect();
         }
         // Additions come before removals, so a taint is removed if both lists of conditions hold.
         let mut changes = Vec::new();
-        let (adds, removes) = (Requirement::all(&spec.add_on_conditions), Requirement::all(&spec.remove_on_conditions));
+        let (adds, removes) = (
+            Requirement::all(&spec.add_on_conditions),
+            Requirement::all(&spec.remove_on_conditions),
+        );
         changes.extend(
             spec.taints
                 .iter()
                 .filter(|taint| {
-                    adds.as_ref().is_some_and(|adds| adds.held_for(call, true, taint.add_on_match_seconds.unwrap_or(0)))
+                    adds.as_ref()
+                        .is_some_and(|adds| adds.held_for(call, true, taint.add_on_match_seconds.unwrap_or(0)))
                 })
                 .map(|taint| self.add(taint, "AddOnConditions")),
         );
@@ -122,7 +143,12 @@ impl ClusterTaintPolicyRule {
 
     fn is_stable(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {
         let window_s = self.options.damping_window_s;
-        window_s <= 0 || call.cluster.condition_history.changes_within(&required.types, window_s, call.now) <= FLAPS_MAX
+        window_s <= 0
+            || call
+                .cluster
+                .condition_history
+                .changes_within(&required.types, window_s, call.now)
+                <= FLAPS_MAX
     }
 
     /// Returns removals of the taints that this policy added before it was edited.
@@ -134,7 +160,11 @@ impl ClusterTaintPolicyRule {
                 .chain(&self.spec.taints_to_add)
                 .any(|own| own.key == taint.key && own.effect == taint.effect)
         };
-        let owned = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint) == Some(&self.id.name));
+        let owned = cluster
+            .spec
+            .taints
+            .iter()
+            .filter(|taint| cluster.taint_owner(taint) == Some(&self.id.name));
         owned
             .filter(|taint| !declared(taint))
             .map(|taint| self.remove(&taint.key, &taint.effect, "NoLongerDeclared"))
@@ -143,11 +173,23 @@ impl ClusterTaintPolicyRule {
 
     fn add(&self, taint: &PolicyTaint, code: &str) -> TaintChange {
         let PolicyTaint { key, effect, value, .. } = taint.clone();
-        TaintChange::Add { taint: Taint { key, value, effect, time_added: None }, reason: self.reason(code) }
+        TaintChange::Add {
+            taint: Taint {
+                key,
+                value,
+                effect,
+                time_added: None,
+            },
+            reason: self.reason(code),
+        }
     }
 
     fn remove(&self, key: &str, effect: &TaintEffect, code: &str) -> TaintChange {
-        TaintChange::Remove { key: key.to_owned(), effect: effect.clone(), reason: self.reason(code) }
+        TaintChange::Remove {
+            key: key.to_owned(),
+            effect: effect.clone(),
+            reason: self.reason(code),
+        }
     }
 }
 
@@ -162,7 +204,9 @@ impl Policy for ClusterTaintPolicyRule {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         match call {
-            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict { changes: self.changes(call) })),
+            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict {
+                changes: self.changes(call),
+            })),
             _ => Err(not_asked(&self.id, call)),
         }
     }
@@ -177,7 +221,10 @@ struct Requirement<'a> {
 impl<'a> Requirement<'a> {
     /// Returns `None` for an empty list, whose meaning depends on the caller.
     fn all(required: &'a [MatchCondition]) -> Option<Self> {
-        let types = required.iter().map(|required| required.condition_type.as_str()).collect();
+        let types = required
+            .iter()
+            .map(|required| required.condition_type.as_str())
+            .collect();
         (!required.is_empty()).then_some(Self { required, types })
     }
 
@@ -206,7 +253,10 @@ impl<'a> Requirement<'a> {
     }
 
     fn holds(&self, statuses: &[Option<ConditionStatus>]) -> bool {
-        self.required.iter().zip(statuses).all(|(required, status)| holds(required, *status))
+        self.required
+            .iter()
+            .zip(statuses)
+            .all(|(required, status)| holds(required, *status))
     }
 }
 

@@ -20,8 +20,13 @@ pub(crate) struct CallResult {
 /// Calls the policy and measures its steps. Concurrent calls of the same policy would be counted as well.
 pub(crate) fn ask(policy: &dyn Policy, call: &OwnedCall) -> CallResult {
     let before = policy.usage().steps;
-    let reply = call.with_call(|call| policy.call(call)).map(|reply| call.in_own_order(reply));
-    CallResult { reply, steps: policy.usage().steps.saturating_sub(before) }
+    let reply = call
+        .with_call(|call| policy.call(call))
+        .map(|reply| call.in_own_order(reply));
+    CallResult {
+        reply,
+        steps: policy.usage().steps.saturating_sub(before),
+    }
 }
 
 impl CallResult {
@@ -59,14 +64,19 @@ impl CallResult {
 }
 
 fn first_difference<T: PartialEq>(one: &[T], other: &[T], show: impl Fn(&T) -> String) -> Option<String> {
-    let (index, (one, other)) = one.iter().zip(other).enumerate().find(|(_, (one, other))| one != other)?;
+    let (index, (one, other)) = one
+        .iter()
+        .zip(other)
+        .enumerate()
+        .find(|(_, (one, other))| one != other)?;
     Some(format!("{} first, then {} for cluster {index}", show(one), show(other)))
 }
 
 /// Returns the machine-readable name of a fault kind.
 pub(crate) fn fault_name(kind: FaultKind) -> String {
     let name = serde_json::to_value(kind).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| kind.code().to_owned())
+    name.and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_else(|| kind.code().to_owned())
 }
 
 /// Formats an answer in one line.
@@ -107,8 +117,14 @@ pub(crate) fn filter_verdict(verdict: &FilterVerdict) -> String {
 fn eviction_verdict(verdict: &EvictionVerdict) -> String {
     match verdict {
         EvictionVerdict::Release(reason) => format!("release ({reason})"),
-        EvictionVerdict::Hold { reason, recheck_after_s: None } => format!("hold ({reason})"),
-        EvictionVerdict::Hold { reason, recheck_after_s: Some(seconds) } => {
+        EvictionVerdict::Hold {
+            reason,
+            recheck_after_s: None,
+        } => format!("hold ({reason})"),
+        EvictionVerdict::Hold {
+            reason,
+            recheck_after_s: Some(seconds),
+        } => {
             format!("hold ({reason}; again after {seconds} s)")
         }
         EvictionVerdict::Abstain => "abstain".to_owned(),
@@ -120,8 +136,14 @@ fn eviction_verdict(verdict: &EvictionVerdict) -> String {
 pub(crate) fn interpretation(answer: &Interpretation) -> serde_json::Value {
     use serde_json::{Value, json, to_value};
     match answer {
-        Interpretation::Replicas { replicas, requirements: None } => json!({"replicas": replicas}),
-        Interpretation::Replicas { replicas, requirements: Some(requirements) } => {
+        Interpretation::Replicas {
+            replicas,
+            requirements: None,
+        } => json!({"replicas": replicas}),
+        Interpretation::Replicas {
+            replicas,
+            requirements: Some(requirements),
+        } => {
             json!({"replicas": replicas, "requirements": requirements})
         }
         Interpretation::Components(components) => to_value(components).unwrap_or_default(),

@@ -102,8 +102,13 @@ impl Why {
 impl Expectation {
     /// Returns the mismatch between this expectation and an answer, or `None` if they match.
     pub(crate) fn objection(&self, call: &OwnedCall, reply: &Result<Reply, Fault>) -> Option<String> {
-        let names =
-            || -> Vec<&str> { call.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect() };
+        let names = || -> Vec<&str> {
+            call.clusters()
+                .into_iter()
+                .flatten()
+                .map(|cluster| cluster.name.as_str())
+                .collect()
+        };
         let fits = match (self, reply) {
             (Self::Health(health, why), Ok(Reply::Health(actual))) => {
                 *health == actual.health && why.fits(&actual.reason)
@@ -177,8 +182,16 @@ impl ExpectedChange {
 
     fn shown(&self) -> String {
         let verb = if self.adds { "add" } else { "remove" };
-        let value = self.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
-        format!("{verb} {}{value}:{}{}", self.key, self.effect.as_str(), self.why.shown())
+        let value = self
+            .value
+            .as_ref()
+            .map_or_else(String::new, |value| format!("={value}"));
+        format!(
+            "{verb} {}{value}:{}{}",
+            self.key,
+            self.effect.as_str(),
+            self.why.shown()
+        )
     }
 }
 
@@ -186,9 +199,13 @@ impl ExpectedVerdict {
     fn fits(&self, why: &Why, actual: &EvictionVerdict) -> bool {
         match (self, actual) {
             (Self::Release, EvictionVerdict::Release(reason)) => why.fits(reason),
-            (Self::Hold(seconds), EvictionVerdict::Hold { reason, recheck_after_s }) => {
-                why.fits(reason) && (seconds.is_none() || seconds == recheck_after_s)
-            }
+            (
+                Self::Hold(seconds),
+                EvictionVerdict::Hold {
+                    reason,
+                    recheck_after_s,
+                },
+            ) => why.fits(reason) && (seconds.is_none() || seconds == recheck_after_s),
             (Self::Abstain, EvictionVerdict::Abstain) => true,
             _ => false,
         }
@@ -242,11 +259,14 @@ fn score_objection(scores: &BTreeMap<String, i64>, order: &[String], names: &[&s
     let got = |name: &String| actual.get(name.as_str()).map(|score| **score);
     let text = |score: Option<i64>| score.map_or_else(|| "nothing".to_owned(), |score| score.to_string());
     let wrong = scores.iter().filter(|(name, score)| got(name) != Some(**score));
-    let mut wrong: Vec<_> =
-        wrong.map(|(name, score)| format!("{name}: expected {score}, got {}", text(got(name)))).collect();
+    let mut wrong: Vec<_> = wrong
+        .map(|(name, score)| format!("{name}: expected {score}, got {}", text(got(name))))
+        .collect();
     for pair in order.windows(2) {
         if let [better, worse] = pair
-            && got(better).zip(got(worse)).is_none_or(|(better, worse)| better <= worse)
+            && got(better)
+                .zip(got(worse))
+                .is_none_or(|(better, worse)| better <= worse)
         {
             let (high, low) = (text(got(better)), text(got(worse)));
             wrong.push(format!("expected {better} above {worse}, got {high} and {low}"));
@@ -268,8 +288,11 @@ fn same_json(one: &Value, other: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(other)) => {
             let keys: BTreeSet<_> = one.keys().chain(other.keys()).collect();
-            keys.into_iter()
-                .all(|key| one.get(key).zip(other.get(key)).is_some_and(|(one, other)| same_json(one, other)))
+            keys.into_iter().all(|key| {
+                one.get(key)
+                    .zip(other.get(key))
+                    .is_some_and(|(one, other)| same_json(one, other))
+            })
         }
         (one, other) => one == other,
     }
@@ -277,9 +300,9 @@ fn same_json(one: &Value, other: &Value) -> bool {
 
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part)))
-        }
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part))),
         (whole, part) => same_json(whole, part),
     }
 }
@@ -309,9 +332,15 @@ mod tests {
     #[test]
     fn scores_are_expected_by_name_and_by_order() {
         let check = |scores: &[(&str, i64)], order: &[&str], expected: Option<&str>| {
-            let scores = scores.iter().map(|(name, score)| ((*name).to_owned(), *score)).collect();
+            let scores = scores
+                .iter()
+                .map(|(name, score)| ((*name).to_owned(), *score))
+                .collect();
             let order: Vec<_> = order.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(score_objection(&scores, &order, &["a", "b", "c"], &[10, 20, 20]).as_deref(), expected);
+            assert_eq!(
+                score_objection(&scores, &order, &["a", "b", "c"], &[10, 20, 20]).as_deref(),
+                expected
+            );
         };
         check(&[("a", 10), ("c", 20)], &["b", "a"], None);
         check(&[("a", 11)], &[], Some("a: expected 11, got 10"));

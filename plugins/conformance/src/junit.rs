@@ -28,8 +28,14 @@ fn xml(report: &Report) -> String {
     line(format!("  <testsuite name=\"{plugin}\" {counts}>"));
     for check in &report.checks {
         let kind = check.kind.map_or("plugin", |kind| kind.as_str());
-        line(format!("    <testcase classname=\"{plugin}.{kind}\" name=\"{}\">", escaped(&check.name)));
-        line(format!("      <properties><property name=\"steps\" value=\"{}\"/></properties>", check.steps));
+        line(format!(
+            "    <testcase classname=\"{plugin}.{kind}\" name=\"{}\">",
+            escaped(&check.name)
+        ));
+        line(format!(
+            "      <properties><property name=\"steps\" value=\"{}\"/></properties>",
+            check.steps
+        ));
         match &check.outcome {
             Outcome::Passed => {}
             Outcome::Failed { why } => {
@@ -84,13 +90,36 @@ mod tests {
 
     #[test]
     fn the_document_is_as_build_servers_expect() {
-        let check = |name: &str, kind, outcome, steps| Check { name: name.to_owned(), kind, outcome, steps };
+        let check = |name: &str, kind, outcome, steps| Check {
+            name: name.to_owned(),
+            kind,
+            outcome,
+            steps,
+        };
         let checks = vec![
-            check("the same question gets the same answer", Some(CallKind::Health), Outcome::Passed, 120),
-            check("case \"a\" <b>", Some(CallKind::Score), Outcome::failed("expected 1 & 2\ngot \u{7}"), 3),
-            check("the schema accepts its examples", None, Outcome::skipped("no 'schema'"), 0),
+            check(
+                "the same question gets the same answer",
+                Some(CallKind::Health),
+                Outcome::Passed,
+                120,
+            ),
+            check(
+                "case \"a\" <b>",
+                Some(CallKind::Score),
+                Outcome::failed("expected 1 & 2\ngot \u{7}"),
+                3,
+            ),
+            check(
+                "the schema accepts its examples",
+                None,
+                Outcome::skipped("no 'schema'"),
+                0,
+            ),
         ];
-        let report = Report { plugin: "freeze & co (wasm)".to_owned(), checks };
+        let report = Report {
+            plugin: "freeze & co (wasm)".to_owned(),
+            checks,
+        };
         assert_eq!(xml(&report), include_str!("junit.golden.xml"));
     }
 }

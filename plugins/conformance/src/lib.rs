@@ -40,5 +40,8 @@ pub use subject::{Loader, Subject};
 pub fn run(subject: &Subject<'_>, cases: &[Case]) -> Report {
     let mut checks = cases::run(subject, cases);
     checks.extend(laws::run(subject, cases));
-    Report { plugin: subject.policy().id().to_string(), checks }
+    Report {
+        plugin: subject.policy().id().to_string(),
+        checks,
+    }
 }

@@ -83,7 +83,12 @@ impl Outputs {
 
     /// Returns all results as a JSON object.
     pub fn to_json(&self) -> Value {
-        Value::Object(self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+        Value::Object(
+            self.0
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// True if every result in `self` equals its counterpart. Further results of the counterpart are ignored.
@@ -138,7 +143,12 @@ fn clone_of((name, value): (&String, &Value)) -> (String, Value) {
 fn united(dependencies: &[DependentObjectReference]) -> Vec<DependentObjectReference> {
     let mut united = dependencies.to_vec();
     let key = |one: &DependentObjectReference| {
-        (one.api_version.clone(), one.kind.clone(), one.namespace.clone(), one.name.clone())
+        (
+            one.api_version.clone(),
+            one.kind.clone(),
+            one.namespace.clone(),
+            one.name.clone(),
+        )
     };
     united.sort_by_key(key);
     united.dedup_by(|one, other| one == other && one.label_selector.is_none());
@@ -151,7 +161,11 @@ fn canonical(value: &Value, name: &str) -> Value {
         Value::Object(members) => {
             let quantities = name == "resourceRequest";
             let member = |(key, member): (&String, &Value)| {
-                let member = if quantities { by_value(member) } else { canonical(member, key) };
+                let member = if quantities {
+                    by_value(member)
+                } else {
+                    canonical(member, key)
+                };
                 (key.clone(), member)
             };
             Value::Object(members.iter().map(member).collect())
@@ -185,7 +199,11 @@ mod tests {
 
     #[test]
     fn what_is_not_named_is_not_compared() {
-        check(json!({"replica": 2}), json!({"replica": 2, "requires": {"namespace": "a"}}), true);
+        check(
+            json!({"replica": 2}),
+            json!({"replica": 2, "requires": {"namespace": "a"}}),
+            true,
+        );
         check(json!({"replica": 2, "requires": null}), json!({"replica": 2}), true);
         check(json!({"replica": 2.0}), json!({"replica": 2}), true);
         check(json!({"replica": 3}), json!({"replica": 2}), false);
@@ -198,7 +216,11 @@ mod tests {
         check(requires(json!("1")), requires(json!("1000m")), true);
         check(requires(json!(1)), requires(json!("1")), true);
         check(requires(json!("1")), requires(json!("1001m")), false);
-        check(json!({"status": {"cpu": "1"}}), json!({"status": {"cpu": "1000m"}}), false);
+        check(
+            json!({"status": {"cpu": "1"}}),
+            json!({"status": {"cpu": "1000m"}}),
+            false,
+        );
     }
 
     #[test]
@@ -222,16 +244,28 @@ mod tests {
             |names: [&str; 2]| json!({"dependencies": names.map(|name| json!({"kind": "Secret", "name": name}))});
         check(list(["a", "b"]), list(["b", "a"]), true);
         check(list(["a", "b"]), list(["a", "a"]), false);
-        check(json!({"status": {"list": [1, 2]}}), json!({"status": {"list": [2, 1]}}), false);
+        check(
+            json!({"status": {"list": [1, 2]}}),
+            json!({"status": {"list": [2, 1]}}),
+            false,
+        );
     }
 
     #[test]
     fn an_excluded_place_may_hold_anything_or_nothing() {
         let status = |condition: Value| json!({"aggregatedStatus": {"kind": "A", "conditions": [condition]}});
         let expected = status(json!({"type": "Failed", "lastTransitionTime": EXCLUDED}));
-        check(expected.clone(), status(json!({"type": "Failed", "lastTransitionTime": "2026"})), true);
+        check(
+            expected.clone(),
+            status(json!({"type": "Failed", "lastTransitionTime": "2026"})),
+            true,
+        );
         check(expected.clone(), status(json!({"type": "Failed"})), true);
-        check(expected.clone(), status(json!({"type": "Done", "lastTransitionTime": "2026"})), false);
+        check(
+            expected.clone(),
+            status(json!({"type": "Done", "lastTransitionTime": "2026"})),
+            false,
+        );
         check(expected, json!({"aggregatedStatus": {"kind": "A"}}), false);
     }
 }

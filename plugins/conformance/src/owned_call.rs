@@ -96,20 +96,41 @@ impl OwnedCall {
             Request::Filter(asked) => {
                 let (snapshot, rows) = asked.snapshot();
                 let clusters = snapshot::Candidates::of_rows(&snapshot, &rows);
-                return ask(&Call::Filter(FilterCall { binding: &asked.binding, clusters, peers: &[], now }));
+                return ask(&Call::Filter(FilterCall {
+                    binding: &asked.binding,
+                    clusters,
+                    peers: &[],
+                    now,
+                }));
             }
             Request::Score(asked) => {
                 let (snapshot, rows) = asked.snapshot();
                 let clusters = snapshot::Candidates::of_rows(&snapshot, &rows);
-                return ask(&Call::Score(ScoreCall { binding: &asked.binding, clusters, now }));
+                return ask(&Call::Score(ScoreCall {
+                    binding: &asked.binding,
+                    clusters,
+                    now,
+                }));
             }
             Request::EvictionCheck(asked) => {
-                let Eviction { binding, task, observed } = &**asked;
-                Call::EvictionCheck(EvictionCheckCall { binding, task, observed, now })
+                let Eviction {
+                    binding,
+                    task,
+                    observed,
+                } = &**asked;
+                Call::EvictionCheck(EvictionCheckCall {
+                    binding,
+                    task,
+                    observed,
+                    now,
+                })
             }
             Request::Replicas(object) => interpret(Operation::Replicas { object }),
             Request::Components(object) => interpret(Operation::Components { object }),
-            Request::Revise(object, replicas) => interpret(Operation::Revise { object, replicas: (*replicas).into() }),
+            Request::Revise(object, replicas) => interpret(Operation::Revise {
+                object,
+                replicas: (*replicas).into(),
+            }),
             Request::Retain(desired, observed) => interpret(Operation::Retain { desired, observed }),
             Request::ReflectStatus(object) => interpret(Operation::ReflectStatus { object }),
             Request::AggregateStatus(object, items) => interpret(Operation::AggregateStatus { object, items }),

@@ -92,7 +92,11 @@ impl Report {
             passed: bool,
             checks: &'a [Check],
         }
-        let document = Document { plugin: &self.plugin, passed: self.passed(), checks: &self.checks };
+        let document = Document {
+            plugin: &self.plugin,
+            passed: self.passed(),
+            checks: &self.checks,
+        };
         serde_json::to_string_pretty(&document).expect("strings and numbers are JSON")
     }
 }
@@ -108,7 +112,11 @@ impl fmt::Display for Report {
                 Outcome::Skipped { why } => ("skipped", Some(why)),
             };
             let kind = check.kind.map_or_else(String::new, |kind| format!("{kind}: "));
-            let steps = if check.steps == 0 { String::new() } else { format!(" ({} steps)", check.steps) };
+            let steps = if check.steps == 0 {
+                String::new()
+            } else {
+                format!(" ({} steps)", check.steps)
+            };
             writeln!(f, "  {word:<7} {kind}{}{steps}", check.name)?;
             for line in why.iter().flat_map(|why| why.lines()) {
                 writeln!(f, "          {line}")?;
@@ -116,7 +124,11 @@ impl fmt::Display for Report {
         }
         let failed = self.failures().count();
         let skipped = self.checks.iter().filter(|check| check.skipped()).count();
-        writeln!(f, "{} passed, {failed} failed, {skipped} skipped", self.checks.len() - failed - skipped)
+        writeln!(
+            f,
+            "{} passed, {failed} failed, {skipped} skipped",
+            self.checks.len() - failed - skipped
+        )
     }
 }
 
@@ -125,14 +137,23 @@ mod tests {
     use super::*;
 
     fn check(name: &str, outcome: Outcome) -> Check {
-        Check { name: name.to_owned(), kind: Some(CallKind::Health), outcome, steps: 7 }
+        Check {
+            name: name.to_owned(),
+            kind: Some(CallKind::Health),
+            outcome,
+            steps: 7,
+        }
     }
 
     #[test]
     fn a_report_passes_when_something_passed_and_nothing_failed() {
         let passed = |outcomes: &[Outcome]| {
             let checks = outcomes.iter().map(|outcome| check("c", outcome.clone())).collect();
-            Report { plugin: "p".to_owned(), checks }.passed()
+            Report {
+                plugin: "p".to_owned(),
+                checks,
+            }
+            .passed()
         };
         assert!(passed(&[Outcome::Passed, Outcome::skipped("no loader")]));
         assert!(!passed(&[Outcome::Passed, Outcome::failed("wrong")]));
@@ -143,9 +164,16 @@ mod tests {
     #[test]
     fn people_read_a_line_for_each_check() {
         let checks = vec![check("a", Outcome::Passed), check("b", Outcome::failed("one\ntwo")), {
-            Check { kind: None, steps: 0, ..check("c", Outcome::skipped("no schema")) }
+            Check {
+                kind: None,
+                steps: 0,
+                ..check("c", Outcome::skipped("no schema"))
+            }
         }];
-        let report = Report { plugin: "freeze (wasm)".to_owned(), checks };
+        let report = Report {
+            plugin: "freeze (wasm)".to_owned(),
+            checks,
+        };
         let expected = "freeze (wasm)\n  ok      health: a (7 steps)\n  FAILED  health: b (7 steps)\n          one\n          \
                         two\n  skipped c\n          no schema\n1 passed, 1 failed, 1 skipped\n";
         assert_eq!(report.to_string(), expected);
@@ -154,7 +182,11 @@ mod tests {
     #[test]
     fn programs_read_json() {
         let checks = vec![check("a", Outcome::Passed), check("b", Outcome::failed("wrong"))];
-        let json = Report { plugin: "p".to_owned(), checks }.to_json();
+        let json = Report {
+            plugin: "p".to_owned(),
+            checks,
+        }
+        .to_json();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let expected = serde_json::json!({"plugin": "p", "passed": false, "checks": [
             {"name": "a", "kind": "health", "outcome": "passed", "steps": 7},

@@ -50,12 +50,18 @@ impl Scripted {
 
     /// Replaces the function that computes the answers.
     pub(crate) fn answering(self, answer: impl Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync + 'static) -> Self {
-        Self { answer: Box::new(answer), ..self }
+        Self {
+            answer: Box::new(answer),
+            ..self
+        }
     }
 
     /// Replaces the function that computes the cost in steps.
     pub(crate) fn costing(self, cost: impl Fn(&Call<'_>) -> u64 + Send + Sync + 'static) -> Self {
-        Self { cost: Box::new(cost), ..self }
+        Self {
+            cost: Box::new(cost),
+            ..self
+        }
     }
 
     /// Returns the number of calls so far.
@@ -80,7 +86,10 @@ impl Policy for Scripted {
     }
 
     fn usage(&self) -> Usage {
-        Usage { steps: self.steps.load(Ordering::Relaxed), memory_bytes_max: 0 }
+        Usage {
+            steps: self.steps.load(Ordering::Relaxed),
+            memory_bytes_max: 0,
+        }
     }
 }
 
@@ -110,28 +119,49 @@ pub(crate) fn good(call: &Call<'_>) -> Reply {
                 Some(_) => (Health::Unhealthy, "NotReady"),
                 None => (Health::Unknown, "NoStatus"),
             };
-            Reply::Health(HealthVerdict { health, reason: Reason::new(code, "as reported") })
+            Reply::Health(HealthVerdict {
+                health,
+                reason: Reason::new(code, "as reported"),
+            })
         }
         Call::ClusterTaint(call) => {
-            let changes = if call.cluster.is_ready() { Vec::new() } else { vec![taint(TAINT_KEY)] };
+            let changes = if call.cluster.is_ready() {
+                Vec::new()
+            } else {
+                vec![taint(TAINT_KEY)]
+            };
             Reply::ClusterTaint(TaintVerdict { changes })
         }
         Call::Filter(call) => {
             let unfit = || FilterVerdict::Unfit(Reason::new("NotGold", ""));
             let verdict = |gold: bool| if gold { FilterVerdict::Fit } else { unfit() };
-            let gold = call.clusters.iter().map(|c| c.labels.get("tier").is_some_and(|tier| tier == "gold"));
+            let gold = call
+                .clusters
+                .iter()
+                .map(|c| c.labels.get("tier").is_some_and(|tier| tier == "gold"));
             Reply::Filter(gold.map(verdict).collect())
         }
         Call::Score(call) => {
             let score = |region: &str| if region == "eu-west" { 100 } else { 0 };
-            Reply::Score(call.clusters.iter().map(|cluster| score(&cluster.spec.region)).collect())
+            Reply::Score(
+                call.clusters
+                    .iter()
+                    .map(|cluster| score(&cluster.spec.region))
+                    .collect(),
+            )
         }
         Call::EvictionCheck(call) => {
             let reason = Reason::new("Reports", format!("{} reports", call.observed.len()));
-            Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: Some(10) })
+            Reply::EvictionCheck(EvictionVerdict::Hold {
+                reason,
+                recheck_after_s: Some(10),
+            })
         }
         Call::Interpret(call) => Reply::Interpret(match &call.operation {
-            Operation::Replicas { .. } => Some(Interpretation::Replicas { replicas: 3, requirements: None }),
+            Operation::Replicas { .. } => Some(Interpretation::Replicas {
+                replicas: 3,
+                requirements: None,
+            }),
             Operation::ReflectStatus { object } => Some(Interpretation::Status(object.get("status").cloned())),
             Operation::Revise { object, replicas } => {
                 let mut object = (***object).clone();
@@ -147,6 +177,14 @@ pub(crate) fn good(call: &Call<'_>) -> Reply {
 
 /// Returns a change that adds a taint.
 pub(crate) fn taint(key: &str) -> TaintChange {
-    let taint = Taint { key: key.to_owned(), value: String::new(), effect: TaintEffect::NoExecute, time_added: None };
-    TaintChange::Add { taint, reason: Reason::new("NotReady", "") }
+    let taint = Taint {
+        key: key.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoExecute,
+        time_added: None,
+    };
+    TaintChange::Add {
+        taint,
+        reason: Reason::new("NotReady", ""),
+    }
 }

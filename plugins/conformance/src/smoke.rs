@@ -36,7 +36,11 @@ fn smoke_of(policy: &dyn Policy, capability: &Capability) -> Result<(), String> 
     for sample in inputs.empty.iter().take(1).chain(junk) {
         answered(policy, sample)?;
     }
-    let plain = if capability.kind == CallKind::Interpret { OPERATIONS } else { 1 };
+    let plain = if capability.kind == CallKind::Interpret {
+        OPERATIONS
+    } else {
+        1
+    };
     let mut first = None;
     for sample in inputs.plain.iter().take(plain) {
         let answer = answered(policy, sample)?;
@@ -47,16 +51,26 @@ fn smoke_of(policy: &dyn Policy, capability: &Capability) -> Result<(), String> 
     if first.same(&second) {
         return Ok(());
     }
-    Err(format!("asked twice about {}: {}", sample.what, first.difference(&second)))
+    Err(format!(
+        "asked twice about {}: {}",
+        sample.what,
+        first.difference(&second)
+    ))
 }
 
 fn answered(policy: &dyn Policy, sample: &Sample) -> Result<CallResult, String> {
     let answer = ask(policy, &sample.call);
-    let fault = answer.fault().filter(|fault| !matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError));
+    let fault = answer
+        .fault()
+        .filter(|fault| !matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError));
     match fault {
         Some(fault) => {
             let hint = if fault.kind == FaultKind::Trap { TRAP_HINT } else { "" };
-            Err(format!("asked about {}: {} ({fault}){hint}", sample.what, fault_name(fault.kind)))
+            Err(format!(
+                "asked about {}: {} ({fault}){hint}",
+                sample.what,
+                fault_name(fault.kind)
+            ))
         }
         None => Ok(answer),
     }
@@ -91,10 +105,16 @@ mod tests {
             let fault = || Fault::new(FaultKind::Trap, "attempt to index nil");
             let trap = move |call: &Call<'_>| if when(call) { Err(fault()) } else { Ok(good(call)) };
             let why = smoke(&Scripted::good(CallKind::Health).answering(trap)).unwrap_err();
-            assert!(why.contains(words) && why.contains("trap (attempt to index nil)"), "{why}");
+            assert!(
+                why.contains(words) && why.contains("trap (attempt to index nil)"),
+                "{why}"
+            );
             assert!(why.ends_with(TRAP_HINT), "{why}");
         };
-        check(|call| object(call).get("status").is_none(), "health: asked about Game without fields");
+        check(
+            |call| object(call).get("status").is_none(),
+            "health: asked about Game without fields",
+        );
         check(
             |call| object(call)["metadata"] == json!(null) && object(call).get("status").is_some(),
             "metadata is null",
@@ -106,7 +126,10 @@ mod tests {
         let calls = AtomicU64::new(0);
         let answer = move |_: &Call<'_>| {
             let reason = Reason::new(format!("Call{}", calls.fetch_add(1, Ordering::Relaxed)), "");
-            Ok(Reply::Health(HealthVerdict { health: Health::Healthy, reason }))
+            Ok(Reply::Health(HealthVerdict {
+                health: Health::Healthy,
+                reason,
+            }))
         };
         let why = smoke(&Scripted::good(CallKind::Health).answering(answer)).unwrap_err();
         assert!(

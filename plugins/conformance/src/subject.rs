@@ -23,22 +23,37 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Creates a subject from a loaded plugin and the budget of each call.
     pub fn new(policy: &'a dyn Policy, budget: Budget) -> Self {
-        Self { policy, budget, loader: None, taint_keys: None, config_schema: None }
+        Self {
+            policy,
+            budget,
+            loader: None,
+            taint_keys: None,
+            config_schema: None,
+        }
     }
 
     /// Sets the loader, which cases with their own configuration and the examples of the configuration schema need.
     pub fn with_loader(self, loader: &'a Loader<'a>) -> Self {
-        Self { loader: Some(loader), ..self }
+        Self {
+            loader: Some(loader),
+            ..self
+        }
     }
 
     /// Sets the taint keys that the plugin declares.
     pub fn with_taint_keys(self, keys: &'a [String]) -> Self {
-        Self { taint_keys: Some(keys), ..self }
+        Self {
+            taint_keys: Some(keys),
+            ..self
+        }
     }
 
     /// Sets the JSON Schema of the plugin's configuration.
     pub fn with_config_schema(self, schema: &'a Value) -> Self {
-        Self { config_schema: Some(schema), ..self }
+        Self {
+            config_schema: Some(schema),
+            ..self
+        }
     }
 
     /// Returns the plugin.

@@ -18,8 +18,10 @@ pub struct NotACustomization {
 
 /// Parses one customization in YAML; `origin` is the origin of the text.
 pub fn parse(origin: &str, text: &str) -> Result<ResourceInterpreterCustomization, NotACustomization> {
-    serde_saphyr::from_str(text)
-        .map_err(|error| NotACustomization { origin: origin.to_owned(), message: error.to_string() })
+    serde_saphyr::from_str(text).map_err(|error| NotACustomization {
+        origin: origin.to_owned(),
+        message: error.to_string(),
+    })
 }
 
 /// Returns the plugin of its scripts, with one module for each rule that has a script.
@@ -30,9 +32,16 @@ pub fn source(customization: &ResourceInterpreterCustomization, origin: &str) ->
     let scripts = customization.spec.customizations.scripts();
     let modules = scripts.filter_map(|(rule, script)| {
         let object_kind = Some((target.api_version.clone(), target.kind.clone()));
-        let entry = Entry { point: EntryPoint::of_rule(rule)?, object_kind };
+        let entry = Entry {
+            point: EntryPoint::of_rule(rule)?,
+            object_kind,
+        };
         let origin = format!("{origin} {rule}");
-        Some(Module { origin, code: script.as_bytes().to_vec(), entries: vec![entry] })
+        Some(Module {
+            origin,
+            code: script.as_bytes().to_vec(),
+            entries: vec![entry],
+        })
     });
     PluginSource::new(customization.name_any(), EngineKind::Lua, modules.collect())
 }

@@ -61,7 +61,9 @@ pub const KINDS: &[Kind] = &[
 impl Kind {
     /// Returns the kind with this API version and name, if the library interprets it.
     pub fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|known| (known.api_version, known.kind) == (api_version, kind))
+        KINDS
+            .iter()
+            .find(|known| (known.api_version, known.kind) == (api_version, kind))
     }
 
     /// Returns its directory in the source tree, relative to `plugins/lua`.

@@ -23,11 +23,23 @@ pub(crate) struct LazyPolicy {
 impl LazyPolicy {
     pub(crate) fn new(kind: &'static Kind, engine: Arc<dyn Engine>) -> Self {
         let name = format!("{} {}", kind.api_version, kind.kind);
-        let id = PolicyId { name, version: env!("CARGO_PKG_VERSION").to_owned(), engine: EngineKind::Lua };
+        let id = PolicyId {
+            name,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: EngineKind::Lua,
+        };
         let calls = [CallKind::Health, CallKind::Interpret].into_iter();
         let calls = calls.filter(|call| kind.has_health || *call != CallKind::Health);
-        let capabilities = calls.map(|call| Capability::on(call, kind.api_version, kind.kind)).collect();
-        Self { id, capabilities, kind, engine, loaded: OnceLock::new() }
+        let capabilities = calls
+            .map(|call| Capability::on(call, kind.api_version, kind.kind))
+            .collect();
+        Self {
+            id,
+            capabilities,
+            kind,
+            engine,
+            loaded: OnceLock::new(),
+        }
     }
 
     fn policy(&self) -> Result<&Arc<dyn Policy>, Fault> {
@@ -40,7 +52,9 @@ impl LazyPolicy {
         let origin = self.kind.folder();
         let parsed = customization::parse(&origin, self.kind.text).map_err(|error| host_bug(error.to_string()))?;
         let loaded = self.engine.load(&customization::source(&parsed, &origin));
-        loaded.map(|loaded| loaded.policy).map_err(|error| host_bug(error.to_string()))
+        loaded
+            .map(|loaded| loaded.policy)
+            .map_err(|error| host_bug(error.to_string()))
     }
 }
 
@@ -58,7 +72,10 @@ impl Policy for LazyPolicy {
     }
 
     fn usage(&self) -> Usage {
-        self.loaded.get().and_then(|loaded| loaded.as_ref().ok()).map_or_else(Usage::default, |policy| policy.usage())
+        self.loaded
+            .get()
+            .and_then(|loaded| loaded.as_ref().ok())
+            .map_or_else(Usage::default, |policy| policy.usage())
     }
 
     fn build(&self) -> Option<&Build> {

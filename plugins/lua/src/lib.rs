@@ -26,5 +26,8 @@ pub use kinds::{KINDS, Kind};
 ///
 /// A policy is parsed and compiled on its first call, so unused kinds cost nothing.
 pub fn policies(engine: &Arc<dyn Engine>) -> Vec<Arc<dyn Policy>> {
-    KINDS.iter().map(|kind| Arc::new(lazy::LazyPolicy::new(kind, Arc::clone(engine))) as Arc<dyn Policy>).collect()
+    KINDS
+        .iter()
+        .map(|kind| Arc::new(lazy::LazyPolicy::new(kind, Arc::clone(engine))) as Arc<dyn Policy>)
+        .collect()
 }

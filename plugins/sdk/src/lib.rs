@@ -88,8 +88,10 @@ pub fn config<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, PolicyErr
 
 #[doc(hidden)]
 pub fn metadata<P: Plugin>() -> Metadata {
-    let kind =
-        |(api_version, kind): &(&str, &str)| ObjectKind { api_version: (*api_version).into(), kind: (*kind).into() };
+    let kind = |(api_version, kind): &(&str, &str)| ObjectKind {
+        api_version: (*api_version).into(),
+        kind: (*kind).into(),
+    };
     Metadata {
         name: P::NAME.into(),
         version: P::VERSION.into(),

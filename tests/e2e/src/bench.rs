@@ -40,19 +40,33 @@ const SETTINGS: &[&str] = &[
 
 /// Runs the storm and prints the measurements.
 pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
-    let mut federation =
-        Box::pin(Federation::start(site, "bench", Plan { settings: SETTINGS, ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "bench",
+        Plan {
+            settings: SETTINGS,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
     let started = Instant::now();
     for number in 0..deployments {
         let deployment = storm::deployment(number, 3, &json!({"requests": {"cpu": "10m"}}));
-        api.create(&PostParams::default(), &serde_json::from_value(deployment)?).await?;
+        api.create(&PostParams::default(), &serde_json::from_value(deployment)?)
+            .await?;
     }
     let bindings = Bindings::watch(&federation.client);
-    wait::until("everything is healthy on both members", LIMIT, async || bindings.check(deployments, false)).await?;
-    println!("create → all {deployments} healthy on both members: {:.1} s", started.elapsed().as_secs_f32());
+    wait::until("everything is healthy on both members", LIMIT, async || {
+        bindings.check(deployments, false)
+    })
+    .await?;
+    println!(
+        "create → all {deployments} healthy on both members: {:.1} s",
+        started.elapsed().as_secs_f32()
+    );
     // Writes caused by the creation are not attributed to the evictions.
     let before = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?;
     let lost = Instant::now();
@@ -63,20 +77,35 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
         if moved > 0 {
             first.get_or_insert_with(Instant::now);
         }
-        if moved == deployments { Ok(()) } else { Err(format!("{moved} of {deployments} moved")) }
+        if moved == deployments {
+            Ok(())
+        } else {
+            Err(format!("{moved} of {deployments} moved"))
+        }
     })
     .await?;
     let first = first.context("nothing moved")?;
     let last = Instant::now();
-    wait::until("everything is healthy again", LIMIT, async || bindings.check(deployments, true)).await?;
+    wait::until("everything is healthy again", LIMIT, async || {
+        bindings.check(deployments, true)
+    })
+    .await?;
     println!("last placement → all healthy: {:.1} s", last.elapsed().as_secs_f32());
-    let writes = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?.since(&before);
+    let writes = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT)
+        .await?
+        .since(&before);
     let seconds = (last - first).as_secs_f64().max(0.2);
     println!("loss → first binding moved: {:.1} s", (first - lost).as_secs_f32());
     println!("evictions per second: {:.1}", deployments as f64 / seconds);
-    println!("first eviction → last new placement: {:.1} s", (last - first).as_secs_f32());
+    println!(
+        "first eviction → last new placement: {:.1} s",
+        (last - first).as_secs_f32()
+    );
     let (all, conflicts) = (writes.total(COUNTED), writes.conflicts(COUNTED));
-    println!("writes per eviction (bindings and Works, with status): {:.1}", all / deployments as f64);
+    println!(
+        "writes per eviction (bindings and Works, with status): {:.1}",
+        all / deployments as f64
+    );
     println!("writes answered 409: {:.1} %", 100.0 * conflicts / all.max(1.0));
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {:.1} per eviction", count / deployments as f64);
@@ -98,7 +127,10 @@ impl Bindings {
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut watching = JoinSet::new();
         watching.spawn(reflector(writer, events).for_each(|_| std::future::ready(())));
-        Self { known, _watching: watching }
+        Self {
+            known,
+            _watching: watching,
+        }
     }
 
     /// Fails unless all bindings are healthy where expected, with all replicas and without an old copy.
@@ -118,7 +150,11 @@ impl Bindings {
             whole && binding.spec.graceful_eviction_tasks.is_empty()
         };
         let count = self.known.state().iter().filter(|binding| is_healthy(binding)).count();
-        if count == expected { Ok(()) } else { Err(format!("{count} of {expected} are healthy")) }
+        if count == expected {
+            Ok(())
+        } else {
+            Err(format!("{count} of {expected} are healthy"))
+        }
     }
 
     fn moved(&self) -> usize {

@@ -143,12 +143,23 @@ impl ControlPlane {
             manager.extend(UNHURRIED.map(str::to_owned));
         }
         let beside = &mut plane.beside;
-        beside.push(Process::start(&program("kube-controller-manager"), &manager, log("kube-controller-manager"))?);
+        beside.push(Process::start(
+            &program("kube-controller-manager"),
+            &manager,
+            log("kube-controller-manager"),
+        )?);
         if role == Role::Member {
-            let mut scheduler =
-                vec![kubeconfig.clone(), "--leader-elect=false".to_owned(), "--secure-port=0".to_owned()];
+            let mut scheduler = vec![
+                kubeconfig.clone(),
+                "--leader-elect=false".to_owned(),
+                "--secure-port=0".to_owned(),
+            ];
             scheduler.extend(UNHURRIED.map(str::to_owned));
-            beside.push(Process::start(&program("kube-scheduler"), &scheduler, log("kube-scheduler"))?);
+            beside.push(Process::start(
+                &program("kube-scheduler"),
+                &scheduler,
+                log("kube-scheduler"),
+            )?);
             let kwok = [
                 kubeconfig,
                 "--manage-all-nodes=true".to_owned(),
@@ -178,11 +189,18 @@ impl ControlPlane {
             let client = self.client().await.map_err(|error| error.to_string())?;
             let request = http_get("/readyz").map_err(|error| error.to_string())?;
             let answer = tokio::time::timeout(Duration::from_secs(2), client.request_text(request)).await;
-            answer.map_err(|_| "no answer".to_owned())?.map(drop).map_err(|error| error.to_string())
+            answer
+                .map_err(|_| "no answer".to_owned())?
+                .map(drop)
+                .map_err(|error| error.to_string())
         })
         .await?;
         if server.ended() {
-            anyhow::bail!("{what}: it ended and said last: {}; see {}", server.last_words(), server.log().display());
+            anyhow::bail!(
+                "{what}: it ended and said last: {}; see {}",
+                server.last_words(),
+                server.log().display()
+            );
         }
         self.server = Some(server);
         Ok(())
@@ -228,7 +246,14 @@ impl ControlPlane {
     /// Returns a user's requests from the audit log of a hub, as `verb resource code`.
     pub(crate) fn requests_of(&self, user: &str) -> anyhow::Result<Vec<String>> {
         let audited = self.audited(user)?;
-        Ok(audited.iter().map(|Audited { verb, resource, code, .. }| format!("{verb} {resource} {code}")).collect())
+        Ok(audited
+            .iter()
+            .map(
+                |Audited {
+                     verb, resource, code, ..
+                 }| format!("{verb} {resource} {code}"),
+            )
+            .collect())
     }
 
     /// Returns a user's requests from the audit log of a hub, in the order of their completion.
@@ -237,13 +262,25 @@ impl ControlPlane {
         let mut requests = Vec::new();
         for line in text.lines() {
             let entry: serde_json::Value = serde_json::from_str(line).context("reading a line of the audit log")?;
-            let said = |pointer: &str| entry.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default();
+            let said = |pointer: &str| {
+                entry
+                    .pointer(pointer)
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or_default()
+            };
             if said("/user/username") == user {
-                let code =
-                    entry.pointer("/responseStatus/code").and_then(serde_json::Value::as_u64).unwrap_or_default();
+                let code = entry
+                    .pointer("/responseStatus/code")
+                    .and_then(serde_json::Value::as_u64)
+                    .unwrap_or_default();
                 let [verb, resource, received] =
                     ["/verb", "/objectRef/resource", "/requestReceivedTimestamp"].map(|part| said(part).to_owned());
-                requests.push(Audited { verb, resource, code, received });
+                requests.push(Audited {
+                    verb,
+                    resource,
+                    code,
+                    received,
+                });
             }
         }
         Ok(requests)
@@ -311,7 +348,9 @@ impl ControlPlane {
 /// Returns the token file: each user's token equals the name.
 fn tokens() -> String {
     let users = CANDIDATES.iter().chain([&ADMIN]);
-    let lines: Vec<_> = users.map(|user| format!("{user},{user},{user},system:masters\n")).collect();
+    let lines: Vec<_> = users
+        .map(|user| format!("{user},{user},{user},system:masters\n"))
+        .collect();
     lines.concat()
 }
 
@@ -334,7 +373,10 @@ fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
             RANGE.start + offset as u16
         });
         let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-        *port = candidates.into_iter().find(is_free).context("there are not enough ports")?;
+        *port = candidates
+            .into_iter()
+            .find(is_free)
+            .context("there are not enough ports")?;
     }
     Ok(ports)
 }

@@ -61,7 +61,12 @@ pub(crate) struct Plan<'a> {
 
 impl Default for Plan<'_> {
     fn default() -> Self {
-        Self { members: 2, settings: QUICK, first: &[], pull: &[] }
+        Self {
+            members: 2,
+            settings: QUICK,
+            first: &[],
+            pull: &[],
+        }
     }
 }
 
@@ -84,7 +89,12 @@ impl<'s> Federation<'s> {
     /// Starts a hub, the members and `bulkhead run`, and waits until the members are ready. `name` is the name of the
     /// log folder.
     pub(crate) async fn start(site: &'s Site, name: &str, plan: Plan<'_>) -> anyhow::Result<Self> {
-        let Plan { members, settings, first, pull } = plan;
+        let Plan {
+            members,
+            settings,
+            first,
+            pull,
+        } = plan;
         let directory = site.logs().join(name);
         if directory.exists() {
             set_aside(&directory, &site.logs().join(format!("{name}-before")))?;
@@ -100,8 +110,16 @@ impl<'s> Federation<'s> {
         let members: BTreeMap<_, _> = members.into_iter().collect();
         let client = hub.client().await?;
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut federation =
-            Self { site, directory, settings, hub, members, client, bulkhead: Vec::new(), agents: BTreeMap::new() };
+        let mut federation = Self {
+            site,
+            directory,
+            settings,
+            hub,
+            members,
+            client,
+            bulkhead: Vec::new(),
+            agents: BTreeMap::new(),
+        };
         let definitions = federation.bulkhead(&["crds"])?;
         federation.kubectl_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
         federation.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
@@ -123,8 +141,15 @@ impl<'s> Federation<'s> {
 
     fn join(&mut self, name: &str, pull: bool) -> anyhow::Result<()> {
         let member = self.members.get(name).context("there is no such member")?.kubeconfig();
-        let (hub, member) = (self.hub.kubeconfig().display().to_string(), member.display().to_string());
-        let agent = self.directory.join(format!("kubeconfig-agent-{name}")).display().to_string();
+        let (hub, member) = (
+            self.hub.kubeconfig().display().to_string(),
+            member.display().to_string(),
+        );
+        let agent = self
+            .directory
+            .join(format!("kubeconfig-agent-{name}"))
+            .display()
+            .to_string();
         let mut join = vec!["join", name, "--kubeconfig", &hub, "--member-kubeconfig", &member];
         if pull {
             join.extend(["--pull", &agent]);
@@ -137,9 +162,22 @@ impl<'s> Federation<'s> {
     fn agent_kubeconfig(&self, name: &str) -> anyhow::Result<PathBuf> {
         let member = self.members.get(name).context("there is no such member")?;
         let kubectl = |arguments: &[&str]| {
-            output(Command::new("kubectl").arg("--kubeconfig").arg(member.kubeconfig()).args(arguments), "")
+            output(
+                Command::new("kubectl")
+                    .arg("--kubeconfig")
+                    .arg(member.kubeconfig())
+                    .args(arguments),
+                "",
+            )
         };
-        let manifest = |file: &str| self.site.root.join("host/deploy/kustomize/agent").join(file).display().to_string();
+        let manifest = |file: &str| {
+            self.site
+                .root
+                .join("host/deploy/kustomize/agent")
+                .join(file)
+                .display()
+                .to_string()
+        };
         let namespace = ["-n", "karmada-system"];
         if kubectl(&["get", "namespace", "karmada-system"]).is_err() {
             kubectl(&["create", "namespace", "karmada-system"])?;
@@ -156,14 +194,21 @@ impl<'s> Federation<'s> {
         let mut arguments = vec![
             "agent".to_owned(),
             format!("--cluster-name={name}"),
-            format!("--kubeconfig={}", self.directory.join(format!("kubeconfig-agent-{name}")).display()),
+            format!(
+                "--kubeconfig={}",
+                self.directory.join(format!("kubeconfig-agent-{name}")).display()
+            ),
             format!("--member-kubeconfig={}", member.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            format!("--plugin-state-directory={}", self.directory.join(format!("agent-{name}-state")).display()),
+            format!(
+                "--plugin-state-directory={}",
+                self.directory.join(format!("agent-{name}-state")).display()
+            ),
         ];
         arguments.extend(self.settings.iter().cloned());
         let log = self.directory.join(format!("agent-{name}.log"));
-        self.agents.insert(name.to_owned(), Process::start(&self.site.program, &arguments, log)?);
+        self.agents
+            .insert(name.to_owned(), Process::start(&self.site.program, &arguments, log)?);
         Ok(())
     }
 
@@ -189,7 +234,12 @@ impl<'s> Federation<'s> {
     }
 
     fn rbac(&self, name: &str) -> String {
-        self.site.root.join("host/deploy/chart/rbac").join(name).display().to_string()
+        self.site
+            .root
+            .join("host/deploy/chart/rbac")
+            .join(name)
+            .display()
+            .to_string()
     }
 
     /// Creates the account from `host/deploy`, with the role of a mode.
@@ -200,7 +250,8 @@ impl<'s> Federation<'s> {
 
     /// Removes the role of a mode from the account.
     pub(crate) fn remove_role(&self, mode: &str) -> anyhow::Result<()> {
-        self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"]).map(drop)
+        self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"])
+            .map(drop)
     }
 
     /// Removes one verb from the role of a mode.
@@ -209,7 +260,8 @@ impl<'s> Federation<'s> {
         let text = self.kubectl(&["get", "clusterrole", &name, "-o", "json"])?;
         let mut role: serde_json::Value = serde_json::from_str(&text)?;
         let has = |list: &serde_json::Value, wanted: &str| {
-            list.as_array().is_some_and(|list| list.iter().any(|item| item == wanted))
+            list.as_array()
+                .is_some_and(|list| list.iter().any(|item| item == wanted))
         };
         let mut taken = 0;
         for rule in role["rules"].as_array_mut().into_iter().flatten() {
@@ -223,7 +275,10 @@ impl<'s> Federation<'s> {
         if let Some(rules) = role["rules"].as_array_mut() {
             rules.retain(|rule| rule["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()));
         }
-        anyhow::ensure!(taken == 1, "the role {name} has {verb} {resource}.{group} {taken} times");
+        anyhow::ensure!(
+            taken == 1,
+            "the role {name} has {verb} {resource}.{group} {taken} times"
+        );
         self.kubectl_with(&["replace", "-f", "-"], &role.to_string()).map(drop)
     }
 
@@ -247,7 +302,10 @@ impl<'s> Federation<'s> {
         let mut token = String::new();
         wait::until("the account has a token", Duration::from_secs(30), async || {
             let secret = secrets.get(secret).await.map_err(|error| error.to_string())?;
-            let data = secret.data.and_then(|mut data| data.remove("token")).ok_or("it has none")?;
+            let data = secret
+                .data
+                .and_then(|mut data| data.remove("token"))
+                .ok_or("it has none")?;
             token = String::from_utf8(data.0).map_err(|error| error.to_string())?;
             Ok(())
         })
@@ -271,7 +329,10 @@ impl<'s> Federation<'s> {
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            format!("--plugin-state-directory={}", self.directory.join(format!("bulkhead-{number}-state")).display()),
+            format!(
+                "--plugin-state-directory={}",
+                self.directory.join(format!("bulkhead-{number}-state")).display()
+            ),
         ];
         arguments.extend(self.settings.iter().cloned());
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
@@ -289,8 +350,12 @@ impl<'s> Federation<'s> {
     fn address(&self, process: usize) -> anyhow::Result<String> {
         let process = self.bulkhead.get(process).context("there is no such process")?;
         let log = fs::read_to_string(process.log())?;
-        let address = log.lines().find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
-        Ok(address.with_context(|| format!("{} names no address", process.log().display()))?.to_owned())
+        let address = log
+            .lines()
+            .find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
+        Ok(address
+            .with_context(|| format!("{} names no address", process.log().display()))?
+            .to_owned())
     }
 
     /// Returns the body of `/readyz` of a process.
@@ -301,7 +366,10 @@ impl<'s> Federation<'s> {
     /// Returns the sum of all series of a metric of a process.
     pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
         let text = http_get(&self.address(process)?, "/metrics").await?;
-        let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
+        let values = text
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .filter_map(|line| line.rsplit(' ').next());
         Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 
@@ -312,7 +380,10 @@ impl<'s> Federation<'s> {
 
     /// Runs `bulkhead` with arguments and returns its exit code and output.
     pub(crate) fn bulkhead_with_code(&self, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
-        let output = Command::new(&self.site.program).args(arguments).output().context("running bulkhead")?;
+        let output = Command::new(&self.site.program)
+            .args(arguments)
+            .output()
+            .context("running bulkhead")?;
         let said = [output.stdout, output.stderr].concat();
         Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
     }
@@ -324,7 +395,13 @@ impl<'s> Federation<'s> {
 
     /// Runs `kubectl` on the hub with standard input.
     pub(crate) fn kubectl_with(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
-        output(Command::new("kubectl").arg("--kubeconfig").arg(self.hub.kubeconfig()).args(arguments), input)
+        output(
+            Command::new("kubectl")
+                .arg("--kubeconfig")
+                .arg(self.hub.kubeconfig())
+                .args(arguments),
+            input,
+        )
     }
 
     /// Applies files of an example.
@@ -353,19 +430,26 @@ impl<'s> Federation<'s> {
 
     /// Returns a member for modification.
     pub(crate) fn member(&mut self, name: &str) -> anyhow::Result<&mut ControlPlane> {
-        self.members.get_mut(name).with_context(|| format!("there is no member {name}"))
+        self.members
+            .get_mut(name)
+            .with_context(|| format!("there is no member {name}"))
     }
 }
 
 /// Returns the body of an HTTP response.
 pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream =
-        tokio::net::TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    let mut stream = tokio::net::TcpStream::connect(address)
+        .await
+        .with_context(|| format!("connecting to {address}"))?;
+    stream
+        .write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())
+        .await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("this is no answer of an HTTP server")?;
+    let (_, body) = answer
+        .split_once("\r\n\r\n")
+        .context("this is no answer of an HTTP server")?;
     Ok(body.to_owned())
 }
 
@@ -373,8 +457,12 @@ fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
     use std::io::Write;
     let shown = format!("{command:?}");
     let about = || format!("running {shown}");
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().with_context(about)?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(about)?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(input.as_bytes()).with_context(about)?;
     }

@@ -23,11 +23,18 @@ const CREATORS: usize = 8;
 const FEDERATED: &[&str] = &["resourcebindings", "works", "configmaps", "events"];
 
 /// Default settings, except for a larger write budget of the scheduler so that it becomes idle sooner.
-const SETTINGS: &[&str] = &["--feature-gates=Failover=true", "--kube-api-qps=400", "--kube-api-burst=800"];
+const SETTINGS: &[&str] = &[
+    "--feature-gates=Failover=true",
+    "--kube-api-qps=400",
+    "--kube-api-burst=800",
+];
 
 /// Creates the bindings and prints the resource usage of a minute without changes.
 pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
-    let plan = Plan { settings: SETTINGS, ..Plan::default() };
+    let plan = Plan {
+        settings: SETTINGS,
+        ..Plan::default()
+    };
     let mut federation = Box::pin(Federation::start(site, "idle", plan)).await?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");
@@ -36,14 +43,20 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
         async move {
             let object =
                 json!({"metadata": {"name": format!("c-{number}"), "labels": {"idle": "yes"}}, "data": {"a": "b"}});
-            api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+            api.create(&PostParams::default(), &serde_json::from_value(object)?)
+                .await?;
             anyhow::Ok(())
         }
     });
     created.buffer_unordered(CREATORS).try_collect::<()>().await?;
     let client = federation.client.clone();
-    let written = Writes::settled(&client, FEDERATED, QUIET, LIMIT).await?.total(FEDERATED);
-    println!("writes until all {bindings} bindings rest: {:.1} for each", written / bindings as f64);
+    let written = Writes::settled(&client, FEDERATED, QUIET, LIMIT)
+        .await?
+        .total(FEDERATED);
+    println!(
+        "writes until all {bindings} bindings rest: {:.1} for each",
+        written / bindings as f64
+    );
     let usage = |federation: &mut Federation<'_>| federation.processes()[0].usage();
     let (before, first) = (Writes::of(&client).await?, usage(&mut federation)?);
     tokio::time::sleep(TIME).await;

@@ -11,7 +11,15 @@ use crate::wait;
 
 /// Runs the transcript on both servers and compares the outputs.
 pub(crate) async fn compared(site: &Site) -> anyhow::Result<()> {
-    let federation = Box::pin(Federation::start(site, "kubectl", Plan { members: 1, ..Plan::default() })).await?;
+    let federation = Box::pin(Federation::start(
+        site,
+        "kubectl",
+        Plan {
+            members: 1,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     let kubeconfig = federation.logs().join("kubeconfig-embedded");
     let arguments = [
         "run".to_owned(),
@@ -21,9 +29,17 @@ pub(crate) async fn compared(site: &Site) -> anyhow::Result<()> {
         format!("--write-kubeconfig={}", kubeconfig.display()),
     ];
     let _embedded = Process::start(&site.program, &arguments, federation.logs().join("embedded.log"))?;
-    wait::until("the embedded control plane serves", Duration::from_secs(30), async || {
-        if kubeconfig.exists() { Ok(()) } else { Err("there is no kubeconfig".to_owned()) }
-    })
+    wait::until(
+        "the embedded control plane serves",
+        Duration::from_secs(30),
+        async || {
+            if kubeconfig.exists() {
+                Ok(())
+            } else {
+                Err("there is no kubeconfig".to_owned())
+            }
+        },
+    )
     .await?;
     let steps = transcript::steps(&site.root);
     let real = federation.hub.kubeconfig();
@@ -34,10 +50,22 @@ pub(crate) async fn compared(site: &Site) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for ((real, embedded), step) in real.iter().zip(&embedded).zip(&steps) {
         for (server, outcome) in [("real", real), ("embedded", embedded)] {
-            let Outcome { command, output, problems: found, .. } = outcome;
-            problems.extend(found.iter().map(|problem| format!("$ {command}\n{server}: {problem}:\n{output}")));
+            let Outcome {
+                command,
+                output,
+                problems: found,
+                ..
+            } = outcome;
+            problems.extend(
+                found
+                    .iter()
+                    .map(|problem| format!("$ {command}\n{server}: {problem}:\n{output}")),
+            );
         }
-        let (left, right) = (transcript::normalised(&real.output), transcript::normalised(&embedded.output));
+        let (left, right) = (
+            transcript::normalised(&real.output),
+            transcript::normalised(&embedded.output),
+        );
         if step.is_compared && (real.code, &left) != (embedded.code, &right) {
             problems.push(format!(
                 "$ {}\nreal ({:?}):\n{left}\nembedded ({:?}):\n{right}",
@@ -45,6 +73,11 @@ pub(crate) async fn compared(site: &Site) -> anyhow::Result<()> {
             ));
         }
     }
-    ensure!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n\n"));
+    ensure!(
+        problems.is_empty(),
+        "{} differences:\n{}",
+        problems.len(),
+        problems.join("\n\n")
+    );
     Ok(())
 }

@@ -30,7 +30,9 @@ pub(crate) async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
     };
     let mut federation = Box::pin(Federation::start(site, name, Plan::default())).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     federation.wait_deployed("member1", "nginx", Some(1)).await?;
     federation.wait_deployed("member2", "nginx", Some(2)).await?;
     match loss {
@@ -50,34 +52,58 @@ pub(crate) async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
 }
 
 async fn nothing_moves_back(federation: &Federation<'_>, expected: &[(&str, i32)]) -> anyhow::Result<()> {
-    wait::stays("nothing moves back", Duration::from_secs(10), async || federation.placed(BINDING, expected).await)
-        .await
+    wait::stays("nothing moves back", Duration::from_secs(10), async || {
+        federation.placed(BINDING, expected).await
+    })
+    .await
 }
 
 /// With a full copy on two of three members, the lost copy is recreated on the third member, the remaining copy stays
 /// unchanged, and nothing moves back.
 pub(crate) async fn duplicated(site: &Site) -> anyhow::Result<()> {
-    let mut federation =
-        Box::pin(Federation::start(site, "duplicated", Plan { members: 3, ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "duplicated",
+        Plan {
+            members: 3,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     federation.apply_example("nginx-duplicated", DUPLICATED)?;
-    federation.wait_placed(BINDING, &[("member1", 2), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 2), ("member2", 2)])
+        .await?;
     federation.wait_deployed("member2", "nginx", Some(2)).await?;
     let left = federation.deployment_uid("member2", "nginx").await?;
     federation.member("member1")?.pause_api_server()?;
     federation.wait_ready("member1", false).await?;
-    federation.wait_placed(BINDING, &[("member2", 2), ("member3", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member2", 2), ("member3", 2)])
+        .await?;
     federation.wait_deployed("member3", "nginx", Some(2)).await?;
     federation.member("member1")?.resume_api_server()?;
     federation.wait_ready("member1", true).await?;
     federation.wait_deployed("member1", "nginx", None).await?;
     nothing_moves_back(&federation, &[("member2", 2), ("member3", 2)]).await?;
-    ensure!(federation.deployment_uid("member2", "nginx").await? == left, "the copy on member2 was made anew");
+    ensure!(
+        federation.deployment_uid("member2", "nginx").await? == left,
+        "the copy on member2 was made anew"
+    );
     Ok(())
 }
 
 /// Runs `helm lint` and `helm template`, the alert tests, and a server-side dry run of every object in `host/deploy`.
 pub(crate) async fn manifests(site: &Site) -> anyhow::Result<()> {
-    let federation = Box::pin(Federation::start(site, "manifests", Plan { members: 1, ..Plan::default() })).await?;
+    let federation = Box::pin(Federation::start(
+        site,
+        "manifests",
+        Plan {
+            members: 1,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     let output = Command::new(site.root.join("host/deploy/check.sh"))
         .arg("--server")
         .env("HELM", site.servers.programs.join("helm"))
@@ -87,18 +113,31 @@ pub(crate) async fn manifests(site: &Site) -> anyhow::Result<()> {
         .context("starting host/deploy/check.sh")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let summary = said.lines().last().unwrap_or_default();
-    ensure!(output.status.success() && summary.ends_with(" 0 failed, 0 skipped"), "{said}");
+    ensure!(
+        output.status.success() && summary.ends_with(" 0 failed, 0 skipped"),
+        "{said}"
+    );
     Ok(())
 }
 
 /// A Pull member is served by its agent with the permissions of an agent. Without the agent, the member becomes
 /// Unknown.
 pub(crate) async fn agent(site: &Site) -> anyhow::Result<()> {
-    let settings: Vec<_> = QUICK.iter().copied().chain(["--cluster-monitor-grace-period=5s"]).collect();
-    let plan = Plan { settings: &settings, pull: &["member1"], ..Plan::default() };
+    let settings: Vec<_> = QUICK
+        .iter()
+        .copied()
+        .chain(["--cluster-monitor-grace-period=5s"])
+        .collect();
+    let plan = Plan {
+        settings: &settings,
+        pull: &["member1"],
+        ..Plan::default()
+    };
     let mut federation = Box::pin(Federation::start(site, "agent", plan)).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     federation.wait_deployed("member1", "nginx", Some(1)).await?;
     federation.kill_agent("member1");
     federation.wait_ready("member1", false).await?;
@@ -119,11 +158,20 @@ pub(crate) async fn leaders(site: &Site) -> anyhow::Result<()> {
             "--leader-elect-retry-period=1s",
         ])
         .collect();
-    let mut federation =
-        Box::pin(Federation::start(site, "leaders", Plan { settings: &settings, ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "leaders",
+        Plan {
+            settings: &settings,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     federation.start_bulkhead(&[])?;
     federation.apply_example("nginx-divided", DIVIDED)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     // The leader is killed in the middle of a failover: the second process completes it.
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
@@ -136,18 +184,33 @@ pub(crate) async fn leaders(site: &Site) -> anyhow::Result<()> {
     // The leader is paused for longer than its lease: the third process takes over, and the second one exits when it
     // resumes.
     federation.start_bulkhead(&[])?;
-    federation.processes().get(1).map(|leader| leader.signal(Signal::STOP)).transpose()?;
+    federation
+        .processes()
+        .get(1)
+        .map(|leader| leader.signal(Signal::STOP))
+        .transpose()?;
     next_holder(&federation, &second).await?;
-    federation.processes().get(1).map(|leader| leader.signal(Signal::CONT)).transpose()?;
+    federation
+        .processes()
+        .get(1)
+        .map(|leader| leader.signal(Signal::CONT))
+        .transpose()?;
     wait::until("the paused process ends", Duration::from_secs(30), async || {
-        let ended = federation.processes().get_mut(1).is_some_and(crate::process::Process::ended);
+        let ended = federation
+            .processes()
+            .get_mut(1)
+            .is_some_and(crate::process::Process::ended);
         if ended { Ok(()) } else { Err("it runs".to_owned()) }
     })
     .await?;
     federation.member("member1")?.start_api_server().await?;
     federation.wait_ready("member1", true).await?;
     // The leader shuts down gracefully: it releases the lease at once.
-    federation.processes().get(2).map(|leader| leader.signal(Signal::TERM)).transpose()?;
+    federation
+        .processes()
+        .get(2)
+        .map(|leader| leader.signal(Signal::TERM))
+        .transpose()?;
     wait::until("the lease is free", Duration::from_secs(10), async || {
         let holder = self::holder(&federation).map_err(|error| error.to_string())?;
         if holder.is_empty() { Ok(()) } else { Err(holder) }
@@ -160,7 +223,11 @@ pub(crate) async fn leaders(site: &Site) -> anyhow::Result<()> {
 pub(crate) async fn next_holder(federation: &Federation<'_>, holder: &str) -> anyhow::Result<String> {
     wait::until("another process holds the lease", Duration::from_secs(30), async || {
         let now = self::holder(federation).map_err(|error| error.to_string())?;
-        if now == holder || now.is_empty() { Err(now) } else { Ok(()) }
+        if now == holder || now.is_empty() {
+            Err(now)
+        } else {
+            Ok(())
+        }
     })
     .await?;
     self::holder(federation)

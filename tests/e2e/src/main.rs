@@ -82,13 +82,20 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&arguments.root)?;
     let program = arguments.program.canonicalize()?;
-    let site = federation::Site { servers, program, root: arguments.root };
+    let site = federation::Site {
+        servers,
+        program,
+        root: arguments.root,
+    };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
         Task::Run { filter, attempts } => {
             let (mut failed, mut again) = (0, 0);
-            let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();
+            let chosen: Vec<_> = scenarios::all()
+                .into_iter()
+                .filter(|(name, _)| name.contains(&filter))
+                .collect();
             anyhow::ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
             for (name, scenario) in &chosen {
                 for remaining in (0..attempts.max(1)).rev() {
@@ -104,7 +111,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
                     println!("{fate} {name} ({seconds:.0} s)\n      {error:#}");
                 }
             }
-            println!("{} passed, {failed} failed, {again} attempts were repeated", chosen.len() - failed);
+            println!(
+                "{} passed, {failed} failed, {again} attempts were repeated",
+                chosen.len() - failed
+            );
             if failed > 0 {
                 println!("logs in {}", site.logs().display());
             }

@@ -21,35 +21,61 @@ pub(crate) const STAND_IN: &str = "--leader-elect-resource-name=stand-in";
 
 /// The failover example works with the work divided between two processes, neither of which could do it alone.
 pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::Result<()> {
-    let mut federation =
-        Box::pin(Federation::start(site, mode, Plan { first: &[stand_in, STAND_IN], ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        mode,
+        Plan {
+            first: &[stand_in, STAND_IN],
+            ..Plan::default()
+        },
+    ))
+    .await?;
     let user = federation.start_bulkhead_in(mode, &[]).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
-    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the second process decided nothing");
+    ensure!(
+        federation.metric(1, "bulkhead_decisions").await? > 0.0,
+        "the second process decided nothing"
+    );
     nothing_refused(&federation, &user)
 }
 
 /// The failover example works with two modes in the second process, which has the roles of both.
 pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
     let first = [FINISH, STAND_IN];
-    let mut federation =
-        Box::pin(Federation::start(site, "combined", Plan { first: &first, ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "combined",
+        Plan {
+            first: &first,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     let directory = write_plugins(&federation, site)?;
     let address = "--webhook-bind-address=127.0.0.1:0";
-    let user = federation.start_bulkhead_in("interpret,finish", &[&directory, address]).await?;
+    let user = federation
+        .start_bulkhead_in("interpret,finish", &[&directory, address])
+        .await?;
     registered(&federation).await?;
     // Without the customization, which has precedence over the webhook.
     federation.apply_example("nginx-divided", &["taint-policy.yaml", "policy.yaml", "nginx.yaml"])?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     ensure!(federation.metric(1, ASKED).await? > 0.0, "the plugin was not asked");
-    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the second process decided nothing");
+    ensure!(
+        federation.metric(1, "bulkhead_decisions").await? > 0.0,
+        "the second process decided nothing"
+    );
     nothing_refused(&federation, &user)
 }
 
@@ -58,11 +84,19 @@ pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
 pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "all", Plan::default())).await?;
     let plugins = write_plugins(&federation, site)?;
-    federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
-    let user = federation.start_bulkhead_in("all", &[&plugins, "--webhook-bind-address=127.0.0.1:0"]).await?;
+    federation
+        .processes()
+        .first()
+        .map(|first| first.signal(Signal::TERM))
+        .transpose()?;
+    let user = federation
+        .start_bulkhead_in("all", &[&plugins, "--webhook-bind-address=127.0.0.1:0"])
+        .await?;
     federation.apply_example_when_admitted("nginx-divided", DIVIDED).await?;
     federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
@@ -73,7 +107,10 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     federation.kubectl(&["delete", "deployment", "nginx"])?;
     federation.wait_deployed("member2", "nginx", None).await?;
     federation.kubectl(&["delete", "cluster", "member1", "--timeout=60s"])?;
-    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the process decided nothing");
+    ensure!(
+        federation.metric(1, "bulkhead_decisions").await? > 0.0,
+        "the process decided nothing"
+    );
     nothing_refused(&federation, &user)
 }
 
@@ -83,9 +120,17 @@ pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "report", Plan::default())).await?;
     let user = federation.start_bulkhead_in("report", &[]).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     let kubeconfig = federation.account_kubeconfig().await?.display().to_string();
-    let question = ["what-if", "--kubeconfig", &kubeconfig, "--down=member1", "--output=json"];
+    let question = [
+        "what-if",
+        "--kubeconfig",
+        &kubeconfig,
+        "--down=member1",
+        "--output=json",
+    ];
     let foreseen: Value = serde_json::from_str(&federation.bulkhead(&[&question, QUICK].concat())?)?;
     let load = json!([
         {"cluster": "member1", "down": true, "before": 1, "after": 0},
@@ -97,7 +142,10 @@ pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     let decided = federation.metric(1, "bulkhead_decisions").await?;
     let withheld = federation.metric(1, "bulkhead_withheld_writes_total").await?;
-    ensure!(decided > 0.0 && withheld > 0.0, "it decided {decided} times and withheld {withheld} writes");
+    ensure!(
+        decided > 0.0 && withheld > 0.0,
+        "it decided {decided} times and withheld {withheld} writes"
+    );
     let requests = federation.hub.requests_of(&user)?;
     let reads = ["get ", "list ", "watch "];
     // A SelfSubjectAccessReview is a `create` that stores nothing.
@@ -122,15 +170,26 @@ pub(crate) fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow
 
 /// A Lua and a Wasm plugin determine the health of objects for a control plane that has no plugins.
 pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
-    let mut federation =
-        Box::pin(Federation::start(site, "interpret", Plan { first: &[STAND_IN], ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "interpret",
+        Plan {
+            first: &[STAND_IN],
+            ..Plan::default()
+        },
+    ))
+    .await?;
     let directory = write_plugins(&federation, site)?;
     let address = "--webhook-bind-address=127.0.0.1:0";
-    let user = federation.start_bulkhead_in("interpret", &[&directory, address]).await?;
+    let user = federation
+        .start_bulkhead_in("interpret", &[&directory, address])
+        .await?;
     registered(&federation).await?;
     federation.apply_example("nginx-divided", &["policy.yaml", "nginx.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
-    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation
+        .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
+        .await?;
     ensure!(federation.metric(1, ASKED).await? > 0.0, "Wasm not asked");
     let health = "jsonpath={.status.aggregatedStatus[*].health}";
     wait::until("the ConfigMap is unhealthy", Duration::from_secs(30), async || {
@@ -145,18 +204,36 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     // Fixed at run time: the plugin file is replaced, and the next evaluation finds the object healthy.
     let script = federation.logs().join("plugins/config-health.lua");
     fs::write(script, CONFIG_HEALTH.replace("good", "bad"))?;
-    let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
-    wait::until("the other version of the plugin is active", Duration::from_secs(10), async || {
-        let said = fs::read_to_string(&log).map_err(|error| error.to_string())?;
-        let active = said.lines().filter(|line| line.contains("plugin config-health ") && line.contains(" is active"));
-        let versions = active.count();
-        if versions == 2 { Ok(()) } else { Err(format!("{versions} versions were")) }
-    })
+    let log = federation
+        .processes()
+        .get(1)
+        .map(|process| process.log().to_path_buf())
+        .context("no second process")?;
+    wait::until(
+        "the other version of the plugin is active",
+        Duration::from_secs(10),
+        async || {
+            let said = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+            let active = said
+                .lines()
+                .filter(|line| line.contains("plugin config-health ") && line.contains(" is active"));
+            let versions = active.count();
+            if versions == 2 {
+                Ok(())
+            } else {
+                Err(format!("{versions} versions were"))
+            }
+        },
+    )
     .await?;
     federation.kubectl(&["label", "configmap", "game", "again=yes"])?;
     wait::until("the ConfigMap is healthy", Duration::from_secs(30), async || {
         let output = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
-        if output.as_deref().ok() == Some("Healthy") { Ok(()) } else { Err(format!("{output:?}")) }
+        if output.as_deref().ok() == Some("Healthy") {
+            Ok(())
+        } else {
+            Err(format!("{output:?}"))
+        }
     })
     .await?;
     nothing_refused(&federation, &user)?;
@@ -174,11 +251,20 @@ fn taken_out(federation: &mut Federation<'_>) -> anyhow::Result<()> {
     ensure!(words.contains("refuses connections; Karmada gets no answer"), "{said}");
     let uninstall = ["uninstall", "--mode=interpret", "--force", "--kubeconfig", &kubeconfig];
     let (code, said) = federation.bulkhead_with_code(&uninstall)?;
-    for object in ["ResourceInterpreterWebhookConfiguration bulkhead", "ClusterRole bulkhead-interpret"] {
-        ensure!(code == Some(0) && said.contains(&format!("removed {object}\n")), "{code:?}: {said}");
+    for object in [
+        "ResourceInterpreterWebhookConfiguration bulkhead",
+        "ClusterRole bulkhead-interpret",
+    ] {
+        ensure!(
+            code == Some(0) && said.contains(&format!("removed {object}\n")),
+            "{code:?}: {said}"
+        );
     }
     let (code, said) = federation.bulkhead_with_code(&uninstall)?;
-    ensure!(code == Some(0) && !said.contains("removed "), "a repetition found: {said}");
+    ensure!(
+        code == Some(0) && !said.contains("removed "),
+        "a repetition found: {said}"
+    );
     Ok(())
 }
 
@@ -186,7 +272,10 @@ fn taken_out(federation: &mut Federation<'_>) -> anyhow::Result<()> {
 fn write_plugins(federation: &Federation<'_>, site: &Site) -> anyhow::Result<String> {
     let plugins = federation.logs().join("plugins");
     fs::create_dir_all(&plugins)?;
-    fs::copy(site.root.join("target/guests/deployment-health.wasm"), plugins.join("deployment-health.wasm"))?;
+    fs::copy(
+        site.root.join("target/guests/deployment-health.wasm"),
+        plugins.join("deployment-health.wasm"),
+    )?;
     fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH)?;
     fs::write(plugins.join("plugins.yaml"), PLUGINS)?;
     Ok(format!("--plugin-directory={}", plugins.display()))
@@ -196,7 +285,10 @@ fn write_plugins(federation: &Federation<'_>, site: &Site) -> anyhow::Result<Str
 async fn registered(federation: &Federation<'_>) -> anyhow::Result<()> {
     wait::until("the plugins are registered", Duration::from_secs(30), async || {
         let registered = "resourceinterpreterwebhookconfiguration/bulkhead";
-        federation.kubectl(&["get", registered]).map(drop).map_err(|error| error.to_string())
+        federation
+            .kubectl(&["get", registered])
+            .map(drop)
+            .map_err(|error| error.to_string())
     })
     .await
     .map(drop)

@@ -32,7 +32,13 @@ impl Process {
     pub(crate) fn start_in(folder: &Path, program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
         let child = spawn(folder, program, arguments, &log)?;
         let (folder, program, arguments) = (folder.to_path_buf(), program.to_path_buf(), arguments.to_vec());
-        Ok(Self { folder, program, arguments, child, log })
+        Ok(Self {
+            folder,
+            program,
+            arguments,
+            child,
+            log,
+        })
     }
 
     /// Restarts the program, after killing it if it runs. The log file is continued.
@@ -49,7 +55,10 @@ impl Process {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("the process has no id")?;
+        let id = i32::try_from(self.child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .context("the process has no id")?;
         kill_process(id, signal).context("sending a signal")
     }
 
@@ -65,23 +74,42 @@ impl Process {
         let read = |file: &str| std::fs::read_to_string(folder.join(file)).context("reading what the process used");
         let stat = read("stat")?;
         // The name in parentheses may contain spaces. User and system time are fields 14 and 15 of the line.
-        let fields = stat.rsplit_once(')').context("stat has no name")?.1.split_whitespace().skip(11).take(2);
+        let fields = stat
+            .rsplit_once(')')
+            .context("stat has no name")?
+            .1
+            .split_whitespace()
+            .skip(11)
+            .take(2);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
         let status = read("status")?;
         let bytes = |name: &str| {
-            let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let value = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             let value = value.with_context(|| format!("status has no {name}"))?;
-            let kib: u64 = value.trim().trim_end_matches(" kB").parse().with_context(|| format!("{name}: {value}"))?;
+            let kib: u64 = value
+                .trim()
+                .trim_end_matches(" kB")
+                .parse()
+                .with_context(|| format!("{name}: {value}"))?;
             anyhow::Ok(kib * 1024)
         };
         let spent = Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
-        Ok(Usage { spent, resident: bytes("VmRSS")?, program: bytes("RssFile")? })
+        Ok(Usage {
+            spent,
+            resident: bytes("VmRSS")?,
+            program: bytes("RssFile")?,
+        })
     }
 
     /// Returns the last non-empty line of the log.
     pub(crate) fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned()
+        log.lines()
+            .rfind(|line| !line.trim().is_empty())
+            .unwrap_or("nothing")
+            .to_owned()
     }
 
     /// True if the program has ended.
@@ -102,7 +130,11 @@ pub(crate) struct Usage {
 
 fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
     let about = || format!("starting {}", program.display());
-    let file = File::options().create(true).append(true).open(log).with_context(about)?;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .with_context(about)?;
     Command::new(program)
         .args(arguments)
         .current_dir(folder)

@@ -40,11 +40,17 @@ impl Proxy {
         upstream.auth_info = Default::default();
         upstream.default_retry = false;
         let client = Client::try_from(upstream).context("making the proxy's client")?;
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("listening for the proxy")?;
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .context("listening for the proxy")?;
         let (address, shared) = (listener.local_addr()?, Arc::<Shared>::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, client, Arc::clone(&shared)));
-        Ok(Self { address, shared, _accepting: accepting })
+        Ok(Self {
+            address,
+            shared,
+            _accepting: accepting,
+        })
     }
 
     /// Returns the URL of the proxy.
@@ -86,8 +92,14 @@ async fn answer(request: Request<Incoming>, client: Client, shared: Arc<Shared>)
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(http::header::HOST);
-    let body = body.collect().await.map_err(|error| kube::Error::Service(error.into()))?.to_bytes();
-    let response = client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await?;
+    let body = body
+        .collect()
+        .await
+        .map_err(|error| kube::Error::Service(error.into()))?
+        .to_bytes();
+    let response = client
+        .send(Request::from_parts(parts, Body::from(body.to_vec())))
+        .await?;
     Ok(response.map(BodyExt::boxed_unsync))
 }
 
@@ -100,6 +112,8 @@ fn refusal() -> Answer {
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-    response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
     response
 }

@@ -20,7 +20,9 @@ pub(crate) struct Writes(BTreeMap<(String, String), f64>);
 impl Writes {
     /// Returns all writes so far. Writes to a subresource count as writes to the resource.
     pub(crate) async fn of(client: &Client) -> anyhow::Result<Self> {
-        let text = client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
+        let text = client
+            .request_text(http::Request::get("/metrics").body(Vec::new())?)
+            .await?;
         Ok(Self::parse(&text))
     }
 
@@ -39,7 +41,11 @@ impl Writes {
             }
             // Counting causes load on the API server as well.
             tokio::time::sleep(PAUSE).await;
-            if since.elapsed() >= quiet { Ok(()) } else { Err(format!("{} writes so far", seen.total(resources))) }
+            if since.elapsed() >= quiet {
+                Ok(())
+            } else {
+                Err(format!("{} writes so far", seen.total(resources)))
+            }
         })
         .await?;
         Ok(seen)
@@ -53,7 +59,11 @@ impl Writes {
                 rest.split_once('"').unwrap_or_default().0.to_owned()
             };
             if WRITES.contains(&label("verb").as_str()) {
-                let value: f64 = line.rsplit(' ').next().and_then(|value| value.parse().ok()).unwrap_or_default();
+                let value: f64 = line
+                    .rsplit(' ')
+                    .next()
+                    .and_then(|value| value.parse().ok())
+                    .unwrap_or_default();
                 *counts.entry((label(",resource"), label("code"))).or_default() += value;
             }
         }
@@ -70,7 +80,11 @@ impl Writes {
 
     /// Returns the number of writes to these resources.
     pub(crate) fn total(&self, resources: &[&str]) -> f64 {
-        self.0.iter().filter(|((resource, _), _)| resources.contains(&resource.as_str())).map(|(_, count)| count).sum()
+        self.0
+            .iter()
+            .filter(|((resource, _), _)| resources.contains(&resource.as_str()))
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Returns the number of writes to these resources that failed with 409 Conflict.
@@ -107,7 +121,14 @@ mod tests {
              apiserver_request_total{code=\"200\",group=\"\",resource=\"pods\",subresource=\"\",verb=\"LIST\"} 9\n",
         );
         let writes = after.since(&before);
-        assert_eq!((writes.total(&["works"]), writes.conflicts(&["works"]), writes.total(&["pods"])), (3.0, 1.0, 0.0));
+        assert_eq!(
+            (
+                writes.total(&["works"]),
+                writes.conflicts(&["works"]),
+                writes.total(&["pods"])
+            ),
+            (3.0, 1.0, 0.0)
+        );
         assert_eq!(writes.by_resource(), BTreeMap::from([("works", 3.0)]));
     }
 }

@@ -43,12 +43,33 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let version = "k8s.io/component-base/version";
     let flags = format!("-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor=1 -X {version}.gitMinor=36");
     let out = format!("{}/", programs.display());
-    go(&sources.join("servers"), &["build", "-o", &out, "-ldflags", &flags, "./..."])?;
+    go(
+        &sources.join("servers"),
+        &["build", "-o", &out, "-ldflags", &flags, "./..."],
+    )?;
     go(&sources.join("kwok"), &["build", "-o", &out, "."])?;
-    go(&sources.join("helm"), &["build", "-o", &out, "-ldflags", "-s -w", "helm.sh/helm/v4/cmd/helm"])?;
+    go(
+        &sources.join("helm"),
+        &["build", "-o", &out, "-ldflags", "-s -w", "helm.sh/helm/v4/cmd/helm"],
+    )?;
     let promtool = "github.com/prometheus/prometheus/cmd/promtool";
-    go(&sources.join("promtool"), &["build", "-tags", "remove_all_sd", "-o", &out, "-ldflags", "-s -w", promtool])?;
-    let module = go(&sources.join("kwok"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
+    go(
+        &sources.join("promtool"),
+        &[
+            "build",
+            "-tags",
+            "remove_all_sd",
+            "-o",
+            &out,
+            "-ldflags",
+            "-s -w",
+            promtool,
+        ],
+    )?;
+    let module = go(
+        &sources.join("kwok"),
+        &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
+    )?;
     // Written last: its presence means that the build is complete.
     let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;
     fs::write(&stages, text)?;
@@ -57,10 +78,18 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
 
 fn go(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let shown = format!("go {}", arguments.first().copied().unwrap_or_default());
-    let output = Command::new("go").args(arguments).current_dir(directory).env("GOTOOLCHAIN", "local").output();
+    let output = Command::new("go")
+        .args(arguments)
+        .current_dir(directory)
+        .env("GOTOOLCHAIN", "local")
+        .output();
     let output = output.with_context(|| format!("starting {shown}"))?;
     if !output.status.success() {
-        bail!("{shown} in {} failed:\n{}", directory.display(), String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "{shown} in {} failed:\n{}",
+            directory.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -75,7 +104,10 @@ fn read_stages(folder: &Path) -> anyhow::Result<String> {
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<_, _>>()?;
         files.sort();
-        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "yaml")) {
+        for file in files
+            .iter()
+            .filter(|file| file.extension().is_some_and(|extension| extension == "yaml"))
+        {
             let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
             if text.contains("kind: Stage") {
                 documents.push(text);

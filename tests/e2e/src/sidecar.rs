@@ -22,14 +22,24 @@ const RUNS: &str = "bulkhead run ";
 
 /// Returns the blocks of a page with the mark `e2e`, in order.
 fn blocks(page: &str) -> Vec<String> {
-    let blocks =
-        page.split("```sh,e2e\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
+    let blocks = page
+        .split("```sh,e2e\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap_or_default().to_owned());
     blocks.collect()
 }
 
 /// Follows the tutorial on a control plane with Karmada's kinds and without Bulkhead's.
 pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
-    let mut federation = Box::pin(Federation::start(site, "sidecar", Plan { members: 0, ..Plan::default() })).await?;
+    let mut federation = Box::pin(Federation::start(
+        site,
+        "sidecar",
+        Plan {
+            members: 0,
+            ..Plan::default()
+        },
+    ))
+    .await?;
     if let Some(process) = federation.processes().first_mut() {
         process.kill();
     }
@@ -64,24 +74,53 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     ensure!(runs == 2, "the tutorial runs the program {runs} times");
     // The process now runs in mode finish, so a task that Karmada created is completed.
     federation.kubectl_with(&["apply", "-f", "-"], BINDING)?;
-    federation.kubectl(&["patch", "cluster", "member2", "--subresource=status", "--type=merge", "-p", READY])?;
-    let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
+    federation.kubectl(&[
+        "patch",
+        "cluster",
+        "member2",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        READY,
+    ])?;
+    let status = [
+        "patch",
+        "resourcebinding",
+        "till",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        STATUS,
+    ];
     federation.kubectl(&status)?;
     let api: Api<ResourceBinding> = Api::namespaced(federation.client.clone(), "default");
     wait::until("the task is ended", Duration::from_mins(1), async || {
         let binding = api.get("till").await.map_err(|error| error.to_string())?;
         let tasks = binding.spec.graceful_eviction_tasks.len();
-        if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
+        if tasks == 0 {
+            Ok(())
+        } else {
+            Err(format!("{tasks} tasks"))
+        }
     })
     .await?;
     let requests = federation.hub.requests_of(ACCOUNT)?;
-    ensure!(!requests.is_empty(), "the process does not use the account of the tutorial");
+    ensure!(
+        !requests.is_empty(),
+        "the process does not use the account of the tutorial"
+    );
     // Commands of the tutorial that read the journal.
     let journal = folder.join("journal").display().to_string();
     let history = federation.bulkhead(&["history", "--journal", &journal])?;
-    ensure!(history.contains("default/till"), "the history has no decision about it: {history}");
+    ensure!(
+        history.contains("default/till"),
+        "the history has no decision about it: {history}"
+    );
     let why = federation.bulkhead(&["explain", "--journal", &journal, "default/till"])?;
-    ensure!(why.contains("member1"), "the explanation does not name the cluster: {why}");
+    ensure!(
+        why.contains("member1"),
+        "the explanation does not name the cluster: {why}"
+    );
     Ok(())
 }
 
@@ -90,20 +129,42 @@ fn delete_installed(federation: &Federation<'_>) -> anyhow::Result<()> {
     for ours in ["lease/bulkhead", "secret/bulkhead-webhook"] {
         federation.kubectl(&["delete", ours, "-n", "karmada-system", "--ignore-not-found"])?;
     }
-    federation.kubectl(&["delete", "mutatingwebhookconfiguration", "bulkhead", "--ignore-not-found"])?;
-    let ours = ["evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev", "plugins.bulkhead.dev"];
+    federation.kubectl(&[
+        "delete",
+        "mutatingwebhookconfiguration",
+        "bulkhead",
+        "--ignore-not-found",
+    ])?;
+    let ours = [
+        "evictionpauses.bulkhead.dev",
+        "clusterdrains.bulkhead.dev",
+        "plugins.bulkhead.dev",
+    ];
     federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
     Ok(())
 }
 
 /// Runs a block in a shell like a user and stops at the first failure.
 fn shell(folder: &Path, script: &str) -> anyhow::Result<()> {
-    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        folder.join("bin").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let script = format!("set -euo pipefail\n{script}\n");
-    let output = Command::new("bash").arg("-c").arg(&script).current_dir(folder).env("PATH", path).output();
+    let output = Command::new("bash")
+        .arg("-c")
+        .arg(&script)
+        .current_dir(folder)
+        .env("PATH", path)
+        .output();
     let output = output.context("starting bash")?;
     let said = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "{script}failed: {}", String::from_utf8_lossy(&said));
+    ensure!(
+        output.status.success(),
+        "{script}failed: {}",
+        String::from_utf8_lossy(&said)
+    );
     Ok(())
 }
 

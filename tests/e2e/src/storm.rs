@@ -30,7 +30,11 @@ pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> 
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
     for number in 0..deployments {
-        api.create(&PostParams::default(), &serde_json::from_value(deployment(number, 1, &json!({})))?).await?;
+        api.create(
+            &PostParams::default(),
+            &serde_json::from_value(deployment(number, 1, &json!({})))?,
+        )
+        .await?;
     }
     everything_on(&federation.client, deployments, "member1").await
 }
@@ -38,19 +42,30 @@ pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> 
 /// Waits until every Deployment is healthy on a member and no eviction task remains.
 pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &str) -> anyhow::Result<()> {
     let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
-    wait::until(&format!("all {deployments} are healthy on {member}"), LIMIT, async || {
-        let bindings = api.list(&Default::default()).await.map_err(|error| error.to_string())?.items;
-        let is_moved = |binding: &&ResourceBinding| {
-            let healthy =
-                binding.status.aggregated_status.iter().any(|item| {
+    wait::until(
+        &format!("all {deployments} are healthy on {member}"),
+        LIMIT,
+        async || {
+            let bindings = api
+                .list(&Default::default())
+                .await
+                .map_err(|error| error.to_string())?
+                .items;
+            let is_moved = |binding: &&ResourceBinding| {
+                let healthy = binding.status.aggregated_status.iter().any(|item| {
                     item.cluster_name == member && item.health == Some(bulkhead_core::model::Health::Healthy)
                 });
-            let placed = matches!(binding.spec.clusters.as_slice(), [only] if only.name == member);
-            placed && healthy && binding.spec.graceful_eviction_tasks.is_empty()
-        };
-        let count = bindings.iter().filter(is_moved).count();
-        if count == deployments { Ok(()) } else { Err(format!("{count} are")) }
-    })
+                let placed = matches!(binding.spec.clusters.as_slice(), [only] if only.name == member);
+                placed && healthy && binding.spec.graceful_eviction_tasks.is_empty()
+            };
+            let count = bindings.iter().filter(is_moved).count();
+            if count == deployments {
+                Ok(())
+            } else {
+                Err(format!("{count} are"))
+            }
+        },
+    )
     .await
     .map(drop)
 }
@@ -91,8 +106,10 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Starts to watch how bindings leave a member.
     pub(crate) fn start(client: &Client, member: &'static str) -> Self {
-        let (seen, api) =
-            (Arc::<Mutex<Seen>>::default(), Api::<ResourceBinding>::namespaced(client.clone(), "default"));
+        let (seen, api) = (
+            Arc::<Mutex<Seen>>::default(),
+            Api::<ResourceBinding>::namespaced(client.clone(), "default"),
+        );
         let (noted, mut watching) = (Arc::clone(&seen), JoinSet::new());
         watching.spawn(async move {
             // Fixed pause: with exponential backoff, the watch would miss most events after the control plane
@@ -100,27 +117,48 @@ impl Recorder {
             loop {
                 let mut objects = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).applied_objects());
                 while let Some(Ok(binding)) = objects.next().await {
-                    noted.lock().unwrap_or_else(PoisonError::into_inner).note(&binding, member);
+                    noted
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .note(&binding, member);
                 }
                 tokio::time::sleep(AGAIN).await;
             }
         });
-        Self { seen, _watching: watching }
+        Self {
+            seen,
+            _watching: watching,
+        }
     }
 
     /// Checks that each of `deployments` bindings left once, with one task that ended once, and that none returned.
     /// An interrupted watch misses events, so at least `tasks` tasks must have been observed from start to end.
     pub(crate) async fn check(&self, deployments: usize, tasks: usize) -> anyhow::Result<()> {
         let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        wait::until(&format!("all {deployments} are seen to leave"), CATCHES_UP, async || {
-            let left = seen().bindings.values().filter(|passage| passage.left).count();
-            if left == deployments { Ok(()) } else { Err(format!("{left} were")) }
-        })
+        wait::until(
+            &format!("all {deployments} are seen to leave"),
+            CATCHES_UP,
+            async || {
+                let left = seen().bindings.values().filter(|passage| passage.left).count();
+                if left == deployments {
+                    Ok(())
+                } else {
+                    Err(format!("{left} were"))
+                }
+            },
+        )
         .await?;
         let seen = seen();
         ensure!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
-        let ended = seen.bindings.values().filter(|passage| passage.task.is_some() && passage.ended).count();
-        ensure!(ended >= tasks, "{ended} tasks were seen from beginning to end, not {tasks}");
+        let ended = seen
+            .bindings
+            .values()
+            .filter(|passage| passage.task.is_some() && passage.ended)
+            .count();
+        ensure!(
+            ended >= tasks,
+            "{ended} tasks were seen from beginning to end, not {tasks}"
+        );
         Ok(())
     }
 }
@@ -129,16 +167,23 @@ impl Seen {
     fn note(&mut self, binding: &ResourceBinding, member: &str) {
         let name = binding.name_any();
         let passage = self.bindings.entry(name.clone()).or_default();
-        let tasks: Vec<_> =
-            binding.spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == member).collect();
+        let tasks: Vec<_> = binding
+            .spec
+            .graceful_eviction_tasks
+            .iter()
+            .filter(|task| task.from_cluster == member)
+            .collect();
         if tasks.len() > 1 {
-            self.wrong.push(format!("{name} has {} tasks for {member}", tasks.len()));
+            self.wrong
+                .push(format!("{name} has {} tasks for {member}", tasks.len()));
         }
         let made = tasks.first().map(|task| format!("{:?}", task.creation_timestamp));
         match (&passage.task, made) {
             (None, Some(made)) => passage.task = Some(made),
             (Some(first), Some(made)) if *first != made => {
-                self.wrong.push(format!("{name} was evicted from {member} at {first} and again at {made}"));
+                self.wrong.push(format!(
+                    "{name} was evicted from {member} at {first} and again at {made}"
+                ));
             }
             (Some(_), Some(_)) if passage.ended => self.wrong.push(format!("the task of {name} ended and is back")),
             (Some(_), None) => passage.ended = true,
@@ -147,7 +192,8 @@ impl Seen {
         let is_there = binding.spec.clusters.iter().any(|target| target.name == member);
         if is_there && passage.left && !passage.back {
             passage.back = true;
-            self.wrong.push(format!("{name} left {member} and is placed there again"));
+            self.wrong
+                .push(format!("{name} left {member} and is placed there again"));
         }
         passage.left |= !is_there && !binding.spec.clusters.is_empty();
     }

@@ -32,7 +32,10 @@ where
     let started = Instant::now();
     while started.elapsed() < time {
         if let Err(seen) = look().await {
-            bail!("{what}: not so any more after {} s: {seen}", started.elapsed().as_secs());
+            bail!(
+                "{what}: not so any more after {} s: {seen}",
+                started.elapsed().as_secs()
+            );
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -21,19 +21,27 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// True if the word looks like a test name. Test names are sentences; field and flag names have fewer words.
 fn is_test_name(word: &str) -> bool {
-    word.matches('_').count() >= 4 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    word.matches('_').count() >= 4
+        && word
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Collects the names of all functions in the Rust files below a folder.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let skipped = path.file_name().is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
+        let skipped = path
+            .file_name()
+            .is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !skipped {
             functions(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+            let names = text
+                .split("fn ")
+                .skip(1)
+                .filter_map(|rest| rest.split(['(', '<']).next());
             found.extend(names.map(str::to_owned));
         }
     }
@@ -43,7 +51,10 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
 fn issues(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut found = Vec::new();
     for line in page.lines() {
-        let number = line.strip_prefix("| ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        let number = line
+            .strip_prefix("| ")
+            .and_then(|rest| rest.split(' ').next())
+            .unwrap_or_default();
         if number.len() == 4 && number.chars().all(|c| c.is_ascii_digit()) {
             found.push((number, quoted(line).collect()));
         }
@@ -62,14 +73,19 @@ fn one_filter_runs_every_test_of_an_issue_of_karmada() {
     let mut problems = Vec::new();
     for (number, words) in &issues {
         let prefix = format!("karmada_{number}_");
-        let others = words.iter().filter(|word| is_test_name(word) && !word.starts_with(&prefix));
+        let others = words
+            .iter()
+            .filter(|word| is_test_name(word) && !word.starts_with(&prefix));
         problems.extend(others.map(|word| format!("{word} does not start with {prefix}")));
         if !words.iter().any(|word| word.starts_with(&prefix)) {
             problems.push(format!("issue {number} has no test {prefix}…"));
         }
     }
     for name in &known {
-        let number = name.strip_prefix("issue_").or_else(|| name.strip_prefix("karmada_")).unwrap_or_default();
+        let number = name
+            .strip_prefix("issue_")
+            .or_else(|| name.strip_prefix("karmada_"))
+            .unwrap_or_default();
         let is_issue = number.starts_with(|c: char| c.is_ascii_digit());
         if is_issue && !named.contains(name.as_str()) {
             problems.push(format!("{name} is not in the table of issues of {}", PAGES[0]));
@@ -83,8 +99,12 @@ fn every_difference_from_karmada_has_a_reason() {
     let page = fs::read_to_string(super::root().join(DIFFERENCES)).unwrap();
     let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).collect();
     assert!(rows.len() > 40, "only {} rows were found", rows.len());
-    let has_reason =
-        |row: &str| row.trim_end_matches('|').rsplit('|').next().is_some_and(|reason| !reason.trim().is_empty());
+    let has_reason = |row: &str| {
+        row.trim_end_matches('|')
+            .rsplit('|')
+            .next()
+            .is_some_and(|reason| !reason.trim().is_empty())
+    };
     let bare: Vec<_> = rows.iter().filter(|row| !has_reason(row)).collect();
     assert!(bare.is_empty(), "{DIFFERENCES} has rows without a reason: {bare:#?}");
 }

@@ -56,8 +56,15 @@ fn imports(source: &str, depth: usize) -> BTreeSet<String> {
 
 /// Returns the first name of a path, or the first names of a list of paths in braces.
 fn first_names(path: &str) -> Vec<String> {
-    let name = |text: &str| text.trim_start().chars().take_while(|character| is_word(*character)).collect::<String>();
-    let Some(list) = path.strip_prefix('{') else { return vec![name(path)] };
+    let name = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|character| is_word(*character))
+            .collect::<String>()
+    };
+    let Some(list) = path.strip_prefix('{') else {
+        return vec![name(path)];
+    };
     let (mut names, mut depth, mut from) = (Vec::new(), 0, 0);
     for (at, character) in list.char_indices() {
         match character {
@@ -79,23 +86,40 @@ fn first_names(path: &str) -> Vec<String> {
 /// Adds the source files in a folder with the path of their module; `tests` are the test modules outside of it, and no
 /// test module is added.
 fn modules(folder: &Path, path: &[String], mut tests: BTreeSet<PathBuf>, found: &mut Vec<(Vec<String>, String)>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     entries.sort();
     let mut files = Vec::new();
-    for file in entries.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+    for file in entries
+        .iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
+    {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (source, of_tests) = production(&fs::read_to_string(file).unwrap());
         let is_root = path.is_empty() && ["lib", "main"].contains(&stem.as_str());
         // The test modules of `a.rs` are in the folder `a`, those of `a/mod.rs` and of the root are beside it.
-        let home = if is_root || stem == "mod" { folder.to_path_buf() } else { folder.join(&stem) };
+        let home = if is_root || stem == "mod" {
+            folder.to_path_buf()
+        } else {
+            folder.join(&stem)
+        };
         tests.extend(of_tests.into_iter().map(|test| home.join(test)));
         if !is_root {
-            let module = if stem == "mod" { path.to_vec() } else { [path, &[stem]].concat() };
+            let module = if stem == "mod" {
+                path.to_vec()
+            } else {
+                [path, &[stem]].concat()
+            };
             files.push((file.with_extension(""), module, source));
         }
     }
     found.extend(
-        files.into_iter().filter(|(file, ..)| !tests.contains(file)).map(|(_, module, source)| (module, source)),
+        files
+            .into_iter()
+            .filter(|(file, ..)| !tests.contains(file))
+            .map(|(_, module, source)| (module, source)),
     );
     for folder in entries.iter().filter(|entry| entry.is_dir() && !tests.contains(*entry)) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -107,11 +131,16 @@ fn modules(folder: &Path, path: &[String], mut tests: BTreeSet<PathBuf>, found: 
 }
 
 fn graph(crate_sources: &[(Vec<String>, String)]) -> Graph {
-    let known: BTreeSet<_> = crate_sources.iter().filter_map(|(module, _)| module.first().cloned()).collect();
+    let known: BTreeSet<_> = crate_sources
+        .iter()
+        .filter_map(|(module, _)| module.first().cloned())
+        .collect();
     let mut graph = Graph::new();
     for (module, source) in crate_sources {
         let Some(top) = module.first() else { continue };
-        let edges = imports(source, module.len()).into_iter().filter(|name| name != top && known.contains(name));
+        let edges = imports(source, module.len())
+            .into_iter()
+            .filter(|name| name != top && known.contains(name));
         graph.entry(top.clone()).or_default().extend(edges);
     }
     graph
@@ -131,9 +160,14 @@ fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
 
 /// Returns the largest sets of modules that all import each other, directly or not.
 fn circles(graph: &Graph) -> BTreeSet<Vec<String>> {
-    let reach: BTreeMap<_, _> = graph.keys().map(|module| (module.clone(), reachable(graph, module))).collect();
+    let reach: BTreeMap<_, _> = graph
+        .keys()
+        .map(|module| (module.clone(), reachable(graph, module)))
+        .collect();
     let circle = |module: &String| -> Vec<String> {
-        let mutual = reach[module].iter().filter(|other| reach.get(*other).is_some_and(|back| back.contains(module)));
+        let mutual = reach[module]
+            .iter()
+            .filter(|other| reach.get(*other).is_some_and(|back| back.contains(module)));
         mutual.cloned().collect()
     };
     graph.keys().map(circle).filter(|circle| circle.len() > 1).collect()
@@ -150,7 +184,11 @@ fn no_crate_has_a_circle_of_modules() {
         modules(folder.join("src").as_std_path(), &[], BTreeSet::new(), &mut sources);
         let found = circles(&graph(&sources));
         let name = &package.name;
-        problems.extend(found.iter().map(|circle| format!("{name}: {} import each other", circle.join(", "))));
+        problems.extend(
+            found
+                .iter()
+                .map(|circle| format!("{name}: {} import each other", circle.join(", "))),
+        );
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
@@ -166,17 +204,32 @@ fn paths_from_the_root_are_edges_and_tests_are_not() {
     check("use super::b::C;", 1, &["b"]);
     check("use super::b::C;\nuse super::super::d::E;", 2, &["d"]);
     check("// crate::a\nmacro!($crate::b, other_crate::c);", 1, &[]);
-    check("use crate::a::B;\n\n#[cfg(test)]\nmod tests {\n    use crate::c::D;\n}\n", 1, &["a"]);
+    check(
+        "use crate::a::B;\n\n#[cfg(test)]\nmod tests {\n    use crate::c::D;\n}\n",
+        1,
+        &["a"],
+    );
     assert_eq!(production("#[cfg(test)]\nmod tests;\nmod other;").1, ["tests"]);
 }
 
 #[test]
 fn modules_that_reach_each_other_are_a_circle() {
-    let edges = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("f", "g"), ("g", "f")];
+    let edges = [
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "a"),
+        ("c", "d"),
+        ("d", "e"),
+        ("f", "g"),
+        ("g", "f"),
+    ];
     let mut graph = Graph::new();
     for (from, to) in edges {
         graph.entry(from.to_owned()).or_default().insert(to.to_owned());
     }
     let found = circles(&graph);
-    assert_eq!(found.iter().map(|circle| circle.join(" ")).collect::<Vec<_>>(), ["a b c", "f g"]);
+    assert_eq!(
+        found.iter().map(|circle| circle.join(" ")).collect::<Vec<_>>(),
+        ["a b c", "f g"]
+    );
 }

@@ -23,7 +23,10 @@ pub(crate) fn texts(folder: &Path) -> BTreeMap<String, String> {
     let wit = files.filter(|path| path.extension().is_some_and(|extension| extension == "wit"));
     wit.map(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        (name, fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        (
+            name,
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        )
     })
     .collect()
 }
@@ -31,8 +34,13 @@ pub(crate) fn texts(folder: &Path) -> BTreeMap<String, String> {
 /// Returns the version in the package declaration.
 pub(crate) fn version(texts: &BTreeMap<String, String>) -> String {
     let package = "package bulkhead:policy@";
-    let line = texts.values().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix(package));
-    line.expect("one file names the package").trim_end_matches(';').to_owned()
+    let line = texts
+        .values()
+        .flat_map(|text| text.lines())
+        .find_map(|line| line.strip_prefix(package));
+    line.expect("one file names the package")
+        .trim_end_matches(';')
+        .to_owned()
 }
 
 /// Returns every released version with its texts.
@@ -41,7 +49,12 @@ fn released() -> Vec<(String, BTreeMap<String, String>)> {
     let entries = fs::read_dir(&folder).expect("wit/released is there");
     let mut versions: Vec<_> = entries
         .map(|entry| entry.expect("a readable entry").path())
-        .map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), texts(&path)))
+        .map(|path| {
+            (
+                path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                texts(&path),
+            )
+        })
         .collect();
     versions.sort();
     versions
@@ -52,7 +65,11 @@ fn compatible(one: &str, other: &str) -> bool {
     let line = |version: &str| {
         let mut parts = version.split('.').map(str::to_owned);
         let major = parts.next();
-        let minor = if major.as_deref() == Some("0") { parts.next() } else { None };
+        let minor = if major.as_deref() == Some("0") {
+            parts.next()
+        } else {
+            None
+        };
         (major, minor)
     };
     line(one) == line(other)
@@ -68,10 +85,17 @@ pub(crate) fn parse(
     let text: String = texts.values().cloned().collect::<Vec<_>>().join("\n");
     // The package declaration must come first; the order of the files is irrelevant.
     let package = format!("package bulkhead:policy@{version};");
-    let text = format!("package bulkhead:policy@{as_version};\n{}", text.replacen(&package, "", 1));
+    let text = format!(
+        "package bulkhead:policy@{as_version};\n{}",
+        text.replacen(&package, "", 1)
+    );
     let group = UnresolvedPackageGroup::parse("policy.wit", &text).unwrap_or_else(|(_, error)| panic!("{error:?}"));
     let package = resolve.push_group(group).unwrap_or_else(|error| panic!("{error:#}"));
-    let world = |name: &&str| resolve.select_world(&[package], Some(name)).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = |name: &&str| {
+        resolve
+            .select_world(&[package], Some(name))
+            .unwrap_or_else(|error| panic!("{error:#}"))
+    };
     WORLDS.iter().map(world).collect()
 }
 
@@ -82,10 +106,15 @@ fn incompatibility(old: &BTreeMap<String, String>, new: &BTreeMap<String, String
     // Both versions share one `Resolve`, so they need different version numbers. The check ignores the numbers.
     let previous = parse(&mut resolve, old, &before, "0.1.0");
     let next = parse(&mut resolve, new, &now, "0.1.1");
-    WORLDS.iter().zip(previous.into_iter().zip(next)).find_map(|(name, (previous, next))| {
-        let checked = wit_component::semver_check(resolve.clone(), previous, next);
-        checked.err().map(|error| format!("world {name} of {before} does not fit {now}: {error:#}"))
-    })
+    WORLDS
+        .iter()
+        .zip(previous.into_iter().zip(next))
+        .find_map(|(name, (previous, next))| {
+            let checked = wit_component::semver_check(resolve.clone(), previous, next);
+            checked
+                .err()
+                .map(|error| format!("world {name} of {before} does not fit {now}: {error:#}"))
+        })
 }
 
 #[test]
@@ -107,8 +136,14 @@ fn a_released_contract_stays_as_it_is() {
 fn what_was_built_against_a_released_contract_fits_the_current_one() {
     let current = texts(&crate::root().join("wit"));
     let now = version(&current);
-    let supported: Vec<_> = released().into_iter().filter(|(version, _)| compatible(version, &now)).collect();
-    assert!(!supported.is_empty(), "no version that {now} is compatible with was ever released");
+    let supported: Vec<_> = released()
+        .into_iter()
+        .filter(|(version, _)| compatible(version, &now))
+        .collect();
+    assert!(
+        !supported.is_empty(),
+        "no version that {now} is compatible with was ever released"
+    );
     for (_, old) in supported {
         assert_eq!(incompatibility(&old, &current), None);
     }
@@ -132,8 +167,14 @@ fn the_check_finds_what_breaks_plugins() {
         changed("types.wit", reason, "        code: string,\n        link: string,").is_some(),
         "a new field breaks"
     );
-    assert!(changed("health.wit", "borrow<object>", "string").is_some(), "another parameter breaks");
-    assert!(changed("context.wit", "    seed: func() -> u64;\n", "").is_some(), "a function that went breaks");
+    assert!(
+        changed("health.wit", "borrow<object>", "string").is_some(),
+        "another parameter breaks"
+    );
+    assert!(
+        changed("context.wit", "    seed: func() -> u64;\n", "").is_some(),
+        "a function that went breaks"
+    );
 }
 
 #[test]

@@ -12,7 +12,10 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-engine-wasm", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-engine-lua", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-plugins-builtin", &["bulkhead-core"]),
-    ("bulkhead-plugins-lua", &["bulkhead-api", "bulkhead-core", "bulkhead-plugin"]),
+    (
+        "bulkhead-plugins-lua",
+        &["bulkhead-api", "bulkhead-core", "bulkhead-plugin"],
+    ),
     ("bulkhead-api", &["bulkhead-core"]),
     ("bulkhead-conformance", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-apiserver", &["bulkhead-core"]),
@@ -115,15 +118,27 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
 
 /// External crates that a crate must not depend on directly.
 const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("bulkhead-core", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua", "tracing", "rand"]),
-    ("bulkhead-journal", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
+    (
+        "bulkhead-core",
+        &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua", "tracing", "rand"],
+    ),
+    (
+        "bulkhead-journal",
+        &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"],
+    ),
     ("bulkhead-plugin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-engine-wasm", &["tokio", "kube", "k8s-openapi", "mlua"]),
     ("bulkhead-engine-lua", &["tokio", "kube", "k8s-openapi", "wasmtime"]),
-    ("bulkhead-plugins-builtin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
+    (
+        "bulkhead-plugins-builtin",
+        &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"],
+    ),
     ("bulkhead-plugins-lua", &["tokio", "wasmtime", "mlua"]),
     ("bulkhead-api", &["tokio", "wasmtime", "mlua", "jsonschema"]),
-    ("bulkhead-conformance", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
+    (
+        "bulkhead-conformance",
+        &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"],
+    ),
     ("bulkhead-apiserver", &["wasmtime", "mlua"]),
     ("bulkhead-emulator", &["wasmtime", "mlua"]),
     ("bulkhead-controllers", &["wasmtime", "mlua"]),
@@ -140,7 +155,11 @@ fn crates_know_only_what_the_architecture_allows() {
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
     let allowed: BTreeMap<_, _> = WORKSPACE_EDGES.iter().copied().collect();
     let forbidden: BTreeMap<_, _> = FORBIDDEN.iter().copied().collect();
-    let members: BTreeSet<_> = metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    let members: BTreeSet<_> = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
     let mut problems = Vec::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
@@ -162,27 +181,46 @@ fn crates_know_only_what_the_architecture_allows() {
 }
 
 /// Crates that log. The others return what happened, and their callers log it.
-const LOGGING: [&str; 5] =
-    ["bulkhead-plugin", "bulkhead-runtime", "bulkhead-controllers", "bulkhead-server", "bulkhead"];
+const LOGGING: [&str; 5] = [
+    "bulkhead-plugin",
+    "bulkhead-runtime",
+    "bulkhead-controllers",
+    "bulkhead-server",
+    "bulkhead",
+];
 /// Crates that format log lines. Each other crate works with any subscriber, or with none.
 const FORMATTING: [&str; 1] = ["bulkhead-server"];
 
 #[test]
 fn only_the_shell_logs_and_only_the_program_installs_a_subscriber() {
     let root = super::root();
-    let metadata = MetadataCommand::new().manifest_path(root.join("Cargo.toml")).no_deps().exec().unwrap();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
     let users = |library: &str| -> BTreeSet<_> {
         let uses = |package: &&cargo_metadata::Package| {
-            package.dependencies.iter().any(|d| d.kind == DependencyKind::Normal && d.name == library)
+            package
+                .dependencies
+                .iter()
+                .any(|d| d.kind == DependencyKind::Normal && d.name == library)
         };
-        metadata.packages.iter().filter(uses).map(|package| package.name.to_string()).collect()
+        metadata
+            .packages
+            .iter()
+            .filter(uses)
+            .map(|package| package.name.to_string())
+            .collect()
     };
     let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(users("tracing"), set(&LOGGING));
     assert_eq!(users("tracing-subscriber"), set(&FORMATTING));
     let installers = super::size::sources(&root.join("host")).into_iter().filter(|path| {
         let text = std::fs::read_to_string(path).unwrap();
-        ["set_global_default", "try_init()"].iter().any(|call| text.contains(call))
+        ["set_global_default", "try_init()"]
+            .iter()
+            .any(|call| text.contains(call))
     });
     assert_eq!(installers.collect::<Vec<_>>(), [root.join("host/cli/src/log.rs")]);
 }
@@ -191,7 +229,11 @@ fn only_the_shell_logs_and_only_the_program_installs_a_subscriber() {
 fn the_table_names_no_crate_that_is_gone() {
     let manifest = super::root().join("Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
-    let members: BTreeSet<_> = metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    let members: BTreeSet<_> = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
     for (name, _) in WORKSPACE_EDGES.iter().chain(FORBIDDEN) {
         assert!(members.contains(*name), "{name}");
     }

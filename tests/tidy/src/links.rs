@@ -58,9 +58,18 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Returns the targets of the links, images and link definitions in a line. Code spans are left out.
 fn targets(line: &str) -> Vec<String> {
     let line: String = line.split('`').step_by(2).collect();
-    let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
-    let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
-    inline.chain(definition).map(|target| target.trim_matches(['<', '>']).to_owned()).collect()
+    let inline = line
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', ' ']).next());
+    let definition = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]: "))
+        .map(|(_, target)| target);
+    inline
+        .chain(definition)
+        .map(|target| target.trim_matches(['<', '>']).to_owned())
+        .collect()
 }
 
 /// Returns the anchor of a heading by GitHub's rules: lower case, no punctuation, hyphens for spaces.
@@ -70,8 +79,13 @@ fn slug(heading: &str) -> String {
     let first = parts.next().unwrap_or_default();
     let others = parts.map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
     let text: String = std::iter::once(first).chain(others).collect();
-    let kept = text.trim().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+    let kept = text
+        .trim()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.flat_map(char::to_lowercase)
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
 }
 
 /// Returns the anchors of all headings. The second heading of a name has the suffix `-1`, the third one `-2`.
@@ -112,12 +126,18 @@ fn problem(documents: &BTreeMap<PathBuf, String>, from: &Path, target: &str) -> 
         return None;
     }
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-    let to = if file.is_empty() { from.to_path_buf() } else { normal(&from.parent()?.join(file)) };
+    let to = if file.is_empty() {
+        from.to_path_buf()
+    } else {
+        normal(&from.parent()?.join(file))
+    };
     if !super::root().join(&to).exists() {
         return Some("there is no such file".to_owned());
     }
     if from.starts_with(BOOK) && !to.starts_with(BOOK) {
-        return Some(format!("a page of the book cannot link to a file outside of {BOOK}; name it in backticks"));
+        return Some(format!(
+            "a page of the book cannot link to a file outside of {BOOK}; name it in backticks"
+        ));
     }
     let is_heading = |text: &String| anchors(text).contains(anchor);
     let leads_to_heading = anchor.is_empty() || documents.get(&to).is_some_and(is_heading);
@@ -147,7 +167,10 @@ fn every_part_that_a_page_includes_is_there() {
     let (mut found, mut problems) = (0, Vec::new());
     for (from, text) in &documents {
         for (number, line) in prose(text) {
-            let Some(target) = line.strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}")) else {
+            let Some(target) = line
+                .strip_prefix("{{#include ")
+                .and_then(|rest| rest.strip_suffix("}}"))
+            else {
                 continue;
             };
             let (file, name) = target.split_once(':').unwrap_or((target, ""));
@@ -171,7 +194,9 @@ fn every_page_of_the_book_is_in_its_summary() {
     let listed: BTreeSet<String> = prose(summary).flat_map(|(_, line)| targets(line)).collect();
     let pages = documents.keys().filter_map(|name| name.strip_prefix(BOOK).ok());
     let missing = pages.filter(|page| *page != Path::new("SUMMARY.md") && !listed.contains(&*page.to_string_lossy()));
-    let missing: Vec<_> = missing.map(|page| format!("{BOOK}/{}:1: it is not in {SUMMARY}", page.display())).collect();
+    let missing: Vec<_> = missing
+        .map(|page| format!("{BOOK}/{}:1: it is not in {SUMMARY}", page.display()))
+        .collect();
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
@@ -187,7 +212,10 @@ fn every_example_has_a_readme_that_names_its_scenario() {
             continue;
         }
         let command = format!("bulkhead simulate {}", scenario.display());
-        if !documents.get(&name.join("README.md")).is_some_and(|readme| readme.contains(&command)) {
+        if !documents
+            .get(&name.join("README.md"))
+            .is_some_and(|readme| readme.contains(&command))
+        {
             missing.push(format!("{}/README.md: does not contain {command:?}", name.display()));
         }
         found += 1;
@@ -202,8 +230,13 @@ fn every_readme_of_an_example_has_the_same_sections() {
     let examples = super::root().join("examples");
     let folders = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let is_hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        entries.filter(|path| path.is_dir() && !path.ends_with("target") && !is_hidden(path)).collect::<Vec<_>>()
+        let is_hidden = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+        };
+        entries
+            .filter(|path| path.is_dir() && !path.ends_with("target") && !is_hidden(path))
+            .collect::<Vec<_>>()
     };
     let (mut found, mut wrong) = (0, Vec::new());
     for folder in folders(&examples).into_iter().chain(folders(&examples.join("plugins"))) {
@@ -224,12 +257,18 @@ fn the_readme_is_short() {
     let documents = documents();
     let readme = documents.get(Path::new("README.md")).unwrap();
     let lines = readme.lines().filter(|line| !line.trim().is_empty()).count();
-    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines; the limit is {README_LINES_MAX}");
+    assert!(
+        lines <= README_LINES_MAX,
+        "README.md has {lines} lines; the limit is {README_LINES_MAX}"
+    );
     assert!(readme.contains(".svg)"), "README.md has no picture");
     let mut words = 0;
     for (number, line) in prose(readme) {
         words += line.split_whitespace().count();
-        assert!(words <= README_WORDS_MAX, "README.md:{number}: the limit is {README_WORDS_MAX} words outside of code");
+        assert!(
+            words <= README_WORDS_MAX,
+            "README.md:{number}: the limit is {README_WORDS_MAX} words outside of code"
+        );
     }
     assert!(words > 100, "only {words} words were found");
 }
@@ -237,7 +276,10 @@ fn the_readme_is_short() {
 #[test]
 fn links_are_found_outside_of_code() {
     let check = |line: &str, expected: &[&str]| assert_eq!(targets(line), expected, "{line}");
-    check("a [b](c.md), [`d`](e.md#f \"title\") and ![g](h.png), but not `[i](j)`", &["c.md", "e.md#f", "h.png"]);
+    check(
+        "a [b](c.md), [`d`](e.md#f \"title\") and ![g](h.png), but not `[i](j)`",
+        &["c.md", "e.md#f", "h.png"],
+    );
     check("[k]: l.md", &["l.md"]);
     check("- [ ] no link", &[]);
     let text = "one\n```sh\n[a](b)\n```\n   ~~~\n```\n   ~~~\ntwo\n";

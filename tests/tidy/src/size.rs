@@ -9,7 +9,9 @@ const LINES_MAX: usize = 500;
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let skipped = path.file_name().is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
+        let skipped = path
+            .file_name()
+            .is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !skipped {
             rust_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -6,8 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Words that no sentence or comment line starts with, except in questions.
-const OPENINGS: [&str; 9] =
-    ["What", "Who", "Whoever", "Whose", "Whether", "Where", "Nobody", "Somebody", "Everything that"];
+const OPENINGS: [&str; 9] = [
+    "What",
+    "Who",
+    "Whoever",
+    "Whose",
+    "Whether",
+    "Where",
+    "Nobody",
+    "Somebody",
+    "Everything that",
+];
 /// Words and phrases with a standard or a plain replacement.
 const WORDS: [&str; 13] = [
     "nobody",
@@ -38,10 +47,14 @@ struct Paragraph {
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let skipped = path.file_name().is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
+        let skipped = path
+            .file_name()
+            .is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !skipped {
             files(&path, found);
-        } else if path.extension().is_some_and(|extension| ["rs", "wit", "md"].iter().any(|known| extension == *known))
+        } else if path
+            .extension()
+            .is_some_and(|extension| ["rs", "wit", "md"].iter().any(|known| extension == *known))
         {
             found.push(path);
         }
@@ -71,16 +84,30 @@ fn paragraphs(file: &Path) -> Vec<Paragraph> {
     let (mut found, mut in_code) = (Vec::new(), false);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(content.lines()) {
-        let prose = if is_document { text(line, &mut in_code) } else { comment(line) };
+        let prose = if is_document {
+            text(line, &mut in_code)
+        } else {
+            comment(line)
+        };
         // A list item or a heading starts a paragraph.
         let starts = is_document && line.trim_start().starts_with(['-', '*', '#', '>']);
         if (prose.is_none_or(str::is_empty) || starts) && !lines.is_empty() {
-            found.push(Paragraph { file: file.to_owned(), lines: std::mem::take(&mut lines) });
+            found.push(Paragraph {
+                file: file.to_owned(),
+                lines: std::mem::take(&mut lines),
+            });
         }
-        lines.extend(prose.filter(|prose| !prose.is_empty()).map(|prose| (number, prose.to_owned())));
+        lines.extend(
+            prose
+                .filter(|prose| !prose.is_empty())
+                .map(|prose| (number, prose.to_owned())),
+        );
     }
     if !lines.is_empty() {
-        found.push(Paragraph { file: file.to_owned(), lines });
+        found.push(Paragraph {
+            file: file.to_owned(),
+            lines,
+        });
     }
     found
 }
@@ -94,7 +121,8 @@ fn prose() -> Vec<Paragraph> {
 
 /// True if the text starts with a phrase that ends at a word boundary.
 fn starts_with(text: &str, phrase: &str) -> bool {
-    text.strip_prefix(phrase).is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '\''))
+    text.strip_prefix(phrase)
+        .is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '\''))
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -107,7 +135,11 @@ fn has_word(text: &str, word: &str) -> bool {
 fn sentences(paragraph: &Paragraph) -> Vec<String> {
     let text: Vec<_> = paragraph.lines.iter().map(|(_, line)| line.as_str()).collect();
     let text = text.join(" ");
-    let text: Vec<_> = text.split('`').enumerate().map(|(at, part)| if at % 2 == 1 { "code" } else { part }).collect();
+    let text: Vec<_> = text
+        .split('`')
+        .enumerate()
+        .map(|(at, part)| if at % 2 == 1 { "code" } else { part })
+        .collect();
     text.concat().split(". ").map(str::to_owned).collect()
 }
 
@@ -152,7 +184,12 @@ fn few_sentences_are_long() {
         }
     }
     let allowed = all * LONG_SHARE_MAX / 100;
-    assert!(long.len() <= allowed, "{} of {all} sentences, {allowed} may be long:\n{}", long.len(), long.join("\n"));
+    assert!(
+        long.len() <= allowed,
+        "{} of {all} sentences, {allowed} may be long:\n{}",
+        long.len(),
+        long.join("\n")
+    );
 }
 
 #[test]

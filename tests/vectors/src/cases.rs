@@ -24,7 +24,11 @@ const NOW_MS: i64 = 1_780_272_000_000;
 
 /// Runs one case and compares every expected field.
 pub(crate) fn run(case: &Value, report: &mut Report) {
-    let name = case.get("name").and_then(Value::as_str).unwrap_or("unnamed case").to_owned();
+    let name = case
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or("unnamed case")
+        .to_owned();
     let expected = case.get("expected").cloned().unwrap_or_default();
     match round(case) {
         Ok(got) => {
@@ -50,9 +54,21 @@ fn differences(expected: &Value, got: &Value) -> (Value, Value) {
     }
     let any_order = expected["anyOrder"] == true;
     let order = |clusters: Value| if any_order { sorted(clusters) } else { clusters };
-    compare("clusters", order(field(expected, "clusters")), order(field(got, "clusters")));
-    compare("affinityName", text(expected, "affinityName"), text(got, "affinityName"));
-    compare("appliedUpdated", json!(expected["appliedUpdated"] == true), field(got, "appliedUpdated"));
+    compare(
+        "clusters",
+        order(field(expected, "clusters")),
+        order(field(got, "clusters")),
+    );
+    compare(
+        "affinityName",
+        text(expected, "affinityName"),
+        text(got, "affinityName"),
+    );
+    compare(
+        "appliedUpdated",
+        json!(expected["appliedUpdated"] == true),
+        field(got, "appliedUpdated"),
+    );
     if let Some(message) = expected.get("message") {
         compare("message", message.clone(), field(got, "message"));
     }
@@ -95,7 +111,10 @@ impl Scheduler {
     fn new(case: &Value) -> Result<Self, String> {
         let settings = case.get("options").cloned().unwrap_or_default();
         let gate = |name: &str, default: bool| {
-            settings.pointer(&format!("/featureGates/{name}")).and_then(Value::as_bool).unwrap_or(default)
+            settings
+                .pointer(&format!("/featureGates/{name}"))
+                .and_then(Value::as_bool)
+                .unwrap_or(default)
         };
         let defaults = SchedulerOptions::default();
         let options = SchedulerOptions {
@@ -120,7 +139,10 @@ impl Scheduler {
     /// Returns the peers of a binding: the other bindings in its namespace.
     fn peers_of(&self, binding: &Binding) -> Vec<Peer> {
         let namespace = binding.namespace.as_deref().unwrap_or_default();
-        let others = self.peers.iter().filter(|(of, peer)| of == namespace && peer.binding != binding.name);
+        let others = self
+            .peers
+            .iter()
+            .filter(|(of, peer)| of == namespace && peer.binding != binding.name);
         others.map(|(_, peer)| peer.clone()).collect()
     }
 }
@@ -144,7 +166,12 @@ fn accurate(answers: &Map<String, Value>) -> AccurateEstimates {
         let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
         number.ok_or_else(|| format!("{value} is no answer"))
     };
-    AccurateEstimates(answers.iter().map(|(cluster, value)| (cluster.clone(), answer(value))).collect())
+    AccurateEstimates(
+        answers
+            .iter()
+            .map(|(cluster, value)| (cluster.clone(), answer(value)))
+            .collect(),
+    )
 }
 
 fn peers(existing: Option<&Value>) -> Result<Vec<(String, Peer)>, String> {
@@ -158,7 +185,12 @@ fn peers(existing: Option<&Value>) -> Result<Vec<(String, Peer)>, String> {
         };
         Ok((binding.namespace.unwrap_or_default(), peer))
     };
-    existing.and_then(Value::as_array).into_iter().flatten().map(peer).collect()
+    existing
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(peer)
+        .collect()
 }
 
 /// Returns the API server's rejection for a name that cases use.
@@ -169,7 +201,10 @@ fn refusal(name: &str) -> WriteError {
         "namespaceTerminating" => "ns terminating",
         other => other,
     };
-    WriteError { message: message.to_owned(), quota_exceeded: name == "quota" }
+    WriteError {
+        message: message.to_owned(),
+        quota_exceeded: name == "quota",
+    }
 }
 
 /// Runs the round of the case's binding, after the rounds of the preceding bindings.
@@ -211,8 +246,11 @@ fn target(target: &TargetCluster) -> Value {
     if target.components.is_empty() {
         return json!([target.name, target.replicas]);
     }
-    let components: Vec<_> =
-        target.components.iter().map(|component| json!([component["name"], component["replicas"]])).collect();
+    let components: Vec<_> = target
+        .components
+        .iter()
+        .map(|component| json!([component["name"], component["replicas"]]))
+        .collect();
     json!([target.name, target.replicas, components])
 }
 
@@ -222,7 +260,11 @@ fn distinct(events: &[ScheduleEvent]) -> Vec<String> {
         let kind = if event.succeeded { "Normal" } else { "Warning" };
         format!("{kind} {} {}", event.reason(), event.message)
     };
-    events.iter().map(line).filter(|line| seen.insert(line.clone())).collect()
+    events
+        .iter()
+        .map(line)
+        .filter(|line| seen.insert(line.clone()))
+        .collect()
 }
 
 struct Round {
@@ -232,17 +274,30 @@ struct Round {
 }
 
 fn schedule_one(scheduler: &mut Scheduler, binding: &mut Binding, now: Time) -> Result<Round, String> {
-    let Some(placement) = binding.spec.placement.clone() else { return Err("the binding has no placement".to_owned()) };
+    let Some(placement) = binding.spec.placement.clone() else {
+        return Err("the binding has no placement".to_owned());
+    };
     if binding.deletion_timestamp.is_some() {
-        return Ok(Round { trigger: "deleting", requeue: "none", events: vec![schedule::deleting_event(binding)] });
+        return Ok(Round {
+            trigger: "deleting",
+            requeue: "none",
+            events: vec![schedule::deleting_event(binding)],
+        });
     }
     let Some(trigger) = schedule::trigger(binding, &placement, &scheduler.clusters, &scheduler.options) else {
         binding.status.scheduler_observed_generation = binding.generation;
-        return Ok(Round { trigger: "none", requeue: "none", events: Vec::new() });
+        return Ok(Round {
+            trigger: "none",
+            requeue: "none",
+            events: Vec::new(),
+        });
     };
     let peers = scheduler.peers_of(binding);
-    let assumed =
-        if scheduler.options.overcommit_protection { scheduler.assumptions.by_cluster(now) } else { BTreeMap::new() };
+    let assumed = if scheduler.options.overcommit_protection {
+        scheduler.assumptions.by_cluster(now)
+    } else {
+        BTreeMap::new()
+    };
     let snapshot = SchedulingSnapshot {
         binding,
         clusters: &scheduler.clusters,
@@ -265,7 +320,11 @@ fn schedule_one(scheduler: &mut Scheduler, binding: &mut Binding, now: Time) -> 
         Retry::Unschedulable => "unschedulable",
         Retry::Backoff => "backoff",
     };
-    Ok(Round { trigger: name(trigger), requeue, events: conclusion.events })
+    Ok(Round {
+        trigger: name(trigger),
+        requeue,
+        events: conclusion.events,
+    })
 }
 
 /// Writes the result with the applied placement, unless nothing changes or the API server rejects the write.
@@ -282,7 +341,9 @@ fn write<'a>(
     if let Some(refusal) = refusal {
         return Err(refusal);
     }
-    binding.annotations.insert(keys::APPLIED_PLACEMENT.to_owned(), placement);
+    binding
+        .annotations
+        .insert(keys::APPLIED_PLACEMENT.to_owned(), placement);
     binding.spec.clusters = targets;
     Ok(())
 }

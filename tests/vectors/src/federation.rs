@@ -82,7 +82,13 @@ fn summary(short: &Value) -> Value {
 
 /// Converts quantities written as numbers into texts.
 fn as_text(amounts: Value) -> Value {
-    let text = |amount: Value| if amount.is_number() { json!(amount.to_string()) } else { amount };
+    let text = |amount: Value| {
+        if amount.is_number() {
+            json!(amount.to_string())
+        } else {
+            amount
+        }
+    };
     match amounts {
         Value::Object(amounts) => amounts.into_iter().map(|(name, amount)| (name, text(amount))).collect(),
         other => other,
@@ -114,8 +120,17 @@ pub(crate) fn binding(short: &Value) -> Result<Binding, String> {
         }
         spec["resource"] = resource;
     }
-    let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (kind, name, namespace) = (text("/resource/kind"), text("/resource/name"), text("/resource/namespace"));
+    let text = |pointer: &str| {
+        spec.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (kind, name, namespace) = (
+        text("/resource/kind"),
+        text("/resource/name"),
+        text("/resource/namespace"),
+    );
     let mut object = json!({
         "name": short.get("name").cloned().unwrap_or_else(|| json!(binding_name(&kind, &name))),
         "generation": short.get("generation").cloned().unwrap_or_else(|| json!(1)),

@@ -38,7 +38,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  expected {}\n  got      {}", self.case, self.expected, self.got)
+        write!(
+            f,
+            "{}\n  expected {}\n  got      {}",
+            self.case, self.expected, self.got
+        )
     }
 }
 
@@ -68,7 +72,11 @@ impl Report {
 
     /// Records a failed case.
     fn fail(&mut self, case: impl Into<String>, expected: Value, got: Value) {
-        self.failures.push(Failure { case: case.into(), expected, got });
+        self.failures.push(Failure {
+            case: case.into(),
+            expected,
+            got,
+        });
     }
 }
 

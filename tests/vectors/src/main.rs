@@ -38,17 +38,32 @@ enum Subject {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { subject, file, customizations, program, library } = Arguments::parse();
+    let Arguments {
+        subject,
+        file,
+        customizations,
+        program,
+        library,
+    } = Arguments::parse();
     // The command runs in another folder, so the path must be absolute.
     let program = program.map(std::path::absolute).transpose().context("--program")?;
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let report = match subject {
         Subject::Scheduler => scheduler::run(&text),
-        Subject::Interpreter => {
-            interpreter::run(&text, &interpreter::Options { customizations, program, library: Some(library) })
-        }
+        Subject::Interpreter => interpreter::run(
+            &text,
+            &interpreter::Options {
+                customizations,
+                program,
+                library: Some(library),
+            },
+        ),
     };
     let report = report.with_context(|| format!("running {}", file.display()))?;
     println!("{report}");
-    Ok(if report.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -16,7 +16,10 @@ pub fn run(text: &str) -> Result<Report, FileError> {
     let file: Value = serde_json::from_str(text)?;
     let format = file.get("format").cloned().unwrap_or_default();
     if format != FORMAT {
-        return Err(FileError::Format { found: format, expected: FORMAT });
+        return Err(FileError::Format {
+            found: format,
+            expected: FORMAT,
+        });
     }
     let mut report = Report::default();
     for (name, list) in file.as_object().into_iter().flatten() {

@@ -53,7 +53,11 @@ fn webster(case: &Value) -> Result<Value, String> {
     };
     let mut parties: Vec<_> = names.iter().map(party).collect();
     allocate(read(case, "seats")?, &mut parties, TieBreak::of_uid(&uid));
-    Ok(names.into_iter().cloned().zip(parties.iter().map(|party| json!(party.seats))).collect())
+    Ok(names
+        .into_iter()
+        .cloned()
+        .zip(parties.iter().map(|party| json!(party.seats)))
+        .collect())
 }
 
 fn cluster_matches(case: &Value) -> Result<Value, String> {
@@ -69,7 +73,12 @@ fn plugin_filter(case: &Value) -> Result<Value, String> {
 fn placement_validation(case: &Value) -> Result<Value, String> {
     let placement: Placement = read(case, "placement")?;
     let denied = validate_placement(&placement, "spec.placement");
-    Ok(json!(denied.iter().map(|denied| format!("{}: {}", denied.field, denied.detail)).collect::<Vec<_>>()))
+    Ok(json!(
+        denied
+            .iter()
+            .map(|denied| format!("{}: {}", denied.field, denied.detail))
+            .collect::<Vec<_>>()
+    ))
 }
 
 fn placement_change(case: &Value) -> Result<Value, String> {
@@ -95,7 +104,11 @@ fn general_estimator(case: &Value) -> Result<Value, String> {
         None => Workload::Replicas(requirements.as_ref().map(|requirements| &requirements.resource_request)),
     };
     let assumed = BTreeMap::from([(cluster.name.clone(), assumed)]);
-    let estimation = Estimation { workload, options: &options, assumed: &assumed };
+    let estimation = Estimation {
+        workload,
+        options: &options,
+        assumed: &assumed,
+    };
     let snapshot = ClusterSnapshot::new([Arc::new(cluster)]);
     let estimates = capacity::general(&estimation, &snapshot, &[0]).map_err(|error| error.to_string())?;
     Ok(json!(estimates.first()))
@@ -103,16 +116,33 @@ fn general_estimator(case: &Value) -> Result<Value, String> {
 
 fn groups(case: &Value) -> Result<Value, String> {
     let entries: Vec<Value> = read(case, "groups")?;
-    let name = |entry: &Value| entry.get("name").and_then(Value::as_str).map(str::to_owned).unwrap_or_default();
+    let name = |entry: &Value| {
+        entry
+            .get("name")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .unwrap_or_default()
+    };
     let names: Vec<String> = entries.iter().map(name).collect();
     let mut groups = Vec::new();
     for (entry, name) in entries.iter().zip(&names) {
-        groups.push(Group { name, value: read(entry, "value")?, weight: read(entry, "weight")? });
+        groups.push(Group {
+            name,
+            value: read(entry, "value")?,
+            weight: read(entry, "weight")?,
+        });
     }
-    let bounds =
-        Bounds { groups_min: read(case, "min")?, groups_max: read(case, "max")?, value_min: read(case, "target")? };
+    let bounds = Bounds {
+        groups_min: read(case, "min")?,
+        groups_max: read(case, "max")?,
+        value_min: read(case, "target")?,
+    };
     let chosen = select_groups(&groups, bounds).unwrap_or_default();
-    Ok(chosen.into_iter().filter_map(|index| groups.get(index)).map(|group| json!(group.name)).collect())
+    Ok(chosen
+        .into_iter()
+        .filter_map(|index| groups.get(index))
+        .map(|group| json!(group.name))
+        .collect())
 }
 
 fn backoff_seconds(case: &Value) -> Result<Value, String> {

@@ -19,7 +19,11 @@ fn resources_are_interpreted_as_karmada_did() {
     assert!(missing.len() <= 3 && report.passed > 580, "{report}");
     // The tests of the program run the cases of the command.
     let not_run: Vec<_> = report.notes.iter().filter(|note| note.contains("not run")).collect();
-    assert_eq!(not_run, ["18 cases not run: they are about the command, and no program was given"], "{report}");
+    assert_eq!(
+        not_run,
+        ["18 cases not run: they are about the command, and no program was given"],
+        "{report}"
+    );
 }
 
 #[test]
@@ -27,7 +31,10 @@ fn a_case_that_comes_out_differently_is_named_with_both_sides() {
     let text = r#"{"format": "karmada-scheduler-cases/1", "unit.backoffSeconds": [
         {"attempts": 3, "expected": 4}, {"attempts": 3, "expected": 5}]}"#;
     let report = bulkhead_vectors::scheduler::run(text).unwrap();
-    assert_eq!(report.to_string(), "unit.backoffSeconds[1]\n  expected 5\n  got      4\n1 passed, 1 failed");
+    assert_eq!(
+        report.to_string(),
+        "unit.backoffSeconds[1]\n  expected 5\n  got      4\n1 passed, 1 failed"
+    );
 }
 
 #[test]
@@ -38,5 +45,8 @@ fn a_file_of_another_kind_is_refused() {
     };
     check("[", "not JSON");
     check("{}", "the format is null, expected \"karmada-scheduler-cases/1\"");
-    check(r#"{"format": "karmada-scheduler-cases/1", "unit.more": []}"#, "unknown list \"unit.more\"");
+    check(
+        r#"{"format": "karmada-scheduler-cases/1", "unit.more": []}"#,
+        "unknown list \"unit.more\"",
+    );
 }

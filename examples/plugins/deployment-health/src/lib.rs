@@ -74,11 +74,20 @@ fn judge(observed: &Object) -> Result<HealthVerdict, String> {
     let [updated, available, generation, seen] = [updated, available, generation, seen].map(Option::unwrap_or_default);
     let unhealthy = |code, message| HealthVerdict::unhealthy(Reason::new(code, message));
     Ok(if seen != generation {
-        unhealthy("GenerationNotObserved", format!("the status is about generation {seen}, not {generation}"))
+        unhealthy(
+            "GenerationNotObserved",
+            format!("the status is about generation {seen}, not {generation}"),
+        )
     } else if let Some(desired) = desired.filter(|desired| updated < *desired) {
-        unhealthy("ReplicasNotUpdated", format!("{updated} of {desired} replicas are updated"))
+        unhealthy(
+            "ReplicasNotUpdated",
+            format!("{updated} of {desired} replicas are updated"),
+        )
     } else if available < updated {
-        unhealthy("ReplicasNotAvailable", format!("{available} of {updated} replicas are available"))
+        unhealthy(
+            "ReplicasNotAvailable",
+            format!("{available} of {updated} replicas are available"),
+        )
     } else {
         let message = format!("{available} of {updated} replicas are available");
         HealthVerdict::healthy(Reason::new("ReplicasAvailable", message))

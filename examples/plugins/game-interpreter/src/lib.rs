@@ -22,12 +22,18 @@ impl Plugin for GameInterpreter {
 }
 
 fn count(object: &Object, pointer: &str) -> i32 {
-    object.get_s64(pointer).and_then(|count| i32::try_from(count).ok()).unwrap_or(0).max(0)
+    object
+        .get_s64(pointer)
+        .and_then(|count| i32::try_from(count).ok())
+        .unwrap_or(0)
+        .max(0)
 }
 
 /// Returns the requirements of one room: the requested CPU, or 500m by default.
 fn room(template: &Object) -> ReplicaRequirements {
-    let cpu = template.get_string("/spec/cpuPerRoom").unwrap_or_else(|| "500m".to_owned());
+    let cpu = template
+        .get_string("/spec/cpuPerRoom")
+        .unwrap_or_else(|| "500m".to_owned());
     ReplicaRequirements {
         requests: vec![("cpu".to_owned(), cpu)],
         node_claim: None,
@@ -59,7 +65,10 @@ impl HealthInterpreter for GameInterpreter {
 
 impl ResourceInterpreter for GameInterpreter {
     fn replicas(&self, template: &Object) -> Result<Replicas, PolicyError> {
-        Ok(Replicas { count: count(template, "/spec/rooms"), requirements: Some(room(template)) })
+        Ok(Replicas {
+            count: count(template, "/spec/rooms"),
+            requirements: Some(room(template)),
+        })
     }
 
     fn components(&self, template: &Object) -> Result<Vec<Component>, PolicyError> {
@@ -68,7 +77,14 @@ impl ResourceInterpreter for GameInterpreter {
             replicas: count(template, "/spec/rooms"),
             requirements: Some(room(template)),
         };
-        Ok(vec![rooms, Component { name: "lobby".to_owned(), replicas: 1, requirements: None }])
+        Ok(vec![
+            rooms,
+            Component {
+                name: "lobby".to_owned(),
+                replicas: 1,
+                requirements: None,
+            },
+        ])
     }
 
     fn revise_replicas(&self, template: &Object, replicas: i32) -> Result<Vec<Edit>, PolicyError> {
@@ -79,7 +95,9 @@ impl ResourceInterpreter for GameInterpreter {
     fn retain(&self, desired: &Object, observed: &Object) -> Result<Vec<Edit>, PolicyError> {
         can_edit_spec(desired)?;
         // The member cluster generates the seed; changing it would disrupt players.
-        let seed = observed.json("/spec/seed").map(|seed| Edit::set_json("/spec/seed", seed));
+        let seed = observed
+            .json("/spec/seed")
+            .map(|seed| Edit::set_json("/spec/seed", seed));
         Ok(seed.into_iter().collect())
     }
 
@@ -94,7 +112,11 @@ impl ResourceInterpreter for GameInterpreter {
     }
 
     fn aggregate_status(&self, _template: &Object, reports: &Observations) -> Result<Vec<Edit>, PolicyError> {
-        let open: f64 = reports.number("/openRooms").into_iter().filter(|rooms| rooms.is_finite()).sum();
+        let open: f64 = reports
+            .number("/openRooms")
+            .into_iter()
+            .filter(|rooms| rooms.is_finite())
+            .sum();
         let phases = reports.text("/phase");
         let running = !phases.is_empty() && phases.iter().all(|phase| phase.as_deref() == Some("Running"));
         let phase = if running { "Running" } else { "Pending" };

@@ -40,8 +40,15 @@ impl EvictionCheck for ChangeFreeze {
             return Ok(EvictionVerdict::Abstain);
         }
         let cluster = task.from_cluster();
-        let why = if self.message.is_empty() { "change freeze" } else { &self.message };
-        Ok(EvictionVerdict::hold(Reason::new("ChangeFreeze", format!("{why}: nothing is deleted on {cluster}"))))
+        let why = if self.message.is_empty() {
+            "change freeze"
+        } else {
+            &self.message
+        };
+        Ok(EvictionVerdict::hold(Reason::new(
+            "ChangeFreeze",
+            format!("{why}: nothing is deleted on {cluster}"),
+        )))
     }
 }
 

@@ -13,7 +13,9 @@ struct MostFree {
 
 impl Default for MostFree {
     fn default() -> Self {
-        Self { resource: "cpu".to_owned() }
+        Self {
+            resource: "cpu".to_owned(),
+        }
     }
 }
 
@@ -36,12 +38,19 @@ impl Plugin for MostFree {
 
 /// Returns the share in percent; 0 for a cluster that does not report the resource (both numbers are NaN).
 fn share(free: f64, all: f64) -> u32 {
-    if all > 0.0 { (free / all * 100.0).clamp(0.0, 100.0) as u32 } else { 0 }
+    if all > 0.0 {
+        (free / all * 100.0).clamp(0.0, 100.0) as u32
+    } else {
+        0
+    }
 }
 
 impl Score for MostFree {
     fn score(&self, _binding: &Binding, feasible: &Clusters) -> Result<Vec<u32>, PolicyError> {
-        let columns = feasible.free(&self.resource).into_iter().zip(feasible.allocatable(&self.resource));
+        let columns = feasible
+            .free(&self.resource)
+            .into_iter()
+            .zip(feasible.allocatable(&self.resource));
         Ok(columns.map(|(free, all)| share(free, all)).collect())
     }
 }

@@ -31,7 +31,11 @@ impl Plugin for PreferRegion {
 
 impl Score for PreferRegion {
     fn score(&self, _binding: &Binding, feasible: &Clusters) -> Result<Vec<u32>, PolicyError> {
-        Ok(feasible.regions().iter().map(|region| if *region == self.region { 100 } else { 0 }).collect())
+        Ok(feasible
+            .regions()
+            .iter()
+            .map(|region| if *region == self.region { 100 } else { 0 })
+            .collect())
     }
 }
 

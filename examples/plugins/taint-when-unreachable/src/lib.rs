@@ -35,7 +35,9 @@ impl Plugin for TaintWhenUnreachable {
 impl ClusterTaint for TaintWhenUnreachable {
     fn decide(&self, cluster: &Cluster) -> Result<Vec<TaintChange>, PolicyError> {
         let tainted = cluster.taints().iter().any(|taint| taint.key == KEY);
-        let Some(ready) = cluster.condition("Ready") else { return Ok(Vec::new()) };
+        let Some(ready) = cluster.condition("Ready") else {
+            return Ok(Vec::new());
+        };
         if ready.status == ConditionStatus::True {
             let removal = || {
                 let reason = Reason::new("Ready", "the cluster is ready again");

@@ -15,7 +15,11 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 pub(super) fn validate(object: &Value, spec: &BindingSpec) -> Result<(), Denied> {
     validate_dependencies(object)?;
     if spec.replicas < 0 {
-        return Err(Denied::invalid("spec.replicas", spec.replicas, "must be greater than or equal to 0"));
+        return Err(Denied::invalid(
+            "spec.replicas",
+            spec.replicas,
+            "must be greater than or equal to 0",
+        ));
     }
     for (index, target) in spec.clusters.iter().enumerate() {
         if target.name.is_empty() {
@@ -23,7 +27,11 @@ pub(super) fn validate(object: &Value, spec: &BindingSpec) -> Result<(), Denied>
         }
         if target.replicas < 0 {
             let field = format!("spec.clusters[{index}].replicas");
-            return Err(Denied::invalid(field, target.replicas, "must be greater than or equal to 0"));
+            return Err(Denied::invalid(
+                field,
+                target.replicas,
+                "must be greater than or equal to 0",
+            ));
         }
     }
     let mut tasks = spec.graceful_eviction_tasks.iter().enumerate();
@@ -31,8 +39,12 @@ pub(super) fn validate(object: &Value, spec: &BindingSpec) -> Result<(), Denied>
 }
 
 fn validate_dependencies(object: &Value) -> Result<(), Denied> {
-    let annotation = object.pointer("/metadata/annotations").and_then(|all| all.get(DEPENDENCIES));
-    let Some(text) = annotation.and_then(Value::as_str).filter(|text| !text.is_empty()) else { return Ok(()) };
+    let annotation = object
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(DEPENDENCIES));
+    let Some(text) = annotation.and_then(Value::as_str).filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
     match serde_json::from_str::<Vec<Value>>(text) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -43,14 +55,21 @@ fn validate_dependencies(object: &Value) -> Result<(), Denied> {
 }
 
 fn validate_task(task: &GracefulEvictionTask, path: &str) -> Result<(), Denied> {
-    for (field, value) in [("fromCluster", &task.from_cluster), ("reason", &task.reason), ("producer", &task.producer)]
-    {
+    for (field, value) in [
+        ("fromCluster", &task.from_cluster),
+        ("reason", &task.reason),
+        ("producer", &task.producer),
+    ] {
         if value.is_empty() {
             return Err(Denied::required(format!("{path}.{field}"), ""));
         }
     }
     if let Some(mode) = task.foreign_purge_mode() {
-        return Err(Denied::not_supported(format!("{path}.purgeMode"), mode, &["Directly", "Gracefully", "Never"]));
+        return Err(Denied::not_supported(
+            format!("{path}.purgeMode"),
+            mode,
+            &["Directly", "Gracefully", "Never"],
+        ));
     }
     if !is_reason(&task.reason) {
         let detail = "must be at most 32 letters, digits, '_', ',' and ':', with a letter first and a letter, digit or \
@@ -61,12 +80,20 @@ fn validate_task(task: &GracefulEvictionTask, path: &str) -> Result<(), Denied> 
         let detail = format!("must be at most {MESSAGE_BYTES_MAX} bytes");
         return Err(Denied::invalid(format!("{path}.message"), &task.message, detail));
     }
-    let negative = [("replicas", task.replicas), ("gracePeriodSeconds", task.grace_period_seconds)];
-    match negative.into_iter().find_map(|(field, value)| value.filter(|value| *value < 0).map(|value| (field, value))) {
+    let negative = [
+        ("replicas", task.replicas),
+        ("gracePeriodSeconds", task.grace_period_seconds),
+    ];
+    match negative
+        .into_iter()
+        .find_map(|(field, value)| value.filter(|value| *value < 0).map(|value| (field, value)))
+    {
         None => Ok(()),
-        Some((field, value)) => {
-            Err(Denied::invalid(format!("{path}.{field}"), value, "must be greater than or equal to 0"))
-        }
+        Some((field, value)) => Err(Denied::invalid(
+            format!("{path}.{field}"),
+            value,
+            "must be greater than or equal to 0",
+        )),
     }
 }
 

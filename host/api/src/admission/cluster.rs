@@ -33,8 +33,10 @@ fn evicts(effect: &TaintEffect) -> bool {
 /// Validates a spec after [`default_spec`].
 pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions) -> Result<(), Denied> {
     label::check_dns_label(name, NAME_BYTES_MAX).map_err(|detail| Denied::invalid("metadata.name", name, detail))?;
-    let references =
-        [("secretRef", spec.secret_ref.as_ref()), ("impersonatorSecretRef", spec.impersonator_secret_ref.as_ref())];
+    let references = [
+        ("secretRef", spec.secret_ref.as_ref()),
+        ("impersonatorSecretRef", spec.impersonator_secret_ref.as_ref()),
+    ];
     for (field, reference) in references {
         validate_secret_reference(reference, &format!("spec.{field}"))?;
     }
@@ -43,7 +45,11 @@ pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions
         label::check_value(value).map_err(|detail| Denied::invalid(format!("spec.{field}"), value, detail))?;
     }
     if !spec.zone.is_empty() {
-        return Err(Denied::invalid("spec.zone", &spec.zone, "zone and zones cannot co-exist"));
+        return Err(Denied::invalid(
+            "spec.zone",
+            &spec.zone,
+            "zone and zones cannot co-exist",
+        ));
     }
     for (index, zone) in spec.zones.iter().enumerate() {
         label::check_value(zone).map_err(|detail| Denied::invalid(format!("spec.zones[{index}]"), zone, detail))?;
@@ -70,7 +76,9 @@ fn validate_proxy(url: &str) -> Result<(), Denied> {
 }
 
 fn validate_secret_reference(reference: Option<&Value>, path: &str) -> Result<(), Denied> {
-    let Some(reference) = reference.filter(|reference| !reference.is_null()) else { return Ok(()) };
+    let Some(reference) = reference.filter(|reference| !reference.is_null()) else {
+        return Ok(());
+    };
     for part in ["namespace", "name"] {
         if reference.get(part).and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(Denied::required(format!("{path}.{part}"), ""));
@@ -90,7 +98,11 @@ fn validate_taints(taints: &[Taint], options: AdmissionOptions) -> Result<(), De
             TaintEffect::PreferNoExecute => !options.allow_prefer_no_execute,
         };
         if unsupported {
-            return Err(Denied::not_supported(at("effect"), &taint.effect, &["NoSchedule", "NoExecute"]));
+            return Err(Denied::not_supported(
+                at("effect"),
+                &taint.effect,
+                &["NoSchedule", "NoExecute"],
+            ));
         }
         if taints[..index].iter().any(|earlier| earlier.same_identity(taint)) {
             return Err(Denied::duplicate(format!("spec.taints[{index}]"), taint));

@@ -12,17 +12,33 @@ use crate::interpreter::{CustomizationSpec, conflict};
 /// has a script for. Stored customizations that cannot be decoded are ignored.
 pub(super) fn validate(object: &Value, around: &dyn AdmissionContext) -> Result<(), Denied> {
     let spec: CustomizationSpec = read_spec(object)?;
-    let mut new = ResourceInterpreterCustomization { spec, ..ResourceInterpreterCustomization::default() };
-    new.metadata.name = object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+    let mut new = ResourceInterpreterCustomization {
+        spec,
+        ..ResourceInterpreterCustomization::default()
+    };
+    new.metadata.name = object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     let others: Vec<_> = around.others().iter().filter_map(|other| decode(other).ok()).collect();
     if let Some(message) = conflict(&new, &others) {
-        return Err(Denied { field: "spec.target".to_owned(), message: message.clone(), detail: message });
+        return Err(Denied {
+            field: "spec.target".to_owned(),
+            message: message.clone(),
+            detail: message,
+        });
     }
     for (rule, script) in new.spec.customizations.scripts() {
         if let Some(mistake) = around.script_error(script) {
-            let (field, message) =
-                (format!("spec.customizations.{rule}.luaScript"), format!("Lua script error: {mistake}"));
-            return Err(Denied { field, message, detail: mistake });
+            let (field, message) = (
+                format!("spec.customizations.{rule}.luaScript"),
+                format!("Lua script error: {mistake}"),
+            );
+            return Err(Denied {
+                field,
+                message,
+                detail: mistake,
+            });
         }
     }
     Ok(())

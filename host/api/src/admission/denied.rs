@@ -20,39 +20,75 @@ impl Denied {
     /// Refuses a value that is malformed, or not allowed next to others.
     pub(super) fn invalid(field: impl Into<String>, value: impl Serialize, detail: impl AsRef<str>) -> Self {
         let detail = detail.as_ref().to_owned();
-        Self { field: field.into(), message: format!("Invalid value: {}: {detail}", json(value)), detail }
+        Self {
+            field: field.into(),
+            message: format!("Invalid value: {}: {detail}", json(value)),
+            detail,
+        }
     }
 
     /// Refuses a value that is not one of a closed set.
     pub(super) fn not_supported(field: impl Into<String>, value: impl Serialize, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(json).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self { field: field.into(), message: format!("Unsupported value: {}: {detail}", json(value)), detail }
+        Self {
+            field: field.into(),
+            message: format!("Unsupported value: {}: {detail}", json(value)),
+            detail,
+        }
     }
 
     /// Refuses a value that is well-formed but switched off.
     pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self { field: field.into(), message: format!("Forbidden: {detail}"), detail: detail.to_owned() }
+        Self {
+            field: field.into(),
+            message: format!("Forbidden: {detail}"),
+            detail: detail.to_owned(),
+        }
     }
 
     /// Refuses a value that appears twice.
     pub(super) fn duplicate(field: impl Into<String>, value: impl Serialize) -> Self {
-        Self { field: field.into(), message: format!("Duplicate value: {}", json(value)), detail: String::new() }
+        Self {
+            field: field.into(),
+            message: format!("Duplicate value: {}", json(value)),
+            detail: String::new(),
+        }
     }
 
     /// Refuses an object because a value is missing.
     pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-        Self { field: field.into(), message, detail: detail.to_owned() }
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self {
+            field: field.into(),
+            message,
+            detail: detail.to_owned(),
+        }
     }
 
     /// Converts a decoding error below `field`.
     pub(super) fn undecodable(field: &str, error: FieldError) -> Self {
-        let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
+        let separator = if error.path.is_empty() || error.path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
         let field = format!("{field}{separator}{}", error.path);
-        match error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        match error
+            .message
+            .strip_prefix("missing field `")
+            .and_then(|rest| rest.strip_suffix('`'))
+        {
             Some(missing) => Self::required(format!("{field}.{missing}"), ""),
-            None => Self { field, message: format!("Invalid value: {}", error.message), detail: error.message.clone() },
+            None => Self {
+                field,
+                message: format!("Invalid value: {}", error.message),
+                detail: error.message.clone(),
+            },
         }
     }
 }

@@ -21,9 +21,10 @@ pub(super) fn validate_drain(spec: &ClusterDrainSpec) -> Result<(), Denied> {
 pub(super) fn validate_pause(spec: &EvictionPauseSpec) -> Result<(), Denied> {
     let nameless = spec.workloads.iter().position(|workload| workload.name.is_empty());
     match nameless {
-        Some(index) => {
-            Err(Denied::required(format!("spec.workloads[{index}].name"), "the workload to protect from eviction"))
-        }
+        Some(index) => Err(Denied::required(
+            format!("spec.workloads[{index}].name"),
+            "the workload to protect from eviction",
+        )),
         None => Ok(()),
     }
 }

@@ -17,9 +17,14 @@ const SECONDS_MAX: i32 = 10 * 365 * 24 * 3600;
 
 /// Applies the CRD's default toleration, and the webhook's default grace period for a graceful purge.
 pub(super) fn default_application(application: &mut ApplicationFailover) {
-    application.decision_conditions.toleration_seconds.get_or_insert(TOLERATION_SECONDS_DEFAULT);
+    application
+        .decision_conditions
+        .toleration_seconds
+        .get_or_insert(TOLERATION_SECONDS_DEFAULT);
     if application.purge_mode == PurgeMode::Gracefully {
-        application.grace_period_seconds.get_or_insert(GRACE_PERIOD_SECONDS_DEFAULT);
+        application
+            .grace_period_seconds
+            .get_or_insert(GRACE_PERIOD_SECONDS_DEFAULT);
     }
 }
 
@@ -36,17 +41,31 @@ pub(super) fn validate(failover: &FailoverBehavior, path: &str, options: Admissi
 fn validate_application(application: &ApplicationFailover, path: &str) -> Result<(), Denied> {
     let (before, decision) = (application.pre_conditions.as_ref(), &application.decision_conditions);
     for (field, seconds) in [
-        ("preConditions.delaySeconds", before.and_then(|before| before.delay_seconds)),
+        (
+            "preConditions.delaySeconds",
+            before.and_then(|before| before.delay_seconds),
+        ),
         ("decisionConditions.tolerationSeconds", decision.toleration_seconds),
         ("blockPredecessorSeconds", application.block_predecessor_seconds),
     ] {
         validate_seconds(seconds, 0, &format!("{path}.{field}"))?;
     }
-    if let Some(state) = before.and_then(|before| before.healthy_state).filter(|state| *state != Health::Healthy) {
-        return Err(Denied::not_supported(format!("{path}.preConditions.healthyState"), state, &["Healthy"]));
+    if let Some(state) = before
+        .and_then(|before| before.healthy_state)
+        .filter(|state| *state != Health::Healthy)
+    {
+        return Err(Denied::not_supported(
+            format!("{path}.preConditions.healthyState"),
+            state,
+            &["Healthy"],
+        ));
     }
     // `Unknown` is not a verdict, and a healthy application has no reason to leave.
-    let state = decision.healthy_state.iter().enumerate().find(|(_, state)| **state != Health::Unhealthy);
+    let state = decision
+        .healthy_state
+        .iter()
+        .enumerate()
+        .find(|(_, state)| **state != Health::Unhealthy);
     if let Some((index, state)) = state {
         let field = format!("{path}.decisionConditions.healthyState[{index}]");
         return Err(Denied::not_supported(field, state, &["Unhealthy"]));
@@ -60,7 +79,11 @@ fn validate_application(application: &ApplicationFailover, path: &str) -> Result
         let field = format!("{path}.gracePeriodSeconds");
         return Err(Denied::invalid(field, application.grace_period_seconds, detail));
     }
-    validate_seconds(application.grace_period_seconds, 1, &format!("{path}.gracePeriodSeconds"))?;
+    validate_seconds(
+        application.grace_period_seconds,
+        1,
+        &format!("{path}.gracePeriodSeconds"),
+    )?;
     validate_state_preservation(application.state_preservation.as_ref(), path)
 }
 
@@ -78,7 +101,11 @@ fn validate_seconds(seconds: Option<i32>, least: i32, field: &str) -> Result<(),
 fn validate_cluster(cluster: &ClusterFailover, path: &str, options: AdmissionOptions) -> Result<(), Denied> {
     if cluster.purge_mode == PurgeMode::Never && !options.allow_never_purging_clusters {
         let field = format!("{path}.purgeMode");
-        return Err(Denied::not_supported(field, cluster.purge_mode, &["Directly", "Gracefully"]));
+        return Err(Denied::not_supported(
+            field,
+            cluster.purge_mode,
+            &["Directly", "Gracefully"],
+        ));
     }
     validate_state_preservation(cluster.state_preservation.as_ref(), path)
 }

@@ -110,14 +110,35 @@ pub fn admit(
     }
     match (request.group, request.kind) {
         ("policy.karmada.io", "PropagationPolicy") => {
-            let namespace = request.namespace.or_else(|| text(object, "/metadata/namespace")).map(str::to_owned);
+            let namespace = request
+                .namespace
+                .or_else(|| text(object, "/metadata/namespace"))
+                .map(str::to_owned);
             let label = keys::PROPAGATION_POLICY_ID;
             let namespace = Some(namespace.as_deref().unwrap_or_default());
-            admit_propagation_policy(request, object, around, PolicyScope { id_label: label, namespace, options })
+            admit_propagation_policy(
+                request,
+                object,
+                around,
+                PolicyScope {
+                    id_label: label,
+                    namespace,
+                    options,
+                },
+            )
         }
         ("policy.karmada.io", "ClusterPropagationPolicy") => {
             let id_label = keys::CLUSTER_PROPAGATION_POLICY_ID;
-            admit_propagation_policy(request, object, around, PolicyScope { id_label, namespace: None, options })
+            admit_propagation_policy(
+                request,
+                object,
+                around,
+                PolicyScope {
+                    id_label,
+                    namespace: None,
+                    options,
+                },
+            )
         }
         ("policy.karmada.io", "ClusterTaintPolicy") => {
             let spec: ClusterTaintPolicySpec = read_spec(object)?;
@@ -143,7 +164,10 @@ pub fn admit(
         ("config.karmada.io", "ResourceInterpreterWebhookConfiguration") => {
             let hooks = object.get("webhooks").cloned().unwrap_or_default();
             let hooks: Option<Vec<Hook>> = decode(&hooks).map_err(|error| Denied::undecodable("webhooks", error))?;
-            webhook::validate(&hooks.unwrap_or_default()).into_iter().next().map_or(Ok(()), Err)
+            webhook::validate(&hooks.unwrap_or_default())
+                .into_iter()
+                .next()
+                .map_or(Ok(()), Err)
         }
         ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
         ("bulkhead.dev", "Plugin") => plugin::validate(object),
@@ -172,7 +196,11 @@ fn admit_propagation_policy(
     around: &mut dyn AdmissionContext,
     scope: PolicyScope<'_>,
 ) -> Result<(), Denied> {
-    let PolicyScope { id_label, namespace, options } = scope;
+    let PolicyScope {
+        id_label,
+        namespace,
+        options,
+    } = scope;
     let mut spec: PropagationSpec = read_spec(object)?;
     propagation::default_spec(&mut spec, namespace, options);
     match (request.operation, request.old) {
@@ -194,9 +222,11 @@ fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<
     let field = format!("metadata.labels[{id_label}]");
     match (label(object, id_label), label(old, id_label)) {
         (None, _) => Err(Denied::required(field, "it is set by the system during creation")),
-        (Some(new), old) if Some(new) != old => {
-            Err(Denied::invalid(field, new, "it is immutable, it can only be set by the system during creation"))
-        }
+        (Some(new), old) if Some(new) != old => Err(Denied::invalid(
+            field,
+            new,
+            "it is immutable, it can only be set by the system during creation",
+        )),
         _ => Ok(()),
     }
 }
@@ -240,7 +270,11 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
 
 /// Returns a label if it is set and not empty.
 fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object.pointer("/metadata/labels")?.get(key)?.as_str().filter(|value| !value.is_empty())
+    object
+        .pointer("/metadata/labels")?
+        .get(key)?
+        .as_str()
+        .filter(|value| !value.is_empty())
 }
 
 /// Returns the labels; creates them if they are absent.

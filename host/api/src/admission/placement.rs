@@ -32,21 +32,30 @@ pub(super) fn default_spread_constraints(constraints: &mut [SpreadConstraint]) {
 /// Defaults the preference of divided scheduling to `Weighted`.
 pub(super) fn default_replica_scheduling(scheduling: &mut ReplicaScheduling) {
     if scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided {
-        scheduling.replica_division_preference.get_or_insert(ReplicaDivisionPreference::Weighted);
+        scheduling
+            .replica_division_preference
+            .get_or_insert(ReplicaDivisionPreference::Weighted);
     }
 }
 
 /// Returns the first problem that the CRD's schema or Karmada's webhook finds, those of the schema first.
 pub(super) fn validate(placement: &Placement, path: &str) -> Result<(), Denied> {
     validate_schema(placement, path)?;
-    validate_placement(placement, path).into_iter().next().map_or(Ok(()), Err)
+    validate_placement(placement, path)
+        .into_iter()
+        .next()
+        .map_or(Ok(()), Err)
 }
 
 /// Returns all problems that Karmada's webhook finds, in its order (Karmada: `validation.go:ValidatePlacement`).
 pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
     let mut denied = Vec::new();
     if placement.cluster_affinity.is_some() && placement.cluster_affinities.is_some() {
-        denied.push(Denied::invalid(path, placement, "clusterAffinities cannot co-exist with clusterAffinity"));
+        denied.push(Denied::invalid(
+            path,
+            placement,
+            "clusterAffinities cannot co-exist with clusterAffinity",
+        ));
     }
     let terms_path = format!("{path}.clusterAffinities");
     let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
@@ -61,11 +70,19 @@ pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
         denied.extend(check_affinity(affinity, &format!("{path}.clusterAffinity")));
     }
     check_terms(terms, &terms_path, &mut denied);
-    check_spread_constraints(&placement.spread_constraints, &format!("{path}.spreadConstraints"), &mut denied);
+    check_spread_constraints(
+        &placement.spread_constraints,
+        &format!("{path}.spreadConstraints"),
+        &mut denied,
+    );
     if let Some(affinity) = &placement.workload_affinity {
         check_workload_affinity(affinity, &format!("{path}.workloadAffinity"), &mut denied);
     }
-    check_tolerations(&placement.cluster_tolerations, &format!("{path}.clusterTolerations"), &mut denied);
+    check_tolerations(
+        &placement.cluster_tolerations,
+        &format!("{path}.clusterTolerations"),
+        &mut denied,
+    );
     denied
 }
 
@@ -74,7 +91,10 @@ fn check_affinity(affinity: &ClusterAffinity, path: &str) -> Option<Denied> {
     let selector = affinity.field_selector.as_ref()?;
     let problem = selector.match_expressions.iter().find_map(|expression| {
         if !matches!(expression.key.as_str(), "provider" | "region" | "zone") {
-            return Some(format!("unsupported key {:?}, must be provider, region, or zone", expression.key));
+            return Some(format!(
+                "unsupported key {:?}, must be provider, region, or zone",
+                expression.key
+            ));
         }
         let is_set = matches!(expression.operator, SelectorOperator::In | SelectorOperator::NotIn);
         (!is_set).then(|| format!("unsupported operator \"{}\", must be In or NotIn", expression.operator))
@@ -100,7 +120,9 @@ fn check_terms(terms: &[ClusterAffinityTerm], path: &str, denied: &mut Vec<Denie
 }
 
 fn has_overflow(term: &ClusterAffinityTerm) -> bool {
-    term.overflow_affinities.as_ref().is_some_and(|overflow| !overflow.is_null())
+    term.overflow_affinities
+        .as_ref()
+        .is_some_and(|overflow| !overflow.is_null())
 }
 
 fn check_overflow(term: &ClusterAffinityTerm, path: &str, denied: &mut Vec<Denied>) {
@@ -125,13 +147,25 @@ fn check_overflow(term: &ClusterAffinityTerm, path: &str, denied: &mut Vec<Denie
 }
 
 fn selects_nothing_in_particular(affinity: &ClusterAffinity) -> bool {
-    let ClusterAffinity { label_selector, field_selector, cluster_names, exclude } = affinity;
+    let ClusterAffinity {
+        label_selector,
+        field_selector,
+        cluster_names,
+        exclude,
+    } = affinity;
     label_selector.is_none() && field_selector.is_none() && cluster_names.is_empty() && exclude.is_empty()
 }
 
 fn divides_by_availability(placement: &Placement) -> bool {
-    let Some(scheduling) = &placement.replica_scheduling else { return false };
-    let dynamic = || scheduling.weight_preference.as_ref().is_some_and(|weights| !weights.dynamic_weight.is_empty());
+    let Some(scheduling) = &placement.replica_scheduling else {
+        return false;
+    };
+    let dynamic = || {
+        scheduling
+            .weight_preference
+            .as_ref()
+            .is_some_and(|weights| !weights.dynamic_weight.is_empty())
+    };
     scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided
         && match scheduling.replica_division_preference {
             Some(ReplicaDivisionPreference::Aggregated) => true,
@@ -146,10 +180,18 @@ fn check_tolerations(tolerations: &[Toleration], path: &str, denied: &mut Vec<De
     for (index, toleration) in tolerations.iter().enumerate() {
         if matches!(toleration.operator.as_str(), "Lt" | "Gt") {
             let field = format!("{path}[{index}].operator");
-            denied.push(Denied::not_supported(field, &toleration.operator, &["", "Exists", "Equal"]));
+            denied.push(Denied::not_supported(
+                field,
+                &toleration.operator,
+                &["", "Exists", "Equal"],
+            ));
         }
         if let Some(effect) = toleration.effect.as_ref().filter(|effect| effect.is_foreign()) {
-            denied.push(Denied::not_supported(format!("{path}[{index}].effect"), effect, &TaintEffect::KNOWN));
+            denied.push(Denied::not_supported(
+                format!("{path}[{index}].effect"),
+                effect,
+                &TaintEffect::KNOWN,
+            ));
         }
     }
 }
@@ -157,12 +199,23 @@ fn check_tolerations(tolerations: &[Toleration], path: &str, denied: &mut Vec<De
 fn check_spread_constraints(constraints: &[SpreadConstraint], path: &str, denied: &mut Vec<Denied>) {
     let (mut fields, mut repeated) = (BTreeSet::new(), BTreeSet::new());
     for (index, constraint) in constraints.iter().enumerate() {
-        let SpreadConstraint { spread_by_field: field, spread_by_label: label, min_groups, max_groups } = constraint;
+        let SpreadConstraint {
+            spread_by_field: field,
+            spread_by_label: label,
+            min_groups,
+            max_groups,
+        } = constraint;
         let problems = [
-            (!field.is_empty() && !label.is_empty(), "spreadByLabel should not co-exist with spreadByField"),
+            (
+                !field.is_empty() && !label.is_empty(),
+                "spreadByLabel should not co-exist with spreadByField",
+            ),
             (*min_groups < 0, "minGroups lower than 0 is not allowed"),
             (*max_groups < 0, "maxGroups lower than 0 is not allowed"),
-            (*max_groups > 0 && max_groups < min_groups, "maxGroups lower than minGroups is not allowed"),
+            (
+                *max_groups > 0 && max_groups < min_groups,
+                "maxGroups lower than minGroups is not allowed",
+            ),
         ];
         let holding = problems.into_iter().filter(|(holds, _)| *holds);
         denied.extend(holding.map(|(_, detail)| Denied::invalid(format!("{path}[{index}]"), constraint, detail)));
@@ -218,13 +271,24 @@ fn validate_schema(placement: &Placement, path: &str) -> Result<(), Denied> {
         }
     }
     if let Some(scheduling) = &placement.replica_scheduling {
-        validate_static_weights(scheduling, &format!("{path}.replicaScheduling.weightPreference.staticWeightList"))?;
+        validate_static_weights(
+            scheduling,
+            &format!("{path}.replicaScheduling.weightPreference.staticWeightList"),
+        )?;
     }
     for part in ["affinity", "antiAffinity"] {
-        let part_value = placement.workload_affinity.as_ref().and_then(|affinity| affinity.get(part));
-        let Some(part_value) = part_value.filter(|value| !value.is_null()) else { continue };
+        let part_value = placement
+            .workload_affinity
+            .as_ref()
+            .and_then(|affinity| affinity.get(part));
+        let Some(part_value) = part_value.filter(|value| !value.is_null()) else {
+            continue;
+        };
         if part_value.get("groupByLabelKey").and_then(Value::as_str).is_none() {
-            return Err(Denied::required(format!("{path}.workloadAffinity.{part}.groupByLabelKey"), ""));
+            return Err(Denied::required(
+                format!("{path}.workloadAffinity.{part}.groupByLabelKey"),
+                "",
+            ));
         }
     }
     Ok(())
@@ -239,11 +303,18 @@ fn validate_affinity_name(name: &str, path: &str) -> Result<(), Denied> {
 }
 
 fn validate_static_weights(scheduling: &ReplicaScheduling, path: &str) -> Result<(), Denied> {
-    let weights = scheduling.weight_preference.iter().flat_map(|preference| &preference.static_weight_list);
+    let weights = scheduling
+        .weight_preference
+        .iter()
+        .flat_map(|preference| &preference.static_weight_list);
     for (index, weight) in weights.enumerate() {
         if weight.weight < 1 {
             let detail = "should be greater than or equal to 1";
-            return Err(Denied::invalid(format!("{path}[{index}].weight"), weight.weight, detail));
+            return Err(Denied::invalid(
+                format!("{path}[{index}].weight"),
+                weight.weight,
+                detail,
+            ));
         }
     }
     Ok(())

@@ -12,10 +12,25 @@ use crate::decode::decode;
 /// expected digest. The status reports whether it loads.
 pub(super) fn validate(object: &Value) -> Result<(), Denied> {
     let PluginSpec(spec) = read_spec(object)?;
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let mut fields = spec.clone();
     fields.insert("name".to_owned(), name.clone().into());
     decode::<PluginManifest>(&Value::Object(fields)).map_err(|error| Denied::undecodable("spec", error))?;
-    let Err(detail) = (PluginObject { name, generation: 0, spec }).check() else { return Ok(()) };
-    Err(Denied { field: "spec".to_owned(), message: format!("Invalid value: {detail}"), detail })
+    let Err(detail) = (PluginObject {
+        name,
+        generation: 0,
+        spec,
+    })
+    .check() else {
+        return Ok(());
+    };
+    Err(Denied {
+        field: "spec".to_owned(),
+        message: format!("Invalid value: {detail}"),
+        detail,
+    })
 }

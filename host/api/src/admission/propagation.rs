@@ -21,18 +21,30 @@ pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>, 
         DEFAULT_SCHEDULER.clone_into(&mut spec.scheduler_name);
     }
     if let Some(namespace) = namespace {
-        for selector in spec.resource_selectors.iter_mut().filter(|selector| selector.namespace.is_empty()) {
+        for selector in spec
+            .resource_selectors
+            .iter_mut()
+            .filter(|selector| selector.namespace.is_empty())
+        {
             namespace.clone_into(&mut selector.namespace);
         }
     }
     placement::default_spread_constraints(&mut spec.placement.spread_constraints);
-    if spec.resource_selectors.iter().any(|selector| selector.kind == "ServiceImport") {
+    if spec
+        .resource_selectors
+        .iter()
+        .any(|selector| selector.kind == "ServiceImport")
+    {
         spec.propagate_deps = true;
     }
     if let Some(scheduling) = &mut spec.placement.replica_scheduling {
         placement::default_replica_scheduling(scheduling);
     }
-    if let Some(application) = spec.failover.as_mut().and_then(|failover| failover.application.as_mut()) {
+    if let Some(application) = spec
+        .failover
+        .as_mut()
+        .and_then(|failover| failover.application.as_mut())
+    {
         failover::default_application(application);
     }
     for (key, seconds) in [
@@ -54,7 +66,12 @@ fn default_toleration(tolerations: &mut List<Toleration>, key: &str, seconds: i6
         effect: Some(TaintEffect::NoExecute),
         toleration_seconds: Some(seconds),
     };
-    let same = |existing: &Toleration| Toleration { toleration_seconds: Some(seconds), ..existing.clone() } == added;
+    let same = |existing: &Toleration| {
+        Toleration {
+            toleration_seconds: Some(seconds),
+            ..existing.clone()
+        } == added
+    };
     if !tolerations.iter().any(same) {
         *tolerations = tolerations.iter().cloned().chain([added]).collect();
     }
@@ -83,7 +100,11 @@ pub(super) fn validate_spec(
     match &spec.schedule_priority {
         Some(priority) if priority.priority_class_source != "KubePriorityClass" => {
             let field = "spec.schedulePriority.priorityClassSource";
-            Err(Denied::not_supported(field, &priority.priority_class_source, &["KubePriorityClass"]))
+            Err(Denied::not_supported(
+                field,
+                &priority.priority_class_source,
+                &["KubePriorityClass"],
+            ))
         }
         _ => Ok(()),
     }
@@ -98,7 +119,11 @@ pub(super) fn validate_update(new: &PropagationSpec, old: &PropagationSpec) -> R
     if name(new) == name(old) {
         Ok(())
     } else {
-        Err(Denied::invalid("spec.schedulerName", &new.scheduler_name, "the schedulerName should not be updated"))
+        Err(Denied::invalid(
+            "spec.schedulerName",
+            &new.scheduler_name,
+            "the schedulerName should not be updated",
+        ))
     }
 }
 
@@ -123,9 +148,13 @@ fn validate_selectors(spec: &PropagationSpec, namespace: Option<&str>) -> Result
 
 /// Validates the suspension. The path of the error repeats `suspension`, as in Karmada.
 fn validate_suspension(spec: &PropagationSpec) -> Result<(), Denied> {
-    let Some(suspension) = &spec.suspension else { return Ok(()) };
-    let lists_clusters =
-        suspension.dispatching_on_clusters.as_ref().is_some_and(|clusters| !clusters.cluster_names.is_empty());
+    let Some(suspension) = &spec.suspension else {
+        return Ok(());
+    };
+    let lists_clusters = suspension
+        .dispatching_on_clusters
+        .as_ref()
+        .is_some_and(|clusters| !clusters.cluster_names.is_empty());
     if suspension.dispatching == Some(true) && lists_clusters {
         let detail = "dispatching on all clusters and on some clusters cannot be suspended together";
         return Err(Denied::invalid("spec.suspension.suspension", suspension, detail));

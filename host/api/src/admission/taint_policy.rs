@@ -24,7 +24,11 @@ pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOpt
         _ if ours.is_empty() => Err(Denied::required("spec.taints", "at least one is needed")),
         _ if !spec.add_on_conditions.is_empty() && spec.add_on_conditions == spec.remove_on_conditions => {
             let detail = "must differ from addOnConditions, or the taints would be removed whenever they are added";
-            Err(Denied::invalid("spec.removeOnConditions", &spec.remove_on_conditions, detail))
+            Err(Denied::invalid(
+                "spec.removeOnConditions",
+                &spec.remove_on_conditions,
+                detail,
+            ))
         }
         _ => validate_taints("spec.taints", ours, options),
     }
@@ -38,11 +42,19 @@ fn validate_taints(list: &str, taints: &[PolicyTaint], options: AdmissionOptions
             ("removeOnMismatchSeconds", taint.remove_on_mismatch_seconds),
         ] {
             if let Some(seconds) = seconds.filter(|seconds| *seconds < 1) {
-                return Err(Denied::invalid(format!("{field}.{name}"), seconds, "must be greater than 0"));
+                return Err(Denied::invalid(
+                    format!("{field}.{name}"),
+                    seconds,
+                    "must be greater than 0",
+                ));
             }
         }
         if taint.effect.is_foreign() {
-            return Err(Denied::not_supported(format!("{field}.effect"), &taint.effect, &TaintEffect::KNOWN));
+            return Err(Denied::not_supported(
+                format!("{field}.effect"),
+                &taint.effect,
+                &TaintEffect::KNOWN,
+            ));
         }
         if taint.effect == TaintEffect::PreferNoExecute && !options.allow_prefer_no_execute {
             let detail = "PreferNoExecute taints are not allowed unless the feature gate PreferNoExecute is on";

@@ -30,7 +30,11 @@ fn validate_hook(at: &str, hook: &Hook, problems: &mut Vec<Denied>) {
         let detail = "the timeout value must be between 1 and 30 seconds";
         problems.push(Denied::invalid(format!("{at}.timeoutSeconds"), seconds, detail));
     }
-    let ClientConfig { url, service, ca_bundle: _ } = &hook.client_config;
+    let ClientConfig {
+        url,
+        service,
+        ca_bundle: _,
+    } = &hook.client_config;
     match (url, service) {
         (Some(url), None) => validate_url(&format!("{at}.clientConfig.url"), url, problems),
         (None, Some(service)) => validate_service(&format!("{at}.clientConfig.service"), service, problems),
@@ -39,7 +43,11 @@ fn validate_hook(at: &str, hook: &Hook, problems: &mut Vec<Denied>) {
             problems.push(Denied::required(format!("{at}.clientConfig"), detail));
         }
     }
-    validate_versions(&format!("{at}.interpreterContextVersions"), &hook.interpreter_context_versions, problems);
+    validate_versions(
+        &format!("{at}.interpreterContextVersions"),
+        &hook.interpreter_context_versions,
+        problems,
+    );
 }
 
 /// Checks that a name is fully qualified, with at least two labels.
@@ -53,7 +61,11 @@ fn validate_name(at: &str, name: &str, problems: &mut Vec<Denied>) {
                       must start and end with an alphanumeric character";
         problems.push(Denied::invalid(at, name, detail));
     } else if labels.len() < 2 {
-        problems.push(Denied::invalid(at, name, "should be a domain with at least two segments separated by dots"));
+        problems.push(Denied::invalid(
+            at,
+            name,
+            "should be a domain with at least two segments separated by dots",
+        ));
     }
 }
 
@@ -64,7 +76,13 @@ fn is_dns_label(label: &str, letter_first: bool) -> bool {
     (1..=63).contains(&label.len())
         && label.bytes().all(|byte| letter_or_digit(&byte) || byte == b'-')
         && last.is_some_and(letter_or_digit)
-        && first.is_some_and(|byte| if letter_first { byte.is_ascii_lowercase() } else { letter_or_digit(byte) })
+        && first.is_some_and(|byte| {
+            if letter_first {
+                byte.is_ascii_lowercase()
+            } else {
+                letter_or_digit(byte)
+            }
+        })
 }
 
 fn validate_rule(at: &str, rule: &Rule, problems: &mut Vec<Denied>) {
@@ -103,20 +121,32 @@ fn validate_url(at: &str, url: &str, problems: &mut Vec<Denied>) {
     };
     if uri.scheme_str() != Some("https") {
         let scheme = uri.scheme_str().unwrap_or_default();
-        problems.push(Denied::invalid(at, scheme, format!("'https' is the only allowed URL scheme; {form}")));
+        problems.push(Denied::invalid(
+            at,
+            scheme,
+            format!("'https' is the only allowed URL scheme; {form}"),
+        ));
     }
     let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
     if uri.host().unwrap_or_default().is_empty() {
         problems.push(Denied::invalid(at, "", format!("host must be specified; {form}")));
     }
     if authority.contains('@') {
-        problems.push(Denied::invalid(at, authority, "user information is not permitted in the URL"));
+        problems.push(Denied::invalid(
+            at,
+            authority,
+            "user information is not permitted in the URL",
+        ));
     }
     if url.contains('#') {
         problems.push(Denied::invalid(at, url, "fragments are not permitted in the URL"));
     }
     if let Some(query) = uri.query().filter(|query| !query.is_empty()) {
-        problems.push(Denied::invalid(at, query, "query parameters are not permitted in the URL"));
+        problems.push(Denied::invalid(
+            at,
+            query,
+            "query parameters are not permitted in the URL",
+        ));
     }
 }
 
@@ -131,7 +161,9 @@ fn validate_service(at: &str, service: &ServiceReference, problems: &mut Vec<Den
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         problems.push(Denied::invalid(format!("{at}.port"), port, detail));
     }
-    let Some(path) = service.path.as_deref().filter(|path| !path.is_empty()) else { return };
+    let Some(path) = service.path.as_deref().filter(|path| !path.is_empty()) else {
+        return;
+    };
     let at = format!("{at}.path");
     if !path.starts_with('/') {
         problems.push(Denied::invalid(at.clone(), path, "must start with a '/'"));
@@ -145,7 +177,11 @@ fn validate_service(at: &str, service: &ServiceReference, problems: &mut Vec<Den
     for (index, segment) in segments.iter().enumerate() {
         // A trailing slash is allowed.
         if segment.is_empty() && (index < last || last == 0) {
-            problems.push(Denied::invalid(at.clone(), path, format!("segment[{index}] may not be empty")));
+            problems.push(Denied::invalid(
+                at.clone(),
+                path,
+                format!("segment[{index}] may not be empty"),
+            ));
         }
     }
 }
@@ -166,7 +202,11 @@ fn validate_versions(at: &str, versions: &[String], problems: &mut Vec<Denied>) 
         }
     }
     if !versions.iter().any(|version| version == VERSION) {
-        problems.push(Denied::invalid(at, versions, format!("must include at least one of {VERSION}")));
+        problems.push(Denied::invalid(
+            at,
+            versions,
+            format!("must include at least one of {VERSION}"),
+        ));
     }
 }
 
@@ -217,7 +257,10 @@ mod tests {
         let one = "webhooks[0].clientConfig: Required value: exactly one of url or service is required";
         check(json!({"clientConfig": {"url": null}}), &[one]);
         let service = |service: Value| json!({"clientConfig": {"url": null, "service": service}});
-        check(json!({"clientConfig": {"service": {"name": "s", "namespace": "n"}}}), &[one]);
+        check(
+            json!({"clientConfig": {"service": {"name": "s", "namespace": "n"}}}),
+            &[one],
+        );
         check(service(json!({"name": "s", "namespace": "n"})), &[]);
         check(service(json!({"name": "s", "namespace": "n", "path": "/x/y"})), &[]);
         let at = "webhooks[0].clientConfig.service";
@@ -236,7 +279,10 @@ mod tests {
             ],
         );
         let double = format!("{at}.path: Invalid value: \"/x//y\": segment[1] may not be empty");
-        check(service(json!({"name": "s", "namespace": "n", "path": "/x//y"})), &[&double]);
+        check(
+            service(json!({"name": "s", "namespace": "n", "path": "/x//y"})),
+            &[&double],
+        );
         let plain = "webhooks[0].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; \
                      desired format: https://host[/path]";
         check(json!({"clientConfig": {"url": "http://h.example.io/"}}), &[plain]);
@@ -254,14 +300,23 @@ mod tests {
             json!({"rules": [rule]})
         };
         check(rule(json!({"operations": ["*"]})), &[]);
-        check(rule(json!({"operations": null})), &["webhooks[0].rules[0].operations: Required value"]);
+        check(
+            rule(json!({"operations": null})),
+            &["webhooks[0].rules[0].operations: Required value"],
+        );
         let supported = "supported values: \"*\", \"AggregateStatus\", \"InterpretComponent\", \"InterpretDependency\", \
                          \"InterpretHealth\", \"InterpretReplica\", \"InterpretStatus\", \"Retain\", \"ReviseReplica\"";
         let prune = format!("webhooks[0].rules[0].operations[0]: Unsupported value: \"Prune\": {supported}");
         check(rule(json!({"operations": ["Prune"]})), &[&prune]);
         let star = "webhooks[0].rules[0].kinds: Invalid value: [\"*\",\"Pod\"]: if '*' is present, must not specify other kinds";
         check(rule(json!({"kinds": ["*", "Pod"]})), &[star]);
-        check(rule(json!({"kinds": [""]})), &["webhooks[0].rules[0].kinds[0]: Required value"]);
-        check(rule(json!({"apiVersions": [""]})), &["webhooks[0].rules[0].apiVersions[0]: Required value"]);
+        check(
+            rule(json!({"kinds": [""]})),
+            &["webhooks[0].rules[0].kinds[0]: Required value"],
+        );
+        check(
+            rule(json!({"apiVersions": [""]})),
+            &["webhooks[0].rules[0].apiVersions[0]: Required value"],
+        );
     }
 }

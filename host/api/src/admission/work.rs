@@ -11,10 +11,16 @@ use super::{label, labels, text};
 pub(super) fn validate(work: &Value) -> Result<(), Denied> {
     let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for (index, manifest) in manifests.into_iter().flatten().enumerate() {
-        for (field, pointer) in [("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")]
-        {
+        for (field, pointer) in [
+            ("apiVersion", "/apiVersion"),
+            ("kind", "/kind"),
+            ("metadata.name", "/metadata/name"),
+        ] {
             if text(manifest, pointer).is_none_or(str::is_empty) {
-                return Err(Denied::required(format!("spec.workload.manifests[{index}].{field}"), ""));
+                return Err(Denied::required(
+                    format!("spec.workload.manifests[{index}].{field}"),
+                    "",
+                ));
             }
         }
     }
@@ -23,14 +29,20 @@ pub(super) fn validate(work: &Value) -> Result<(), Denied> {
 
 /// Sets the Work's permanent id on its manifests, and updates their annotation of managed labels.
 pub(super) fn label_manifests(work: &mut Value) {
-    let Some(id) = label(work, keys::WORK_ID).map(str::to_owned) else { return };
-    let manifests = work.pointer_mut("/spec/workload/manifests").and_then(Value::as_array_mut);
+    let Some(id) = label(work, keys::WORK_ID).map(str::to_owned) else {
+        return;
+    };
+    let manifests = work
+        .pointer_mut("/spec/workload/manifests")
+        .and_then(Value::as_array_mut);
     for manifest in manifests.into_iter().flatten() {
         let Ok(labels) = labels(manifest) else { continue };
         labels.insert(keys::WORK_ID.to_owned(), id.clone().into());
         let mut managed: Vec<_> = labels.keys().cloned().collect();
         managed.sort();
-        let noted = manifest.pointer_mut("/metadata/annotations").and_then(|all| all.get_mut(keys::MANAGED_LABELS));
+        let noted = manifest
+            .pointer_mut("/metadata/annotations")
+            .and_then(|all| all.get_mut(keys::MANAGED_LABELS));
         if let Some(noted) = noted {
             *noted = managed.join(",").into();
         }

@@ -76,10 +76,17 @@ pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
 pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer> {
     let envelope: Value =
         serde_json::from_slice(body).map_err(|error| BadAnswer::invalid(format!("it is not JSON: {error}")))?;
-    let text = |name: &str| envelope.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |name: &str| {
+        envelope
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     for (name, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         if let Some(found) = text(name).filter(|found| *found != expected) {
-            return Err(BadAnswer::invalid(format!("its {name} is {found:?}, expected {expected:?}")));
+            return Err(BadAnswer::invalid(format!(
+                "its {name} is {found:?}, expected {expected:?}"
+            )));
         }
     }
     let response = envelope.get("response").filter(|response| response.is_object());
@@ -87,7 +94,9 @@ pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer
     check_types(response)?;
     let answered: String = optional(response, "uid")?.unwrap_or_default();
     if answered != uid {
-        return Err(BadAnswer::invalid(format!("expected response.uid {uid:?}, got {answered:?}")));
+        return Err(BadAnswer::invalid(format!(
+            "expected response.uid {uid:?}, got {answered:?}"
+        )));
     }
     if optional::<bool>(response, "successful")? != Some(true) {
         return Err(refused(response));
@@ -106,7 +115,11 @@ fn refused(response: &Value) -> BadAnswer {
         return BadAnswer::invalid("webhook require response.status when response.successful is false");
     };
     let code = status.get("code").and_then(Value::as_i64).unwrap_or_default();
-    let message = status.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let message = status
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     BadAnswer::Refused { code, message }
 }
 
@@ -145,7 +158,10 @@ fn required<T: DeserializeOwned>(response: &Value, name: &str) -> Result<T, BadA
 fn health(response: &Value) -> Result<HealthVerdict, BadAnswer> {
     let healthy: bool = required(response, "healthy")?;
     let health = if healthy { Health::Healthy } else { Health::Unhealthy };
-    Ok(HealthVerdict { health, reason: Reason::new(format!("Webhook{}", health.as_str()), "") })
+    Ok(HealthVerdict {
+        health,
+        reason: Reason::new(format!("Webhook{}", health.as_str()), ""),
+    })
 }
 
 fn interpretation(operation: &Operation<'_>, response: &Value) -> Result<Interpretation, BadAnswer> {
@@ -162,7 +178,9 @@ fn interpretation(operation: &Operation<'_>, response: &Value) -> Result<Interpr
             let found = dependencies(response)?;
             for (index, reference) in found.iter().enumerate() {
                 let problem = reference.problem();
-                problem.map_or(Ok(()), |problem| Err(BadAnswer::invalid(format!("dependencies[{index}]{problem}"))))?;
+                problem.map_or(Ok(()), |problem| {
+                    Err(BadAnswer::invalid(format!("dependencies[{index}]{problem}")))
+                })?;
             }
             Interpretation::Dependencies(found)
         }
@@ -176,7 +194,9 @@ fn requirements(members: &Value) -> Result<Option<ReplicaRequirements>, BadAnswe
         return Ok(None);
     };
     let decoded = ReplicaRequirements::from_json(&needed);
-    decoded.map(Some).map_err(|error| BadAnswer::invalid(format!("response.{name}: {error}")))
+    decoded
+        .map(Some)
+        .map_err(|error| BadAnswer::invalid(format!("response.{name}: {error}")))
 }
 
 /// Decodes the components. As in Go, a missing name is empty and missing replicas are 0.
@@ -208,7 +228,11 @@ fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let present = members.iter().filter(|(_, member)| !member.is_null());
-            Value::Object(present.map(|(name, member)| (name.clone(), without_nulls(member))).collect())
+            Value::Object(
+                present
+                    .map(|(name, member)| (name.clone(), without_nulls(member)))
+                    .collect(),
+            )
         }
         Value::Array(elements) => elements.iter().map(without_nulls).collect(),
         other => other.clone(),
@@ -225,7 +249,9 @@ fn patched(object: &Value, response: &Value) -> Result<Interpretation, BadAnswer
         (None, Some("JSONPatch")) => return Err(BadAnswer::invalid("webhook returned empty response.patch")),
         (Some(_), None) => return Err(BadAnswer::invalid("webhook returned nil response.patchType")),
         (_, Some(other)) => {
-            return Err(BadAnswer::invalid(format!("webhook returned invalid response.patchType of {other:?}")));
+            return Err(BadAnswer::invalid(format!(
+                "webhook returned invalid response.patchType of {other:?}"
+            )));
         }
     };
     let bytes: k8s_openapi::ByteString = serde_json::from_value(patch.into())

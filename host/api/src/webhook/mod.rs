@@ -137,9 +137,14 @@ pub fn choose<'a>(
 ) -> Option<(String, &'a Hook)> {
     let hooks = configurations.into_iter().flat_map(|configuration| {
         let name = configuration.metadata.name.as_deref().unwrap_or_default();
-        configuration.webhooks.iter().map(move |hook| (format!("{name}/{}", hook.name), hook))
+        configuration
+            .webhooks
+            .iter()
+            .map(move |hook| (format!("{name}/{}", hook.name), hook))
     });
-    hooks.filter(|(_, hook)| hook.matches(operation, api_version, kind)).min_by(|left, right| left.0.cmp(&right.0))
+    hooks
+        .filter(|(_, hook)| hook.matches(operation, api_version, kind))
+        .min_by(|left, right| left.0.cmp(&right.0))
 }
 
 impl Resource for ResourceInterpreterWebhookConfiguration {
@@ -199,10 +204,20 @@ mod tests {
         let check = |operations: Value, groups: Value, versions: Value, kinds: Value, expected: bool| {
             let rule = json!({"operations": operations, "apiGroups": groups, "apiVersions": versions, "kinds": kinds});
             let one = configuration("c", json!([{"name": "h", "rules": [rule]}]));
-            assert_eq!(one.webhooks[0].matches("Retain", "example.io/v1", "Widget"), expected, "{rule}");
+            assert_eq!(
+                one.webhooks[0].matches("Retain", "example.io/v1", "Widget"),
+                expected,
+                "{rule}"
+            );
         };
         let star = || json!(["*"]);
-        check(json!(["Retain"]), json!(["example.io"]), json!(["v1"]), json!(["Widget"]), true);
+        check(
+            json!(["Retain"]),
+            json!(["example.io"]),
+            json!(["v1"]),
+            json!(["Widget"]),
+            true,
+        );
         check(json!(["InterpretHealth", "*"]), star(), star(), star(), true);
         check(star(), star(), json!(["v2"]), star(), false);
         check(star(), star(), star(), json!(["widget"]), false);

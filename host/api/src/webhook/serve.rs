@@ -59,7 +59,10 @@ impl Refusal {
     /// Creates a refusal for an operation that no policy has a rule for.
     fn no_rule(operation: &str, object: &Value) -> Self {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        Self { code: 501, message: format!("no plugin answers {operation} for {kind}") }
+        Self {
+            code: 501,
+            message: format!("no plugin answers {operation} for {kind}"),
+        }
     }
 }
 
@@ -89,29 +92,54 @@ fn respond(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, 
         let reason = &outcome.attribution.reason;
         return match (&outcome.attribution.policy, outcome.health) {
             (None, Health::Healthy) => Err(Refusal::no_rule(HEALTH, object)),
-            (_, Health::Unknown) => Err(Refusal { code: 500, message: reason.to_string() }),
+            (_, Health::Unknown) => Err(Refusal {
+                code: 500,
+                message: reason.to_string(),
+            }),
             (_, health) => Ok(json!({"successful": true, "healthy": health == Health::Healthy})),
         };
     }
     let operation = operation(request)?;
     let outcome = combine::interpret(policies, InterpretCall { operation, now });
-    let interpretation =
-        outcome.map_err(|fault| Refusal { code: 500, message: fault.reason().to_string() })?.interpretation;
+    let interpretation = outcome
+        .map_err(|fault| Refusal {
+            code: 500,
+            message: fault.reason().to_string(),
+        })?
+        .interpretation;
     let interpretation = interpretation.ok_or_else(|| Refusal::no_rule(&request.operation, object))?;
     encoded(object, interpretation)
 }
 
 fn operation(request: &Request) -> Result<Operation<'_>, Refusal> {
-    let Request { object, observed_object: observed, .. } = request;
+    let Request {
+        object,
+        observed_object: observed,
+        ..
+    } = request;
     Ok(match request.operation.as_str() {
         "InterpretReplica" => Operation::Replicas { object },
         "InterpretComponent" => Operation::Components { object },
-        "ReviseReplica" => Operation::Revise { object, replicas: request.replicas },
-        "Retain" => Operation::Retain { desired: object, observed },
+        "ReviseReplica" => Operation::Revise {
+            object,
+            replicas: request.replicas,
+        },
+        "Retain" => Operation::Retain {
+            desired: object,
+            observed,
+        },
         "InterpretStatus" => Operation::ReflectStatus { object },
-        "AggregateStatus" => Operation::AggregateStatus { object, items: &request.aggregated_status },
+        "AggregateStatus" => Operation::AggregateStatus {
+            object,
+            items: &request.aggregated_status,
+        },
         "InterpretDependency" => Operation::Dependencies { object },
-        other => return Err(Refusal { code: 400, message: format!("unknown operation {other:?}") }),
+        other => {
+            return Err(Refusal {
+                code: 400,
+                message: format!("unknown operation {other:?}"),
+            });
+        }
     })
 }
 
@@ -127,7 +155,10 @@ fn encoded(object: &Value, interpretation: Interpretation) -> Result<Value, Refu
         Interpretation::Object(changed) => {
             same_identity(object, &changed).map_err(|message| Refusal { code: 500, message })?;
             let patch = serde_json::to_vec(&json_patch::diff(object, &changed));
-            let patch = patch.map_err(|error| Refusal { code: 500, message: format!("writing the patch: {error}") })?;
+            let patch = patch.map_err(|error| Refusal {
+                code: 500,
+                message: format!("writing the patch: {error}"),
+            })?;
             json!({"patchType": "JSONPatch", "patch": k8s_openapi::ByteString(patch)})
         }
     };
@@ -160,7 +191,11 @@ pub fn rules(policies: &PolicySet, now: Time) -> Vec<Rule> {
             kinds: vec![kind],
         }
     };
-    offered.into_iter().filter(|(_, operations)| !operations.is_empty()).map(rule).collect()
+    offered
+        .into_iter()
+        .filter(|(_, operations)| !operations.is_empty())
+        .map(rule)
+        .collect()
 }
 
 /// Returns the operations that a policy does not answer with "unsupported". The probe object is empty, because the
@@ -170,20 +205,36 @@ fn answered(policy: &dyn Policy, (api_version, kind): &(String, String), now: Ti
     let operations = [
         Operation::Replicas { object: &object },
         Operation::Components { object: &object },
-        Operation::Revise { object: &object, replicas: 1 },
-        Operation::Retain { desired: &object, observed: &object },
+        Operation::Revise {
+            object: &object,
+            replicas: 1,
+        },
+        Operation::Retain {
+            desired: &object,
+            observed: &object,
+        },
         Operation::ReflectStatus { object: &object },
-        Operation::AggregateStatus { object: &object, items: &[] },
+        Operation::AggregateStatus {
+            object: &object,
+            items: &[],
+        },
         Operation::Dependencies { object: &object },
     ];
     let has_rule = |operation: &Operation<'_>| {
-        let call = Call::Interpret(InterpretCall { operation: operation.clone(), now });
+        let call = Call::Interpret(InterpretCall {
+            operation: operation.clone(),
+            now,
+        });
         match policy.call(&call) {
             Ok(reply) => reply != Reply::Interpret(None),
             Err(fault) => fault.kind != FaultKind::Unsupported,
         }
     };
-    operations.iter().filter(|operation| has_rule(operation)).map(Operation::name).collect()
+    operations
+        .iter()
+        .filter(|operation| has_rule(operation))
+        .map(Operation::name)
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,8 +255,15 @@ mod tests {
     impl Widgets {
         fn set() -> PolicySet {
             let on = |kind| Capability::on(kind, "example.io/v1", "Widget");
-            let capabilities = vec![on(CallKind::Health), on(CallKind::Interpret), Capability::any(CallKind::Score)];
-            PolicySet::new(vec![Arc::new(Self { id: PolicyId::builtin("widgets"), capabilities })])
+            let capabilities = vec![
+                on(CallKind::Health),
+                on(CallKind::Interpret),
+                Capability::any(CallKind::Score),
+            ];
+            PolicySet::new(vec![Arc::new(Self {
+                id: PolicyId::builtin("widgets"),
+                capabilities,
+            })])
         }
     }
 
@@ -226,13 +284,17 @@ mod tests {
                         Some("bad") => Health::Unhealthy,
                         _ => Health::Unknown,
                     };
-                    return Ok(Reply::Health(HealthVerdict { health, reason: Reason::new("State", "as it says") }));
+                    return Ok(Reply::Health(HealthVerdict {
+                        health,
+                        reason: Reason::new("State", "as it says"),
+                    }));
                 }
                 Call::Interpret(call) => match &call.operation {
                     Operation::Components { .. } => None,
-                    Operation::Replicas { .. } => {
-                        Some(Interpretation::Replicas { replicas: 3, requirements: Some(Default::default()) })
-                    }
+                    Operation::Replicas { .. } => Some(Interpretation::Replicas {
+                        replicas: 3,
+                        requirements: Some(Default::default()),
+                    }),
                     Operation::ReflectStatus { .. } => Some(Interpretation::Status(Some(json!({"seen": true})))),
                     Operation::Dependencies { .. } => {
                         Some(Interpretation::Dependencies(vec![DependentObjectReference {
@@ -279,13 +341,25 @@ mod tests {
     #[test]
     fn karmada_receives_the_verdict_of_the_policy() {
         let (object, observed) = (widget("good"), widget("bad"));
-        let items = [AggregatedStatusItem { cluster_name: "m1".to_owned(), ..Default::default() }];
+        let items = [AggregatedStatusItem {
+            cluster_name: "m1".to_owned(),
+            ..Default::default()
+        }];
         for operation in [
             Operation::Replicas { object: &object },
-            Operation::Revise { object: &object, replicas: 5 },
-            Operation::Retain { desired: &object, observed: &observed },
+            Operation::Revise {
+                object: &object,
+                replicas: 5,
+            },
+            Operation::Retain {
+                desired: &object,
+                observed: &observed,
+            },
             Operation::ReflectStatus { object: &object },
-            Operation::AggregateStatus { object: &object, items: &items },
+            Operation::AggregateStatus {
+                object: &object,
+                items: &items,
+            },
             Operation::Dependencies { object: &object },
         ] {
             let call = Call::Interpret(InterpretCall { operation, now: now() });
@@ -298,7 +372,11 @@ mod tests {
     fn health_is_returned_only_if_it_is_known() {
         let health = |state: &str| {
             let object = widget(state);
-            through(&Call::Health(HealthCall { object: &object, now: now() })).map(|reply| match reply {
+            through(&Call::Health(HealthCall {
+                object: &object,
+                now: now(),
+            }))
+            .map(|reply| match reply {
                 Reply::Health(verdict) => verdict.health,
                 other => panic!("{other:?}"),
             })
@@ -312,13 +390,27 @@ mod tests {
     #[test]
     fn a_call_without_a_policy_is_refused() {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "Other", "metadata": {"name": "x"}}));
-        let health = through(&Call::Health(HealthCall { object: &object, now: now() })).unwrap_err();
-        assert!(health.contains("no plugin answers InterpretHealth for Other"), "{health}");
+        let health = through(&Call::Health(HealthCall {
+            object: &object,
+            now: now(),
+        }))
+        .unwrap_err();
+        assert!(
+            health.contains("no plugin answers InterpretHealth for Other"),
+            "{health}"
+        );
         let widget = widget("good");
         let operation = Operation::Components { object: &widget };
         let components = through(&Call::Interpret(InterpretCall { operation, now: now() })).unwrap_err();
-        assert!(components.contains("no plugin answers InterpretComponent for Widget"), "{components}");
-        assert!(answer(&Widgets::set(), b"{}", now()).unwrap_err().contains("not a ResourceInterpreterContext"));
+        assert!(
+            components.contains("no plugin answers InterpretComponent for Widget"),
+            "{components}"
+        );
+        assert!(
+            answer(&Widgets::set(), b"{}", now())
+                .unwrap_err()
+                .contains("not a ResourceInterpreterContext")
+        );
     }
 
     #[test]
@@ -328,7 +420,13 @@ mod tests {
         other["metadata"]["namespace"] = json!("kube-system");
         let refused = encoded(&object, Interpretation::Object(other)).unwrap_err();
         assert_eq!(refused.code, 500);
-        assert!(refused.message.contains("metadata.namespace is \"kube-system\", not \"ns\""), "{}", refused.message);
+        assert!(
+            refused
+                .message
+                .contains("metadata.namespace is \"kube-system\", not \"ns\""),
+            "{}",
+            refused.message
+        );
         assert!(encoded(&object, Interpretation::Object(Value::clone(&object))).is_ok());
     }
 

@@ -10,7 +10,16 @@ use crate::state::State;
 use crate::status_error::StatusError;
 
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// Version in the `info` of our OpenAPI documents.
 pub(crate) const OPENAPI_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,7 +43,10 @@ fn discovery_list(state: &State, core: bool) -> Value {
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
     for kind in kinds(state).filter(|kind| kind.group.is_empty() == core) {
         let versions = groups.entry(&kind.group).or_default();
-        versions.entry(&kind.version).or_default().push(aggregated_resource(kind));
+        versions
+            .entry(&kind.version)
+            .or_default()
+            .push(aggregated_resource(kind));
     }
     let items = groups.into_iter().map(|(group, versions)| {
         let versions: Vec<Value> = versions
@@ -93,15 +105,19 @@ pub(crate) fn core_versions() -> Value {
 
 /// Returns the body of `/apis`.
 pub(crate) fn groups(state: &State) -> Value {
-    let groups: Vec<Value> =
-        versions_by_group(state).iter().map(|(group, versions)| api_group(group, versions)).collect();
+    let groups: Vec<Value> = versions_by_group(state)
+        .iter()
+        .map(|(group, versions)| api_group(group, versions))
+        .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// Returns the body of `/apis/{group}`.
 pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
     let groups = versions_by_group(state);
-    let versions = groups.get(group).ok_or_else(|| StatusError::unknown_path(&format!("/apis/{group}")))?;
+    let versions = groups
+        .get(group)
+        .ok_or_else(|| StatusError::unknown_path(&format!("/apis/{group}")))?;
     let mut body = api_group(group, versions);
     body["kind"] = json!("APIGroup");
     body["apiVersion"] = json!("v1");
@@ -110,9 +126,15 @@ pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
 
 /// Returns the body of `/api/{version}` and `/apis/{group}/{version}`.
 pub(crate) fn resources(state: &State, group: &str, version: &str) -> Result<Value, StatusError> {
-    let resources: Vec<Value> =
-        kinds(state).filter(|kind| kind.group == group && kind.version == version).flat_map(api_resources).collect();
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let resources: Vec<Value> = kinds(state)
+        .filter(|kind| kind.group == group && kind.version == version)
+        .flat_map(api_resources)
+        .collect();
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     if resources.is_empty() {
         return Err(StatusError::unknown_path(&group_version));
     }
@@ -125,7 +147,10 @@ pub(crate) fn resources(state: &State, group: &str, version: &str) -> Result<Val
 }
 
 fn kinds(state: &State) -> impl Iterator<Item = &ResourceKind> {
-    state.tables().filter(|(_, table)| table.is_served).map(|(_, table)| &*table.kind)
+    state
+        .tables()
+        .filter(|(_, table)| table.is_served)
+        .map(|(_, table)| &*table.kind)
 }
 
 /// Returns the versions of each group except the core group, in the order of registration.
@@ -186,10 +211,16 @@ fn api_resources(kind: &ResourceKind) -> Vec<Value> {
 fn subresources(kind: &ResourceKind) -> Vec<(&'static str, Value)> {
     let mut found = Vec::new();
     if kind.status_subresource {
-        found.push(("status", json!({"group": kind.group, "version": kind.version, "kind": kind.kind})));
+        found.push((
+            "status",
+            json!({"group": kind.group, "version": kind.version, "kind": kind.kind}),
+        ));
     }
     if kind.is_scalable() {
-        found.push(("scale", json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})));
+        found.push((
+            "scale",
+            json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+        ));
     }
     found
 }

@@ -16,7 +16,10 @@ pub(crate) fn index(state: &State) -> Value {
         let path = path(&group, &version);
         // The hash changes with the kinds; clients may cache a document as long as its hash is unchanged.
         let hash = crate::rng::stable_hash(0, &[&document(state, &group, &version).unwrap_or_default().to_string()]);
-        paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}));
+        paths.insert(
+            path.clone(),
+            json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}),
+        );
     }
     json!({"paths": paths})
 }
@@ -48,13 +51,20 @@ fn group_versions(state: &State) -> BTreeMap<(String, String), Vec<&ResourceKind
     let mut found: BTreeMap<(String, String), Vec<&ResourceKind>> = BTreeMap::new();
     for (_, table) in state.tables().filter(|(_, table)| table.is_served) {
         let kind = &*table.kind;
-        found.entry((kind.group.to_string(), kind.version.to_string())).or_default().push(kind);
+        found
+            .entry((kind.group.to_string(), kind.version.to_string()))
+            .or_default()
+            .push(kind);
     }
     found
 }
 
 fn path(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
 }
 
 /// Adds the schema of a kind and all schemas that it references. Returns its name.
@@ -89,7 +99,9 @@ fn add_schema(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> String {
 }
 
 fn add_referenced(name: &str, schemas: &mut Map<String, Value>) {
-    let Some(schema) = builtin::schemas().get(name).filter(|_| !schemas.contains_key(name)) else { return };
+    let Some(schema) = builtin::schemas().get(name).filter(|_| !schemas.contains_key(name)) else {
+        return;
+    };
     schemas.insert(name.to_owned(), schema.clone());
     let mut references = Vec::new();
     collect_references(schema, &mut references);
@@ -147,7 +159,11 @@ fn add_paths(kind: &ResourceKind, schema: &str, paths: &mut Map<String, Value>) 
         "delete": operation("deletecollection", &["dryRun", "labelSelector"]),
     });
     let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
-    let mut in_path: Vec<Value> = kind.is_namespaced().then(|| parameter("namespace")).into_iter().collect();
+    let mut in_path: Vec<Value> = kind
+        .is_namespaced()
+        .then(|| parameter("namespace"))
+        .into_iter()
+        .collect();
     many["parameters"] = json!(in_path);
     in_path.push(parameter("name"));
     one["parameters"] = json!(in_path);

@@ -19,7 +19,10 @@ pub(crate) fn wants_protobuf(accept: &str) -> bool {
 
 /// Returns the body of `/openapi/v2`.
 pub(crate) fn document(state: &State) -> Value {
-    let kinds = state.tables().filter(|(_, table)| table.is_served).map(|(_, table)| &*table.kind);
+    let kinds = state
+        .tables()
+        .filter(|(_, table)| table.is_served)
+        .map(|(_, table)| &*table.kind);
     let paths: Map<String, Value> = kinds.map(|kind| (path(kind), item(kind))).collect();
     json!({
         "swagger": "2.0",
@@ -31,7 +34,11 @@ pub(crate) fn document(state: &State) -> Value {
 
 fn path(kind: &ResourceKind) -> String {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
-    let namespace = if kind.is_namespaced() { "/namespaces/{namespace}" } else { "" };
+    let namespace = if kind.is_namespaced() {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
     format!("/{root}/{}{namespace}/{}/{{name}}", kind.api_version(), kind.plural)
 }
 
@@ -48,7 +55,11 @@ fn item(kind: &ResourceKind) -> Value {
 /// Encodes a document in protobuf (`openapi.v2.Document` of gnostic).
 pub(crate) fn encode(document: &Value) -> Vec<u8> {
     let text = |value: &Value| value.as_str().unwrap_or_default().as_bytes().to_vec();
-    let info = [field(1, &text(&document["info"]["title"])), field(2, &text(&document["info"]["version"]))].concat();
+    let info = [
+        field(1, &text(&document["info"]["title"])),
+        field(2, &text(&document["info"]["version"])),
+    ]
+    .concat();
     let items = document["paths"].as_object().into_iter().flatten();
     let paths: Vec<u8> = items
         .flat_map(|(path, item)| {
@@ -56,15 +67,27 @@ pub(crate) fn encode(document: &Value) -> Vec<u8> {
             let parameters = patch["parameters"].as_array().into_iter().flatten();
             let mut operation: Vec<u8> = parameters
                 .flat_map(|parameter| {
-                    let query = [field(2, b"query"), field(4, &text(&parameter["name"])), field(6, b"string")].concat();
+                    let query = [
+                        field(2, b"query"),
+                        field(4, &text(&parameter["name"])),
+                        field(6, b"string"),
+                    ]
+                    .concat();
                     // ParametersItem, Parameter, NonBodyParameter, QueryParameterSubSchema.
                     field(8, &field(1, &field(2, &field(3, &query))))
                 })
                 .collect();
             // NamedAny with YAML, of which JSON is a part.
-            let extension = [field(1, GVK.as_bytes()), field(2, &field(2, patch[GVK].to_string().as_bytes()))].concat();
+            let extension = [
+                field(1, GVK.as_bytes()),
+                field(2, &field(2, patch[GVK].to_string().as_bytes())),
+            ]
+            .concat();
             operation.extend(field(13, &extension));
-            field(2, &[field(1, path.as_bytes()), field(2, &field(8, &operation))].concat())
+            field(
+                2,
+                &[field(1, path.as_bytes()), field(2, &field(8, &operation))].concat(),
+            )
         })
         .collect();
     [field(1, &text(&document["swagger"])), field(2, &info), field(8, &paths)].concat()

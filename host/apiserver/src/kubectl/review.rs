@@ -65,7 +65,10 @@ mod tests {
         let access = request("authorization.k8s.io", ACCESS);
         assert!(is_review(&access) && !is_review(&request("authorization.k8s.io", "others")));
         let review = answer(&access, json!({"spec": {"resourceAttributes": {"verb": "delete"}}}));
-        assert_eq!((&review["kind"], &review["status"]["allowed"]), (&json!("SelfSubjectAccessReview"), &json!(true)));
+        assert_eq!(
+            (&review["kind"], &review["status"]["allowed"]),
+            (&json!("SelfSubjectAccessReview"), &json!(true))
+        );
         assert_eq!(review["spec"]["resourceAttributes"]["verb"], "delete");
         let rules = answer(&request("authorization.k8s.io", RULES), Value::Null);
         assert_eq!(rules["status"]["resourceRules"][0]["verbs"], json!(["*"]));

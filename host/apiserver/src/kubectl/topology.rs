@@ -58,7 +58,9 @@ pub(crate) fn builtin_keys(field: &str, elements: &[Value]) -> Option<&'static [
     // Only the first key must be present: the protocol defaults to TCP.
     let has = |element: &Value, keys: &[&str]| keys.first().is_some_and(|key| element.get(key).is_some());
     let tells_apart = |keys: &&&'static [&'static str]| {
-        elements.iter().all(|element| has(element, keys) || element.get("$patch").is_some())
+        elements
+            .iter()
+            .all(|element| has(element, keys) || element.get("$patch").is_some())
     };
     candidates.iter().find(tells_apart).copied()
 }
@@ -78,7 +80,11 @@ impl<'a> Place<'a> {
     /// Returns the root of an object.
     pub(crate) fn root(kind: &'a ResourceKind) -> Self {
         let schema = kind.schema.as_ref().map(|schema| Schema::new(schema));
-        Self { schema, field: "", is_builtin: kind.schema.is_none() && kind.is_builtin() }
+        Self {
+            schema,
+            field: "",
+            is_builtin: kind.schema.is_none() && kind.is_builtin(),
+        }
     }
 
     pub(crate) fn is_root(self) -> bool {
@@ -88,14 +94,26 @@ impl<'a> Place<'a> {
     /// Returns the position of a field.
     pub(crate) fn field(self, name: &'a str) -> Self {
         if self.is_root() && name == "metadata" {
-            return Self { schema: None, field: name, is_builtin: true };
+            return Self {
+                schema: None,
+                field: name,
+                is_builtin: true,
+            };
         }
-        Self { schema: self.schema.and_then(|schema| schema.field(name)), field: name, is_builtin: self.is_builtin }
+        Self {
+            schema: self.schema.and_then(|schema| schema.field(name)),
+            field: name,
+            is_builtin: self.is_builtin,
+        }
     }
 
     /// Returns the position of an element of a list.
     pub(crate) fn element(self) -> Self {
-        Self { schema: self.schema.and_then(Schema::items), field: "[]", is_builtin: self.is_builtin }
+        Self {
+            schema: self.schema.and_then(Schema::items),
+            field: "[]",
+            is_builtin: self.is_builtin,
+        }
     }
 
     /// Returns true if a map at this position is atomic.

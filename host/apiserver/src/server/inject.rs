@@ -12,7 +12,11 @@ use crate::request::ResourceRequest;
 impl ApiServer {
     /// Makes the next request for which `applies` is true fail. Each injected fault applies once, the oldest first.
     pub fn inject(&self, fault: Fault, applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static) {
-        self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until: None });
+        self.shared.faults.inject(Injected {
+            applies: Box::new(applies),
+            fault,
+            until: None,
+        });
     }
 
     /// Makes every request for which `applies` is true fail until `lasts` has elapsed.
@@ -23,7 +27,11 @@ impl ApiServer {
         applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static,
     ) {
         let until = Some(Instant::now() + lasts);
-        self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until });
+        self.shared.faults.inject(Injected {
+            applies: Box::new(applies),
+            fault,
+            until,
+        });
     }
 
     /// Returns the number of injected faults that have not been used or have not expired yet.

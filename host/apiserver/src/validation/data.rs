@@ -16,9 +16,17 @@ pub(super) fn check(kind: &ResourceKind, object: &Value, wrong: &mut Vec<Cause>)
     for field in ["data", "binaryData"] {
         for (key, value) in object[field].as_object().into_iter().flatten() {
             let mistakes = names::config_key(key);
-            wrong.extend(mistakes.iter().map(|why| Cause::invalid(format!("{field}[{key}]"), &json!(key), why)));
+            wrong.extend(
+                mistakes
+                    .iter()
+                    .map(|why| Cause::invalid(format!("{field}[{key}]"), &json!(key), why)),
+            );
             let text = value.as_str().unwrap_or_default();
-            size += if is_secret || field == "binaryData" { decoded_length(text) } else { text.len() };
+            size += if is_secret || field == "binaryData" {
+                decoded_length(text)
+            } else {
+                text.len()
+            };
         }
     }
     if size > SIZE_MAX {
@@ -34,7 +42,10 @@ fn decoded_length(base64: &str) -> usize {
 /// Returns the position at which Go's decoder finds that a text is no base64.
 pub(super) fn bad_base64(text: &str) -> Option<usize> {
     let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let mut bytes = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
+    let mut bytes = text
+        .bytes()
+        .enumerate()
+        .filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
     let (mut symbols, mut last) = (0_usize, 0);
     while let Some((at, byte)) = bytes.next() {
         last = at + 1;

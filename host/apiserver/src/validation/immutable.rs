@@ -83,7 +83,13 @@ fn check_service(new: &Value, old: &Value, wrong: &mut Vec<Cause>) {
 fn check_stateful_set(new: &Value, old: &Value, wrong: &mut Vec<Cause>) {
     let is_fixed = |field: &&String| !STATEFUL_SET_MUTABLE.contains(&field.as_str());
     let fields = |object: &Value| -> Vec<String> {
-        object["spec"].as_object().into_iter().flat_map(|spec| spec.keys()).filter(is_fixed).cloned().collect()
+        object["spec"]
+            .as_object()
+            .into_iter()
+            .flat_map(|spec| spec.keys())
+            .filter(is_fixed)
+            .cloned()
+            .collect()
     };
     let mut all = fields(new);
     all.extend(fields(old));

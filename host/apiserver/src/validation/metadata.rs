@@ -14,7 +14,11 @@ const ANNOTATIONS_MAX: usize = 256 << 10;
 pub(super) fn check(kind: &ResourceKind, name: &str, object: &Value, old: Option<&Value>, wrong: &mut Vec<Cause>) {
     if old.is_none() {
         let mistakes = name_rule(kind)(name);
-        wrong.extend(mistakes.iter().map(|mistake| Cause::invalid("metadata.name", &json!(name), mistake)));
+        wrong.extend(
+            mistakes
+                .iter()
+                .map(|mistake| Cause::invalid("metadata.name", &json!(name), mistake)),
+        );
     }
     check_labels(&object["metadata"]["labels"], "metadata.labels", wrong);
     check_annotations(&object["metadata"]["annotations"], "metadata.annotations", wrong);
@@ -28,7 +32,11 @@ pub(super) fn check(kind: &ResourceKind, name: &str, object: &Value, old: Option
     }
     for finalizer in array(object, "/metadata/finalizers").iter().filter_map(Value::as_str) {
         let mistakes = names::qualified(finalizer);
-        wrong.extend(mistakes.iter().map(|mistake| Cause::invalid("metadata.finalizers", &json!(finalizer), mistake)));
+        wrong.extend(
+            mistakes
+                .iter()
+                .map(|mistake| Cause::invalid("metadata.finalizers", &json!(finalizer), mistake)),
+        );
     }
 }
 
@@ -56,7 +64,11 @@ pub(super) fn check_annotations(annotations: &Value, path: &str, wrong: &mut Vec
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         let mistakes = names::qualified(&key.to_lowercase());
-        wrong.extend(mistakes.iter().map(|mistake| Cause::invalid(path, &json!(key), mistake)));
+        wrong.extend(
+            mistakes
+                .iter()
+                .map(|mistake| Cause::invalid(path, &json!(key), mistake)),
+        );
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_MAX {

@@ -56,7 +56,12 @@ fn decode(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
         ("", "ConfigMap") => "binaryData",
         _ => return Ok(()),
     };
-    for value in object[field].as_object().into_iter().flat_map(|data| data.values()).filter_map(Value::as_str) {
+    for value in object[field]
+        .as_object()
+        .into_iter()
+        .flat_map(|data| data.values())
+        .filter_map(Value::as_str)
+    {
         if let Some(at) = data::bad_base64(value) {
             let (name, version) = (&kind.kind, &kind.version);
             let why = format!("illegal base64 data at input byte {at}");
@@ -95,8 +100,16 @@ mod tests {
     }
 
     fn refused(kind: &ResourceKind, object: &Value, old: Option<&Value>) -> Vec<String> {
-        let causes = check(kind, object["metadata"]["name"].as_str().unwrap_or_default(), object, old);
-        causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+        let causes = check(
+            kind,
+            object["metadata"]["name"].as_str().unwrap_or_default(),
+            object,
+            old,
+        );
+        causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect()
     }
 
     fn deployment() -> Value {
@@ -117,7 +130,11 @@ mod tests {
     fn check_deployment(pointer: &str, value: Value, expected: &[&str]) {
         let mut object = deployment();
         *object.pointer_mut(pointer).expect(pointer) = value;
-        assert_eq!(refused(&kind("apps", "Deployment"), &object, None), expected, "{pointer}");
+        assert_eq!(
+            refused(&kind("apps", "Deployment"), &object, None),
+            expected,
+            "{pointer}"
+        );
     }
 
     #[test]
@@ -126,9 +143,17 @@ mod tests {
         let least = "spec.replicas: Invalid value: -4: must be greater than or equal to 0";
         check_deployment("/spec/replicas", json!(-4), &[least]);
         let containers = "/spec/template/spec/containers";
-        check_deployment(containers, json!([]), &["spec.template.spec.containers: Required value"]);
+        check_deployment(
+            containers,
+            json!([]),
+            &["spec.template.spec.containers: Required value"],
+        );
         let twice = json!([{"name": "a", "image": "a"}, {"name": "a", "image": "a"}]);
-        check_deployment(containers, twice, &["spec.template.spec.containers[1].name: Duplicate value: \"a\""]);
+        check_deployment(
+            containers,
+            twice,
+            &["spec.template.spec.containers[1].name: Duplicate value: \"a\""],
+        );
         let mismatch = "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match \
                         template `labels`";
         check_deployment("/spec/selector", json!({"matchLabels": {"app": "x"}}), &[mismatch]);
@@ -150,7 +175,10 @@ mod tests {
         assert!(found[3].starts_with("metadata.annotations: Invalid value: \"x y\": name part must consist of"));
         assert_eq!(found.len(), 4);
         let role = json!({"metadata": {"name": "system:node"}});
-        assert_eq!(refused(&kind("rbac.authorization.k8s.io", "ClusterRole"), &role, None), [""; 0]);
+        assert_eq!(
+            refused(&kind("rbac.authorization.k8s.io", "ClusterRole"), &role, None),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -159,18 +187,27 @@ mod tests {
         moved["spec"]["selector"]["matchLabels"]["app"] = json!("x");
         moved["spec"]["template"]["metadata"]["labels"]["app"] = json!("x");
         let expected = "spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"x\"}}: field is immutable";
-        assert_eq!(refused(&kind("apps", "Deployment"), &moved, Some(&deployment())), [expected]);
+        assert_eq!(
+            refused(&kind("apps", "Deployment"), &moved, Some(&deployment())),
+            [expected]
+        );
 
         let settings = |value: &str| json!({"metadata": {"name": "a"}, "immutable": true, "data": {"k": value}});
         let expected = "data: Forbidden: field is immutable when `immutable` is set";
-        assert_eq!(refused(&kind("", "ConfigMap"), &settings("2"), Some(&settings("1"))), [expected]);
+        assert_eq!(
+            refused(&kind("", "ConfigMap"), &settings("2"), Some(&settings("1"))),
+            [expected]
+        );
 
         let service = |ip: &str| {
             let ports = json!([{"port": 80, "targetPort": 80, "protocol": "TCP"}]);
             json!({"metadata": {"name": "a"}, "spec": {"type": "ClusterIP", "ports": ports, "clusterIPs": [ip]}})
         };
         let expected = "spec.clusterIPs[0]: Invalid value: [\"10.96.0.3\"]: may not change once set";
-        assert_eq!(refused(&kind("", "Service"), &service("10.96.0.3"), Some(&service("10.96.0.2"))), [expected]);
+        assert_eq!(
+            refused(&kind("", "Service"), &service("10.96.0.3"), Some(&service("10.96.0.2"))),
+            [expected]
+        );
     }
 
     #[test]
@@ -179,7 +216,10 @@ mod tests {
         let expected = "spec.ports[0].port: Invalid value: 99999: must be between 1 and 65535, inclusive";
         assert_eq!(refused(&kind("", "Service"), &service, None), [expected]);
         let none = json!({"metadata": {"name": "a"}, "spec": {"type": "ClusterIP"}});
-        assert_eq!(refused(&kind("", "Service"), &none, None), ["spec.ports: Required value"]);
+        assert_eq!(
+            refused(&kind("", "Service"), &none, None),
+            ["spec.ports: Required value"]
+        );
     }
 
     #[test]

@@ -33,8 +33,11 @@ fn is_label(text: &str) -> bool {
 
 fn is_qualified(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
-    ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    ends.iter()
+        .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn mistakes(text: &str, length_max: usize, is_valid: bool, message: &str) -> Vec<String> {
@@ -64,8 +67,12 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         found.push(format!("may not be '{text}'"));
     }
-    found
-        .extend(["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")));
+    found.extend(
+        ["/", "%"]
+            .iter()
+            .filter(|part| text.contains(**part))
+            .map(|part| format!("may not contain '{part}'")),
+    );
     found
 }
 
@@ -90,7 +97,9 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
         found.push("name part must be non-empty".to_owned());
     }
     found.extend(
-        mistakes(name, LABEL_MAX, is_qualified(name), QUALIFIED).iter().map(|text| format!("name part {text}")),
+        mistakes(name, LABEL_MAX, is_qualified(name), QUALIFIED)
+            .iter()
+            .map(|text| format!("name part {text}")),
     );
     found
 }
@@ -102,8 +111,10 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
 
 /// Keys of ConfigMaps and Secrets.
 pub(super) fn config_key(text: &str) -> Vec<String> {
-    let is_valid =
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    let is_valid = !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
     let mut found = mistakes(text, SUBDOMAIN_MAX, is_valid, CONFIG_KEY);
     match text {
         "." => found.push("must not be '.'".to_owned()),
@@ -132,7 +143,11 @@ mod tests {
         check(subdomain, &["a", "a-b.c", "1"], &["", "A", "a_b", "-a", "a.", "a..b"]);
         check(label, &["a", "a-b"], &["a.b", "a-", &"a".repeat(64)]);
         check(path_segment, &["system:node", "A b"], &["..", "a/b", "a%b"]);
-        check(qualified, &["a", "A_b.c", "example.com/a"], &["", "a b", "/a", "a/", "a/b/c", "A/b", "-a"]);
+        check(
+            qualified,
+            &["a", "A_b.c", "example.com/a"],
+            &["", "a b", "/a", "a/", "a/b/c", "A/b", "-a"],
+        );
         check(label_value, &["", "a_b", "A"], &["a b", "-a", &"a".repeat(64)]);
         check(config_key, &["a.b", ".a", "_"], &["", "a b", "..", "..a"]);
     }

@@ -14,14 +14,21 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 pub(super) fn check(spec: &Value, path: &str, wrong: &mut Vec<Cause>) {
     let policy = &spec["restartPolicy"];
     if !policy.is_null() && !RESTART_POLICIES.iter().any(|known| policy == known) {
-        wrong.push(Cause::not_supported(format!("{path}.restartPolicy"), policy, &RESTART_POLICIES.map(Value::from)));
+        wrong.push(Cause::not_supported(
+            format!("{path}.restartPolicy"),
+            policy,
+            &RESTART_POLICIES.map(Value::from),
+        ));
     }
     let containers = array(spec, "/containers");
     if containers.is_empty() {
         wrong.push(Cause::required(format!("{path}.containers"), ""));
     }
     let mut known = Vec::new();
-    for (list, containers) in [("containers", containers), ("initContainers", array(spec, "/initContainers"))] {
+    for (list, containers) in [
+        ("containers", containers),
+        ("initContainers", array(spec, "/initContainers")),
+    ] {
         for (index, container) in containers.iter().enumerate() {
             let path = format!("{path}.{list}[{index}]");
             check_container(container, &path, wrong);
@@ -40,7 +47,11 @@ fn check_container(container: &Value, path: &str, wrong: &mut Vec<Cause>) {
         "" => wrong.push(Cause::required(format!("{path}.name"), "")),
         name => {
             let mistakes = names::label(name);
-            wrong.extend(mistakes.iter().map(|why| Cause::invalid(format!("{path}.name"), &json!(name), why)));
+            wrong.extend(
+                mistakes
+                    .iter()
+                    .map(|why| Cause::invalid(format!("{path}.name"), &json!(name), why)),
+            );
         }
     }
     if text(container, "/image").is_empty() {
@@ -83,13 +94,21 @@ fn check_volumes(spec: &Value, path: &str, wrong: &mut Vec<Cause>) {
 /// Validates the number of a port.
 pub(super) fn check_port(number: i64, path: &str, wrong: &mut Vec<Cause>) {
     if !(1..=65535).contains(&number) {
-        wrong.push(Cause::invalid(path, &json!(number), "must be between 1 and 65535, inclusive"));
+        wrong.push(Cause::invalid(
+            path,
+            &json!(number),
+            "must be between 1 and 65535, inclusive",
+        ));
     }
 }
 
 /// Validates the protocol of the port at `path`.
 pub(super) fn check_protocol(protocol: &Value, path: &str, wrong: &mut Vec<Cause>) {
     if !protocol.is_null() && !PROTOCOLS.iter().any(|known| protocol == known) {
-        wrong.push(Cause::not_supported(format!("{path}.protocol"), protocol, &PROTOCOLS.map(Value::from)));
+        wrong.push(Cause::not_supported(
+            format!("{path}.protocol"),
+            protocol,
+            &PROTOCOLS.map(Value::from),
+        ));
     }
 }

@@ -34,7 +34,11 @@ fn check_counts(spec: &Value, path: &str, wrong: &mut Vec<Cause>) {
     for field in COUNTS {
         if let Some(number) = spec[field].as_i64().filter(|number| *number < 0) {
             let path = format!("{path}.{field}");
-            wrong.push(Cause::invalid(path, &json!(number), "must be greater than or equal to 0"));
+            wrong.push(Cause::invalid(
+                path,
+                &json!(number),
+                "must be greater than or equal to 0",
+            ));
         }
     }
 }
@@ -58,13 +62,21 @@ fn check_selecting(kind: &ResourceKind, spec: &Value, wrong: &mut Vec<Cause>) {
     let policy = &spec["template"]["spec"]["restartPolicy"];
     // Other values are reported with the pod.
     if policy == "OnFailure" || policy == "Never" {
-        wrong.push(Cause::not_supported("spec.template.spec.restartPolicy", policy, &[json!("Always")]));
+        wrong.push(Cause::not_supported(
+            "spec.template.spec.restartPolicy",
+            policy,
+            &[json!("Always")],
+        ));
     }
 }
 
 fn check_template(template: &Value, path: &str, wrong: &mut Vec<Cause>) {
     metadata::check_labels(&template["metadata"]["labels"], &format!("{path}.labels"), wrong);
-    metadata::check_annotations(&template["metadata"]["annotations"], &format!("{path}.annotations"), wrong);
+    metadata::check_annotations(
+        &template["metadata"]["annotations"],
+        &format!("{path}.annotations"),
+        wrong,
+    );
     pod::check(&template["spec"], &format!("{path}.spec"), wrong);
 }
 
@@ -86,7 +98,9 @@ fn check_cron_job(object: &Value, wrong: &mut Vec<Cause>) {
 }
 
 fn is_empty(selector: &Value) -> bool {
-    let labels = selector["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty);
+    let labels = selector["matchLabels"]
+        .as_object()
+        .is_none_or(serde_json::Map::is_empty);
     labels && selector["matchExpressions"].as_array().is_none_or(Vec::is_empty)
 }
 
@@ -94,19 +108,23 @@ fn is_empty(selector: &Value) -> bool {
 fn selects(selector: &Value, labels: &Value) -> bool {
     let mut equal = selector["matchLabels"].as_object().into_iter().flatten();
     equal.all(|(key, value)| labels.get(key) == Some(value))
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(|expression| {
-            let actual = labels.get(text(expression, "/key"));
-            let is_listed = || {
-                expression["values"]
-                    .as_array()
-                    .is_some_and(|values| actual.is_some_and(|actual| values.contains(actual)))
-            };
-            match text(expression, "/operator") {
-                "In" => is_listed(),
-                "NotIn" => !is_listed(),
-                "Exists" => actual.is_some(),
-                "DoesNotExist" => actual.is_none(),
-                _ => false,
-            }
-        })
+        && selector["matchExpressions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|expression| {
+                let actual = labels.get(text(expression, "/key"));
+                let is_listed = || {
+                    expression["values"]
+                        .as_array()
+                        .is_some_and(|values| actual.is_some_and(|actual| values.contains(actual)))
+                };
+                match text(expression, "/operator") {
+                    "In" => is_listed(),
+                    "NotIn" => !is_listed(),
+                    "Exists" => actual.is_some(),
+                    "DoesNotExist" => actual.is_none(),
+                    _ => false,
+                }
+            })
 }

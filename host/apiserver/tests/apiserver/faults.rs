@@ -97,7 +97,11 @@ async fn readiness_can_be_switched_off() {
     let server = server();
     let probe = |path: &'static str| {
         let client = server.client();
-        async move { client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await }
+        async move {
+            client
+                .request_text(http::Request::get(path).body(Vec::new()).unwrap())
+                .await
+        }
     };
     assert_eq!(probe("/readyz").await.unwrap(), "ok");
     server.set_ready(ReadyState::Failing(500));

@@ -20,7 +20,10 @@ async fn a_created_object_gets_the_metadata_only_a_server_sets() {
     assert_eq!(created.metadata.generation, Some(1));
     assert_eq!(created.metadata.namespace.as_deref(), Some("default"));
     assert_eq!(created.uid().unwrap().len(), 36);
-    assert_eq!(created.creation_timestamp().unwrap().0.to_string(), "2026-01-01T00:00:00Z");
+    assert_eq!(
+        created.creation_timestamp().unwrap().0.to_string(),
+        "2026-01-01T00:00:00Z"
+    );
     assert_eq!(configmaps(&server).get("a").await.unwrap(), created);
 }
 
@@ -31,19 +34,34 @@ async fn refusals_carry_the_code_and_reason_of_kubernetes() {
     let post = PostParams::default();
     let first = create_configmap(&server, "a", "1").await;
     assert_eq!(refusal(api.get("b").await), (404, "NotFound".to_owned()));
-    assert_eq!(refusal(api.create(&post, &configmap("a", "2")).await), (409, "AlreadyExists".to_owned()));
+    assert_eq!(
+        refusal(api.create(&post, &configmap("a", "2")).await),
+        (409, "AlreadyExists".to_owned())
+    );
     let mut changed = first.clone();
     changed.data = Some([("key".to_owned(), "2".to_owned())].into());
     api.replace("a", &post, &changed).await.unwrap();
-    assert_eq!(refusal(api.replace("a", &post, &changed).await), (409, "Conflict".to_owned()));
-    assert_eq!(refusal(api.create(&post, &ConfigMap::default()).await), (422, "Invalid".to_owned()));
+    assert_eq!(
+        refusal(api.replace("a", &post, &changed).await),
+        (409, "Conflict".to_owned())
+    );
+    assert_eq!(
+        refusal(api.create(&post, &ConfigMap::default()).await),
+        (422, "Invalid".to_owned())
+    );
     let elsewhere: Api<ConfigMap> = Api::namespaced(server.client(), "missing");
-    assert_eq!(refusal(elsewhere.create(&post, &configmap("a", "1")).await), (404, "NotFound".to_owned()));
+    assert_eq!(
+        refusal(elsewhere.create(&post, &configmap("a", "1")).await),
+        (404, "NotFound".to_owned())
+    );
     let pods: Api<Pod> = Api::default_namespaced(server.client());
     assert_eq!(refusal(pods.logs("a", &LogParams::default()).await).0, 501);
     let apply = PatchParams::apply("test");
     let patch = Patch::Apply(configmap("a", "3"));
-    assert_eq!(refusal(api.patch("a", &apply, &patch).await), (415, "UnsupportedMediaType".to_owned()));
+    assert_eq!(
+        refusal(api.patch("a", &apply, &patch).await),
+        (415, "UnsupportedMediaType".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,9 +69,15 @@ async fn an_update_without_a_version_is_unconditional_and_an_equal_one_changes_n
     let server = server();
     let api = configmaps(&server);
     let created = create_configmap(&server, "a", "1").await;
-    let same = api.replace("a", &PostParams::default(), &configmap("a", "1")).await.unwrap();
+    let same = api
+        .replace("a", &PostParams::default(), &configmap("a", "1"))
+        .await
+        .unwrap();
     assert_eq!(same.resource_version(), created.resource_version());
-    let changed = api.replace("a", &PostParams::default(), &configmap("a", "2")).await.unwrap();
+    let changed = api
+        .replace("a", &PostParams::default(), &configmap("a", "2"))
+        .await
+        .unwrap();
     assert_ne!(changed.resource_version(), created.resource_version());
     assert_eq!(changed.uid(), created.uid());
     assert_eq!(changed.metadata.generation, Some(2));
@@ -130,7 +154,10 @@ async fn pages_follow_each_other_without_gaps_and_selectors_narrow_them() {
     for index in 0..7 {
         let parity = ["even", "odd"][index % 2];
         let object: ConfigMap = from(json!({"metadata": {"name": format!("c{index}"), "labels": {"parity": parity}}}));
-        configmaps(&server).create(&PostParams::default(), &object).await.unwrap();
+        configmaps(&server)
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
     }
     let api: Api<ConfigMap> = Api::all(server.client());
     let mut params = ListParams::default().limit(3);
@@ -155,8 +182,14 @@ async fn pages_follow_each_other_without_gaps_and_selectors_narrow_them() {
             list.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
         }
     };
-    assert_eq!(select(ListParams::default().labels("parity=odd")).await, ["c1", "c3", "c5"]);
-    assert_eq!(select(ListParams::default().labels("parity notin (odd),parity")).await, ["c0", "c2", "c4", "c6"]);
+    assert_eq!(
+        select(ListParams::default().labels("parity=odd")).await,
+        ["c1", "c3", "c5"]
+    );
+    assert_eq!(
+        select(ListParams::default().labels("parity notin (odd),parity")).await,
+        ["c0", "c2", "c4", "c6"]
+    );
     assert_eq!(select(ListParams::default().fields("metadata.name=c4")).await, ["c4"]);
 }
 
@@ -183,7 +216,10 @@ async fn a_deletion_with_a_wrong_precondition_is_a_conflict() {
     let server = server();
     let created = create_configmap(&server, "a", "1").await;
     let with_uid = |uid: Option<String>| DeleteParams {
-        preconditions: Some(Preconditions { uid, resource_version: None }),
+        preconditions: Some(Preconditions {
+            uid,
+            resource_version: None,
+        }),
         ..DeleteParams::default()
     };
     let api = configmaps(&server);
@@ -199,9 +235,10 @@ async fn dependents_go_with_their_last_owner() {
     let second = create_configmap(&server, "second", "1").await;
     let reference = |owner: &ConfigMap| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid()});
     let api = configmaps(&server);
-    for (name, owners) in
-        [("of-first", vec![reference(&first)]), ("of-both", vec![reference(&first), reference(&second)])]
-    {
+    for (name, owners) in [
+        ("of-first", vec![reference(&first)]),
+        ("of-both", vec![reference(&first), reference(&second)]),
+    ] {
         let object: ConfigMap = from(json!({"metadata": {"name": name, "ownerReferences": owners}}));
         api.create(&PostParams::default(), &object).await.unwrap();
     }
@@ -226,7 +263,9 @@ async fn a_namespace_stays_until_its_contents_are_gone() {
     let api: Api<ConfigMap> = Api::namespaced(server.client(), "apps");
     let held: ConfigMap = from(json!({"metadata": {"name": "held", "finalizers": ["x/y"]}}));
     api.create(&PostParams::default(), &held).await.unwrap();
-    api.create(&PostParams::default(), &configmap("free", "1")).await.unwrap();
+    api.create(&PostParams::default(), &configmap("free", "1"))
+        .await
+        .unwrap();
 
     let namespaces: Api<Namespace> = Api::all(server.client());
     namespaces.delete("apps", &DeleteParams::default()).await.unwrap();
@@ -246,8 +285,14 @@ async fn the_namespaces_of_kubernetes_stay() {
     let server = server();
     let namespaces: Api<Namespace> = Api::all(server.client());
     for name in ["default", "kube-system", "kube-public"] {
-        let refused = namespaces.delete(name, &DeleteParams::default()).await.map(drop).unwrap_err();
-        let kube::Error::Api(status) = refused else { panic!("{name}: {refused}") };
+        let refused = namespaces
+            .delete(name, &DeleteParams::default())
+            .await
+            .map(drop)
+            .unwrap_err();
+        let kube::Error::Api(status) = refused else {
+            panic!("{name}: {refused}")
+        };
         let expected = format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
         assert_eq!((status.code, status.message), (403, expected));
     }
@@ -260,7 +305,9 @@ async fn a_collection_is_deleted_by_selector() {
     let api = configmaps(&server);
     api.create(&PostParams::default(), &labelled).await.unwrap();
     create_configmap(&server, "b", "1").await;
-    api.delete_collection(&DeleteParams::default(), &ListParams::default().labels("x=1")).await.unwrap();
+    api.delete_collection(&DeleteParams::default(), &ListParams::default().labels("x=1"))
+        .await
+        .unwrap();
     let remaining = api.list(&ListParams::default()).await.unwrap();
     assert_eq!(remaining.items.len(), 1);
     assert_eq!(server.objects_total()["configmaps"], 1);
@@ -274,7 +321,11 @@ impl Admission for StampCreator {
             request.object["data"]["id"] = json!((request.ids)());
         } else if request.object["data"]["id"] != request.old.unwrap()["data"]["id"] {
             let (field, message) = (String::new(), "id is immutable".to_owned());
-            return Err(Denied { reason: DenialReason::Forbidden, field, message });
+            return Err(Denied {
+                reason: DenialReason::Forbidden,
+                field,
+                message,
+            });
         }
         Ok(())
     }
@@ -308,9 +359,17 @@ async fn discovery_finds_a_kind_registered_at_run_time() {
         .find(|(resource, _)| resource.kind == "Widget")
         .unwrap();
     assert_eq!(widget.plural, "widgets");
-    assert!(capabilities.subresources.iter().any(|(resource, _)| resource.plural.ends_with("status")));
+    assert!(
+        capabilities
+            .subresources
+            .iter()
+            .any(|(resource, _)| resource.plural.ends_with("status"))
+    );
     let api: Api<DynamicObject> = Api::all_with(server.client(), &widget);
-    let created = api.create(&PostParams::default(), &DynamicObject::new("w", &widget)).await.unwrap();
+    let created = api
+        .create(&PostParams::default(), &DynamicObject::new("w", &widget))
+        .await
+        .unwrap();
     assert_eq!(created.types.unwrap().api_version, "example.io/v1alpha1");
     let version = server.client().apiserver_version().await.unwrap();
     assert_eq!(version.git_version, "v1.35.0");

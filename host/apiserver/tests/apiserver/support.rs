@@ -22,7 +22,10 @@ pub(crate) fn server() -> ApiServer {
 pub(crate) fn server_with(options: Options) -> ApiServer {
     let server = ApiServer::new(options);
     let kind = server.kind_id("v1", "Namespace").unwrap();
-    server.store().create(kind, "", json!({"metadata": {"name": "default"}})).unwrap();
+    server
+        .store()
+        .create(kind, "", json!({"metadata": {"name": "default"}}))
+        .unwrap();
     server
 }
 
@@ -35,12 +38,18 @@ pub(crate) fn configmap(name: &str, data: &str) -> ConfigMap {
 }
 
 pub(crate) async fn create_configmap(server: &ApiServer, name: &str, data: &str) -> ConfigMap {
-    configmaps(server).create(&PostParams::default(), &configmap(name, data)).await.unwrap()
+    configmaps(server)
+        .create(&PostParams::default(), &configmap(name, data))
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn create_namespace(client: kube::Client, name: &str) {
     let namespace: Namespace = from(json!({"metadata": {"name": name}}));
-    Api::all(client).create(&PostParams::default(), &namespace).await.unwrap();
+    Api::all(client)
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
 }
 
 pub(crate) fn deployment(name: &str, replicas: u32, cpu: &str) -> Deployment {

@@ -53,7 +53,9 @@ async fn a_watch_ends_in_time_although_events_keep_coming() {
     for number in 0..20 {
         create_configmap(&server, &format!("c{number}"), "1").await;
         tokio::time::advance(Duration::from_secs(1)).await;
-        let Some(event) = stream.try_next().await.unwrap() else { break };
+        let Some(event) = stream.try_next().await.unwrap() else {
+            break;
+        };
         seen.push(shown(&event));
     }
     assert_eq!(started.elapsed(), Duration::from_secs(6));
@@ -65,7 +67,10 @@ async fn a_watch_ends_in_time_while_it_is_paused() {
     let server = server();
     server.delay_watches(server.kind_id("v1", "ConfigMap").unwrap(), Duration::from_mins(1));
     let started = tokio::time::Instant::now();
-    assert_eq!(events(&configmaps(&server), WatchParams::default(), "0").await, ["bookmark"]);
+    assert_eq!(
+        events(&configmaps(&server), WatchParams::default(), "0").await,
+        ["bookmark"]
+    );
     assert_eq!(started.elapsed(), Duration::from_secs(5));
 }
 
@@ -84,7 +89,10 @@ async fn a_timeout_beyond_the_clock_is_no_timeout() {
     let server = server();
     let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", u64::MAX);
     let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
-    assert_eq!(server.client().send(request).await.unwrap().status(), http::StatusCode::OK);
+    assert_eq!(
+        server.client().send(request).await.unwrap().status(),
+        http::StatusCode::OK
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,23 +111,38 @@ async fn an_object_that_starts_or_stops_matching_comes_and_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_older_than_the_history_is_gone() {
-    let server = server_with(Options { watch_history_events_max: 3, ..options() });
+    let server = server_with(Options {
+        watch_history_events_max: 3,
+        ..options()
+    });
     let api = configmaps(&server);
     let first = create_configmap(&server, "a", "1").await.resource_version().unwrap();
     let page = api.list(&ListParams::default().limit(1)).await.unwrap();
     create_configmap(&server, "b", "1").await;
     let slow = api.watch(&WatchParams::default(), &first).await.unwrap();
-    let token = api.list(&ListParams::default().limit(1)).await.unwrap().metadata.continue_.unwrap();
+    let token = api
+        .list(&ListParams::default().limit(1))
+        .await
+        .unwrap()
+        .metadata
+        .continue_
+        .unwrap();
     for name in ["c", "d", "e", "f", "g"] {
         create_configmap(&server, name, "1").await;
     }
     assert_eq!(page.metadata.continue_, None);
-    assert_eq!(refusal(api.watch(&WatchParams::default(), &first).await.map(|_| ())), (410, "Expired".to_owned()));
+    assert_eq!(
+        refusal(api.watch(&WatchParams::default(), &first).await.map(|_| ())),
+        (410, "Expired".to_owned())
+    );
     let continued = ListParams::default().limit(1).continue_token(&token);
     assert_eq!(refusal(api.list(&continued).await).0, 410);
     let seen: Vec<String> = slow.map_ok(|event| shown(&event)).try_collect().await.unwrap();
     assert_eq!(seen, ["error 410"]);
-    assert_eq!(refusal(api.watch(&WatchParams::default(), "9999").await.map(|_| ())).0, 504);
+    assert_eq!(
+        refusal(api.watch(&WatchParams::default(), "9999").await.map(|_| ())).0,
+        504
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,7 +151,10 @@ async fn a_watcher_reads_pages_or_a_streaming_list() {
     for name in ["a", "b", "c"] {
         create_configmap(&server, name, "1").await;
     }
-    for config in [watcher::Config::default().page_size(2), watcher::Config::default().streaming_lists()] {
+    for config in [
+        watcher::Config::default().page_size(2),
+        watcher::Config::default().streaming_lists(),
+    ] {
         let mut stream = pin!(watcher(configmaps(&server), config));
         let mut seen = Vec::new();
         loop {

@@ -38,7 +38,11 @@ const POINTERS_MAX: usize = 3_000;
 
 /// Returns the default budget without the limit of steps, which would end most calls before the limit of memory.
 fn budget(wall_clock_ms: u64) -> Budget {
-    Budget { steps: u64::MAX, wall_clock_ms, ..Budget::default() }
+    Budget {
+        steps: u64::MAX,
+        wall_clock_ms,
+        ..Budget::default()
+    }
 }
 
 fn mib(budget: Budget) -> usize {
@@ -47,17 +51,34 @@ fn mib(budget: Budget) -> usize {
 
 /// Runs the script. Returns the description of the measurement, and the peak in KiB.
 pub(crate) fn lua() -> anyhow::Result<(String, u64)> {
-    let entries = vec![Entry { point: EntryPoint::Score, object_kind: None }];
-    let module = Module { origin: "copies.lua".to_owned(), code: COPIES.as_bytes().to_vec(), entries };
+    let entries = vec![Entry {
+        point: EntryPoint::Score,
+        object_kind: None,
+    }];
+    let module = Module {
+        origin: "copies.lua".to_owned(),
+        code: COPIES.as_bytes().to_vec(),
+        entries,
+    };
     let budget = budget(120_000);
-    let source = PluginSource { budget, ..PluginSource::new("copies", EngineKind::Lua, vec![module]) };
+    let source = PluginSource {
+        budget,
+        ..PluginSource::new("copies", EngineKind::Lua, vec![module])
+    };
     let (engine, inputs) = (LuaEngine::default(), Inputs::new());
     let policy = engine.load(&source)?.policy;
     let peak = Peak::start(THIS)?;
     let outcome = inputs.ask(&*policy, LendingCall::Score);
     let peak_kib = peak.kib()?;
     let fault = fault(outcome)?;
-    Ok((format!("a script copies its input, limit {} MiB, ended by {:?}", mib(budget), fault.kind), peak_kib))
+    Ok((
+        format!(
+            "a script copies its input, limit {} MiB, ended by {:?}",
+            mib(budget),
+            fault.kind
+        ),
+        peak_kib,
+    ))
 }
 
 /// Returns the fault of a call that a limit ended.
@@ -72,7 +93,11 @@ fn fault(outcome: Result<Reply, Fault>) -> anyhow::Result<Fault> {
 /// Returns every function with the arguments of a call.
 fn calls() -> impl Iterator<Item = (Function, Vec<Argument>)> {
     functions::ALL.into_iter().flat_map(|function| {
-        let pointers = if function.params.is_empty() { &POINTERS[..1] } else { &POINTERS[..] };
+        let pointers = if function.params.is_empty() {
+            &POINTERS[..1]
+        } else {
+            &POINTERS[..]
+        };
         pointers.iter().map(move |pointer| {
             let argument = |param: &Param| match param {
                 Param::Text => Argument::Text((*pointer).to_owned()),
@@ -86,7 +111,10 @@ fn calls() -> impl Iterator<Item = (Function, Vec<Argument>)> {
 }
 
 fn engine(cache: &Path) -> anyhow::Result<WasmEngine> {
-    Ok(WasmEngine::new(Options { cache: Some(CacheOptions::in_folder(cache)), ..Options::default() })?)
+    Ok(WasmEngine::new(Options {
+        cache: Some(CacheOptions::in_folder(cache)),
+        ..Options::default()
+    })?)
 }
 
 fn load(
@@ -96,8 +124,15 @@ fn load(
     budget: Budget,
 ) -> anyhow::Result<Arc<dyn Policy>> {
     let code = wat::parse_str(component(function, arguments, Times::Forever))?;
-    let module = Module { origin: format!("{function}.wat"), code, entries: Vec::new() };
-    let source = PluginSource { budget, ..PluginSource::new("asks", EngineKind::Wasm, vec![module]) };
+    let module = Module {
+        origin: format!("{function}.wat"),
+        code,
+        entries: Vec::new(),
+    };
+    let source = PluginSource {
+        budget,
+        ..PluginSource::new("asks", EngineKind::Wasm, vec![module])
+    };
     Ok(engine.load(&source)?.policy)
 }
 
@@ -131,6 +166,9 @@ pub(crate) fn wasm() -> anyhow::Result<(String, u64)> {
     if compiled > 0 {
         bail!("{compiled} components were compiled in the measured process");
     }
-    let subject = format!("{ran} components that call a function without end, limit {} MiB", mib(budget));
+    let subject = format!(
+        "{ran} components that call a function without end, limit {} MiB",
+        mib(budget)
+    );
     Ok((format!("{subject}; the largest: {}", largest.0), largest.1))
 }

@@ -13,18 +13,29 @@ use crate::{prepare, records};
 const BATCH: u64 = 1_000;
 
 fn opened(directory: &Path, bounds: Bounds) -> Result<Opened, JournalError> {
-    Writer::open(directory, bounds, |error| eprintln!("the journal cannot be written: {error}"))
+    Writer::open(directory, bounds, |error| {
+        eprintln!("the journal cannot be written: {error}")
+    })
 }
 
 fn bytes(directory: &Path) -> anyhow::Result<u64> {
-    let sizes = segment::list(directory)?.into_iter().map(|(_, path)| std::fs::metadata(path).map(|data| data.len()));
+    let sizes = segment::list(directory)?
+        .into_iter()
+        .map(|(_, path)| std::fs::metadata(path).map(|data| data.len()));
     Ok(sizes.sum::<Result<u64, _>>()?)
 }
 
 /// Fills a journal up to the default limit. The limit of its writer is higher, so that nothing is removed.
 pub(crate) fn fill(directory: &Path) -> anyhow::Result<()> {
     let bytes_max = Bounds::default().bytes_max;
-    let writer = opened(directory, Bounds { bytes_max: 2 * bytes_max, ..Bounds::default() })?.writer;
+    let writer = opened(
+        directory,
+        Bounds {
+            bytes_max: 2 * bytes_max,
+            ..Bounds::default()
+        },
+    )?
+    .writer;
     let mut id = 0;
     while bytes(directory)? < bytes_max {
         for _ in 0..BATCH {
@@ -47,5 +58,8 @@ pub(crate) fn open() -> anyhow::Result<(String, u64)> {
     if opened.cut.is_some() || opened.records == 0 {
         bail!("the journal is incomplete, with {} records", opened.records);
     }
-    Ok((format!("open a journal of {} MiB with {} records", bytes >> 20, opened.records), peak_kib))
+    Ok((
+        format!("open a journal of {} MiB with {} records", bytes >> 20, opened.records),
+        peak_kib,
+    ))
 }

@@ -73,8 +73,11 @@ enum Subject {
 /// Runs a hidden subject in a process of its own, so that its memory is not that of this process.
 fn prepare(subject: &str, directory: &Path) -> anyhow::Result<()> {
     let this = std::env::current_exe().context("finding this example")?;
-    let status =
-        Command::new(this).arg(subject).arg(directory).status().with_context(|| format!("running {subject}"))?;
+    let status = Command::new(this)
+        .arg(subject)
+        .arg(directory)
+        .status()
+        .with_context(|| format!("running {subject}"))?;
     if !status.success() {
         bail!("{subject} ended with {status}");
     }

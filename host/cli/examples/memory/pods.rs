@@ -83,7 +83,13 @@ pub(crate) async fn sum() -> anyhow::Result<(String, u64)> {
             bail!("the sums are wrong: {nodes:?} {resources:?}");
         }
     }
-    let (pages, bytes) = (served.pages.load(Ordering::Relaxed), served.bytes.load(Ordering::Relaxed));
-    let subject = format!("sum {MEMBERS} members with {PODS} pods each, {pages} pages and {} MiB of JSON", bytes >> 20);
+    let (pages, bytes) = (
+        served.pages.load(Ordering::Relaxed),
+        served.bytes.load(Ordering::Relaxed),
+    );
+    let subject = format!(
+        "sum {MEMBERS} members with {PODS} pods each, {pages} pages and {} MiB of JSON",
+        bytes >> 20
+    );
     Ok((subject, peak_kib))
 }

@@ -34,9 +34,11 @@ fn certificate(folder: &Path) -> anyhow::Result<Arc<ClientConfig>> {
     std::fs::create_dir_all(folder)?;
     let key = KeyPair::generate()?;
     let certificate = CertificateParams::new(vec![HOST.to_owned()])?.self_signed(&key)?;
-    for (name, text) in
-        [("tls.crt", certificate.pem()), ("ca.crt", certificate.pem()), ("tls.key", key.serialize_pem())]
-    {
+    for (name, text) in [
+        ("tls.crt", certificate.pem()),
+        ("ca.crt", certificate.pem()),
+        ("tls.key", key.serialize_pem()),
+    ] {
         std::fs::write(folder.join(name), text).with_context(|| format!("writing {name}"))?;
     }
     let mut roots = RootCertStore::empty();
@@ -104,6 +106,9 @@ pub(crate) async fn receive(program: Option<PathBuf>) -> anyhow::Result<(String,
         bail!("only {sent} bytes were sent:\n{}", running.log());
     }
     running.stop().await?;
-    let subject = format!("receive the first half of {REVIEWS} reviews of {} MiB", REVIEW_BYTES >> 20);
+    let subject = format!(
+        "receive the first half of {REVIEWS} reviews of {} MiB",
+        REVIEW_BYTES >> 20
+    );
     Ok((format!("{subject}, {} MiB sent", sent >> 20), peak_kib))
 }

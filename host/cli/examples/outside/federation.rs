@@ -61,7 +61,10 @@ struct Served {
 }
 
 /// Returns a clock that starts at the current time.
-#[expect(clippy::disallowed_methods, reason = "the servers' clock has to agree with that of the program")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the servers' clock has to agree with that of the program"
+)]
 pub(crate) fn clock() -> Clock {
     Clock::new(k8s_openapi::jiff::Timestamp::now())
 }
@@ -73,21 +76,39 @@ impl Federation {
         members: &[(&str, SyncMode)],
         on_request: OnRequest,
     ) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listening on loopback")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("listening on loopback")?;
         let url = format!("http://{}", listener.local_addr()?);
         let hub = hub(clock)?;
         let (mut tasks, mut services) = (JoinSet::new(), BTreeMap::new());
         for (seed, (name, mode)) in (2_u64..).zip(members) {
-            let capacity = Capacity { cpu: "640".to_owned(), memory: "4Ti".to_owned(), pods: PODS };
-            let options = MemberOptions { nodes: NODES, capacity, ..MemberOptions::new(name, seed, clock.clone()) };
+            let capacity = Capacity {
+                cpu: "640".to_owned(),
+                memory: "4Ti".to_owned(),
+                pods: PODS,
+            };
+            let options = MemberOptions {
+                nodes: NODES,
+                capacity,
+                ..MemberOptions::new(name, seed, clock.clone())
+            };
             let member = MemberCluster::new(options);
             tasks.spawn(member.run());
             register(&hub, &member, *mode, &format!("{url}{MEMBERS}{name}"))?;
             services.insert((*name).to_owned(), member.server().service());
         }
-        let served = Served { hub: hub.service(), members: services, on_request };
+        let served = Served {
+            hub: hub.service(),
+            members: services,
+            on_request,
+        };
         tasks.spawn(serve(listener, Arc::new(served)));
-        Ok(Self { hub, url, _tasks: tasks })
+        Ok(Self {
+            hub,
+            url,
+            _tasks: tasks,
+        })
     }
 
     /// Writes a kubeconfig of the control plane, or of a member.
@@ -108,9 +129,15 @@ impl Federation {
 /// Creates an object on a server; `namespace` is empty for cluster scope.
 pub(crate) fn create(server: &ApiServer, namespace: &str, object: Value) -> anyhow::Result<()> {
     let (api_version, kind) = (text(&object, "apiVersion"), text(&object, "kind"));
-    let id = server.kind_id(&api_version, &kind).ok_or_else(|| anyhow!("{api_version} {kind} is not served"))?;
+    let id = server
+        .kind_id(&api_version, &kind)
+        .ok_or_else(|| anyhow!("{api_version} {kind} is not served"))?;
     let name = text(&object["metadata"], "name");
-    server.store().create(id, namespace, object).map(drop).with_context(|| format!("creating {kind} {name}"))
+    server
+        .store()
+        .create(id, namespace, object)
+        .map(drop)
+        .with_context(|| format!("creating {kind} {name}"))
 }
 
 fn text(object: &Value, field: &str) -> String {
@@ -119,7 +146,10 @@ fn text(object: &Value, field: &str) -> String {
 
 /// Creates the control plane with its namespaces and definitions, as `run --embedded` does.
 fn hub(clock: &Clock) -> anyhow::Result<ApiServer> {
-    let flags = Flags { allow_no_execute_taint_policy: true, ..Flags::default() };
+    let flags = Flags {
+        allow_no_execute_taint_policy: true,
+        ..Flags::default()
+    };
     let hub = ApiServer::new(Options {
         kinds: kinds::kubernetes().into_iter().chain([kinds::definitions()]).collect(),
         admission: Some(Arc::new(InProcess(flags.admission()))),
@@ -127,7 +157,11 @@ fn hub(clock: &Clock) -> anyhow::Result<ApiServer> {
         ..Options::new("control plane", 1, clock.clone())
     });
     for name in NAMESPACES {
-        create(&hub, "", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))?;
+        create(
+            &hub,
+            "",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+        )?;
     }
     for definition in definitions() {
         create(&hub, "", serde_json::to_value(&definition)?)?;
@@ -138,8 +172,14 @@ fn hub(clock: &Clock) -> anyhow::Result<ApiServer> {
 /// Registers a member, as `bulkhead join` does.
 fn register(hub: &ApiServer, member: &MemberCluster, mode: SyncMode, url: &str) -> anyhow::Result<()> {
     let name = member.name();
-    let namespaces = member.server().kind_id("v1", "Namespace").context("the member has no namespaces")?;
-    let system = member.server().store().get(&ObjectKey::new(namespaces, "", "kube-system"));
+    let namespaces = member
+        .server()
+        .kind_id("v1", "Namespace")
+        .context("the member has no namespaces")?;
+    let system = member
+        .server()
+        .store()
+        .get(&ObjectKey::new(namespaces, "", "kube-system"));
     let id = system.map(|system| system.uid().to_owned()).unwrap_or_default();
     let spec = match mode {
         SyncMode::Pull => json!({"id": id, "syncMode": "Pull"}),
@@ -174,20 +214,26 @@ async fn serve(listener: TcpListener, served: Arc<Served>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
         // Watch events are small and must not be delayed.
         let _ = stream.set_nodelay(true);
         let served = Arc::clone(&served);
         connections.spawn(async move {
             let answer = service_fn(|request| answer(Arc::clone(&served), request));
             // A client that disconnects is none of the server's errors.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }
 
 async fn answer(served: Arc<Served>, request: Request<Incoming>) -> Result<Response<ApiBody>, ConnectionError> {
-    let reset = || ConnectionError::Reset { server: "the measuring process".to_owned() };
+    let reset = || ConnectionError::Reset {
+        server: "the measuring process".to_owned(),
+    };
     let (mut head, body) = request.into_parts();
     let service = match head.uri.path().strip_prefix(MEMBERS) {
         None => served.hub.clone(),
@@ -202,5 +248,7 @@ async fn answer(served: Arc<Served>, request: Request<Incoming>) -> Result<Respo
         }
     };
     let body = body.collect().await.map_err(|_| reset())?.to_bytes();
-    service.oneshot(Request::from_parts(head, kube::client::Body::from(body))).await
+    service
+        .oneshot(Request::from_parts(head, kube::client::Body::from(body)))
+        .await
 }

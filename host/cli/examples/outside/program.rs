@@ -34,7 +34,10 @@ pub(crate) fn beside_this() -> anyhow::Result<PathBuf> {
     let folder = this.ancestors().nth(2).context("this example is in no target folder")?;
     let path = folder.join("bulkhead");
     if !path.exists() {
-        bail!("{} does not exist; build it with `cargo build -p bulkhead --bin bulkhead`", path.display());
+        bail!(
+            "{} does not exist; build it with `cargo build -p bulkhead --bin bulkhead`",
+            path.display()
+        );
     }
     Ok(path)
 }
@@ -51,7 +54,10 @@ impl Program {
             .stderr(file)
             .spawn()
             .with_context(|| format!("starting {}", path.display()))?;
-        Ok(Self { child, log: log.to_path_buf() })
+        Ok(Self {
+            child,
+            log: log.to_path_buf(),
+        })
     }
 
     /// Waits for a line of the log that contains a text. Returns the rest of that line.
@@ -91,14 +97,18 @@ impl Program {
     pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(self.proc().join("stat")).context("reading the times of the program")?;
         // The name of the program, in parentheses, may contain spaces. User and system time are fields 14 and 15.
-        let (_, fields) = stat.rsplit_once(')').context("the times of the program have another form")?;
+        let (_, fields) = stat
+            .rsplit_once(')')
+            .context("the times of the program have another form")?;
         let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
         Ok(ticks.sum::<Result<u64, _>>()? as f64 / TICKS_PER_SECOND)
     }
 
     /// Stops the program with SIGTERM.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let asked = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
         if !asked.context("running kill")?.success() {
             bail!("the program could not be stopped:\n{}", self.log());
         }

@@ -97,17 +97,49 @@ const BOTH: &[&str] = &["Deployment", "StatefulSet"];
 
 /// Plugins of the control plane's process.
 pub(crate) const CONTROL_PLANE: [Plugin; 4] = [
-    Plugin { name: "soak-filter", script: FILTER, kinds: &[] },
-    Plugin { name: "soak-score", script: SCORE, kinds: &[] },
-    Plugin { name: "soak-health", script: HEALTH, kinds: BOTH },
-    Plugin { name: "soak-status", script: STATUS, kinds: BOTH },
+    Plugin {
+        name: "soak-filter",
+        script: FILTER,
+        kinds: &[],
+    },
+    Plugin {
+        name: "soak-score",
+        script: SCORE,
+        kinds: &[],
+    },
+    Plugin {
+        name: "soak-health",
+        script: HEALTH,
+        kinds: BOTH,
+    },
+    Plugin {
+        name: "soak-status",
+        script: STATUS,
+        kinds: BOTH,
+    },
 ];
 /// Plugins of an agent, which schedules nothing.
 pub(crate) const AGENT: [Plugin; 4] = [
-    Plugin { name: "soak-health", script: HEALTH, kinds: &["Deployment"] },
-    Plugin { name: "soak-status", script: STATUS, kinds: &["Deployment"] },
-    Plugin { name: "soak-health-of-sets", script: HEALTH, kinds: &["StatefulSet"] },
-    Plugin { name: "soak-status-of-sets", script: STATUS, kinds: &["StatefulSet"] },
+    Plugin {
+        name: "soak-health",
+        script: HEALTH,
+        kinds: &["Deployment"],
+    },
+    Plugin {
+        name: "soak-status",
+        script: STATUS,
+        kinds: &["Deployment"],
+    },
+    Plugin {
+        name: "soak-health-of-sets",
+        script: HEALTH,
+        kinds: &["StatefulSet"],
+    },
+    Plugin {
+        name: "soak-status-of-sets",
+        script: STATUS,
+        kinds: &["StatefulSet"],
+    },
 ];
 
 /// Directory of the plugins of a process.
@@ -134,11 +166,19 @@ impl Plugins {
             writeln!(list, "- name: {name}\n  lua: {name}.lua\n  breaker: {{faults: 0}}")?;
             writeln!(list, "  budget: {{steps: {}, wallClockMs: {wall_clock_ms}}}", u64::MAX)?;
             if !kinds.is_empty() {
-                let kinds: Vec<_> = kinds.iter().map(|kind| format!("{{apiVersion: apps/v1, kind: {kind}}}")).collect();
+                let kinds: Vec<_> = kinds
+                    .iter()
+                    .map(|kind| format!("{{apiVersion: apps/v1, kind: {kind}}}"))
+                    .collect();
                 writeln!(list, "  kinds: [{}]", kinds.join(", "))?;
             }
         }
-        let written = Self { folder, plugins, wall_clock_ms, loops: 0 };
+        let written = Self {
+            folder,
+            plugins,
+            wall_clock_ms,
+            loops: 0,
+        };
         written.write_scripts()?;
         std::fs::write(written.folder.join("plugins.yaml"), list).context("writing the list of plugins")?;
         Ok(written)
@@ -169,7 +209,9 @@ impl Plugins {
 
     /// Tunes the work by the calls since the last change.
     pub(crate) fn tune(&mut self, calls: &BTreeMap<String, Calls>) -> anyhow::Result<()> {
-        let (total, faults) = calls.values().fold((0, 0), |sum, calls| (sum.0 + calls.total, sum.1 + calls.faults));
+        let (total, faults) = calls
+            .values()
+            .fold((0, 0), |sum, calls| (sum.0 + calls.total, sum.1 + calls.faults));
         if total == 0 {
             return Ok(());
         }
@@ -192,11 +234,25 @@ fn source(loops: u64, script: &str) -> String {
 /// Measures the loops that a script makes in a millisecond while others run on further threads.
 fn loops_per_ms(threads: usize) -> anyhow::Result<f64> {
     let object_kind = Some(("apps/v1".to_owned(), "Deployment".to_owned()));
-    let entries = vec![Entry { point: EntryPoint::Health, object_kind }];
+    let entries = vec![Entry {
+        point: EntryPoint::Health,
+        object_kind,
+    }];
     let code = source(CALIBRATION_LOOPS, HEALTH).into_bytes();
-    let module = Module { origin: "health.lua".to_owned(), code, entries };
-    let budget = Budget { steps: u64::MAX, wall_clock_ms: 600_000, ..Budget::default() };
-    let source = PluginSource { budget, ..PluginSource::new("health", EngineKind::Lua, vec![module]) };
+    let module = Module {
+        origin: "health.lua".to_owned(),
+        code,
+        entries,
+    };
+    let budget = Budget {
+        steps: u64::MAX,
+        wall_clock_ms: 600_000,
+        ..Budget::default()
+    };
+    let source = PluginSource {
+        budget,
+        ..PluginSource::new("health", EngineKind::Lua, vec![module])
+    };
     let engine = LuaEngine::default();
     let loaded = engine.load(&source)?;
     let policy = &loaded.policy;
@@ -205,7 +261,14 @@ fn loops_per_ms(threads: usize) -> anyhow::Result<f64> {
         &Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {}}));
     let started = Instant::now();
     let failed = std::thread::scope(|scope| {
-        let call = move || policy.call(&Call::Health(HealthCall { object, now: Time::from_millis(0) })).err();
+        let call = move || {
+            policy
+                .call(&Call::Health(HealthCall {
+                    object,
+                    now: Time::from_millis(0),
+                }))
+                .err()
+        };
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(call)).collect();
         threads.into_iter().find_map(|thread| thread.join().ok().flatten())
     });
@@ -279,7 +342,9 @@ pub(crate) fn create_workloads(hub: &ApiServer, homes: &[&str], others: &[&str],
 
 /// Returns the number of bindings whose workload is healthy.
 pub(crate) fn healthy(hub: &ApiServer) -> anyhow::Result<usize> {
-    let kind = hub.kind_id("work.karmada.io/v1alpha2", "ResourceBinding").context("no bindings are served")?;
+    let kind = hub
+        .kind_id("work.karmada.io/v1alpha2", "ResourceBinding")
+        .context("no bindings are served")?;
     let bindings = hub.store().list(kind, Some(NAMESPACE));
     let is_healthy = |binding: &Value| {
         let items = binding["status"]["aggregatedStatus"].as_array();
@@ -319,12 +384,19 @@ pub(crate) async fn calls(address: &str) -> anyhow::Result<BTreeMap<String, Call
         stream.read_to_string(&mut text).await?;
         anyhow::Ok(text)
     };
-    let text = asking.await.with_context(|| format!("reading the metrics at {address}"))?;
+    let text = asking
+        .await
+        .with_context(|| format!("reading the metrics at {address}"))?;
     let mut calls: BTreeMap<String, Calls> = BTreeMap::new();
     for line in text.lines() {
-        let Some((metric, value)) = line.rsplit_once(' ') else { continue };
+        let Some((metric, value)) = line.rsplit_once(' ') else {
+            continue;
+        };
         let of = |family: &str| {
-            let name = metric.strip_prefix(family)?.strip_prefix("{plugin=\"")?.strip_suffix("\"}")?;
+            let name = metric
+                .strip_prefix(family)?
+                .strip_prefix("{plugin=\"")?
+                .strip_suffix("\"}")?;
             Some((name.to_owned(), value.parse::<u64>().ok()?))
         };
         if let Some((name, total)) = of("bulkhead_plugin_calls_total") {
@@ -346,9 +418,19 @@ pub(crate) fn calls_between(
     let of = |plugin: &Plugin| {
         let known = |calls: &BTreeMap<String, Calls>| calls.get(plugin.name).copied().unwrap_or_default();
         let (before, after) = (known(before), known(after));
-        let before = if after.total < before.total { Calls::default() } else { before };
+        let before = if after.total < before.total {
+            Calls::default()
+        } else {
+            before
+        };
         let faults = after.faults.saturating_sub(before.faults);
-        (plugin.name.to_owned(), Calls { total: after.total - before.total, faults })
+        (
+            plugin.name.to_owned(),
+            Calls {
+                total: after.total - before.total,
+                faults,
+            },
+        )
     };
     plugins.iter().map(of).collect()
 }

@@ -44,8 +44,11 @@ const TUNING: Duration = Duration::from_secs(30);
 /// Time limit until all workloads are healthy, before the plugins begin to work.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Settings under which clusters are tainted and workloads evicted.
-const FAILOVER: [&str; 3] =
-    ["--feature-gates=Failover=true", "--enable-no-execute-taint-eviction", "--allow-no-execute-taint-policy"];
+const FAILOVER: [&str; 3] = [
+    "--feature-gates=Failover=true",
+    "--enable-no-execute-taint-eviction",
+    "--allow-no-execute-taint-policy",
+];
 
 /// Measure leases, probes, taints and evictions while plugins use nearly all of their time.
 #[derive(Parser)]
@@ -146,12 +149,26 @@ impl Row {
         });
         // One event does not make a pause.
         let holds = measured.is_some_and(|(longest_s, count)| *count > 0 && *longest_s <= limit_s);
-        Self { subject, limit: format!("{limit_s:.0} s"), measured: text, holds }
+        Self {
+            subject,
+            limit: format!("{limit_s:.0} s"),
+            measured: text,
+            holds,
+        }
     }
 
     fn none(subject: &str, found: &[String]) -> Self {
-        let measured = if found.is_empty() { "0".to_owned() } else { found.join(", ") };
-        Self { subject: subject.to_owned(), limit: "0".to_owned(), measured, holds: found.is_empty() }
+        let measured = if found.is_empty() {
+            "0".to_owned()
+        } else {
+            found.join(", ")
+        };
+        Self {
+            subject: subject.to_owned(),
+            limit: "0".to_owned(),
+            measured,
+            holds: found.is_empty(),
+        }
     }
 }
 
@@ -211,13 +228,22 @@ impl Run<'_> {
         federation.write_kubeconfig(&self.folder.join("hub.kubeconfig"), None)?;
         let plugins = ["--plugin-directory".to_owned(), plugins.folder().display().to_string()];
         let common = |kubeconfig: &str| {
-            let words = ["--kubeconfig", kubeconfig, "--health-probe-bind-address=127.0.0.1:0", "--plugin-cache=off"];
+            let words = [
+                "--kubeconfig",
+                kubeconfig,
+                "--health-probe-bind-address=127.0.0.1:0",
+                "--plugin-cache=off",
+            ];
             words.map(str::to_owned)
         };
         let hub = common(&self.path("hub.kubeconfig"));
         let journal = self.journal().display().to_string();
         let of_run = ["run", "--mode=all", "--journal", &journal].map(str::to_owned);
-        let mut run: Vec<_> = of_run.into_iter().chain(hub.clone()).chain(FAILOVER.map(str::to_owned)).collect();
+        let mut run: Vec<_> = of_run
+            .into_iter()
+            .chain(hub.clone())
+            .chain(FAILOVER.map(str::to_owned))
+            .collect();
         let mut running = Vec::new();
         if self.part == Part::Agent {
             let controllers = Program::start(self.program, 2, &self.folder.join("run.log"), &run)?;
@@ -225,11 +251,19 @@ impl Run<'_> {
             federation.write_kubeconfig(&self.folder.join("pull1.kubeconfig"), Some("pull1"))?;
             let (member, state) = (self.path("pull1.kubeconfig"), self.path("agent-state"));
             let of_agent = ["agent", "--cluster-name=pull1", "--cluster-kubeconfig", &member];
-            let of_agent = of_agent.into_iter().chain(["--plugin-state-directory", &state]).map(str::to_owned);
+            let of_agent = of_agent
+                .into_iter()
+                .chain(["--plugin-state-directory", &state])
+                .map(str::to_owned);
             run = of_agent.chain(hub).collect();
         }
         run.extend(plugins);
-        let mut measured = Program::start(self.program, self.part.workers(), &self.folder.join("measured.log"), &run)?;
+        let mut measured = Program::start(
+            self.program,
+            self.part.workers(),
+            &self.folder.join("measured.log"),
+            &run,
+        )?;
         let metrics = measured.said("health and metrics at http://").await?;
         running.push(measured);
         Ok(Processes { running, metrics })
@@ -246,8 +280,13 @@ impl Run<'_> {
         let processes = self.start(&federation, &plugins).await?;
         let (homes, others) = self.part.homes();
         load::create_workloads(&federation.hub, homes, others, self.arguments.bindings)?;
-        let measurement =
-            Measurement { run: self, federation: &federation, observer: &observer, listed: &listed, threads };
+        let measurement = Measurement {
+            run: self,
+            federation: &federation,
+            observer: &observer,
+            listed: &listed,
+            threads,
+        };
         let rows = tokio::select! {
             rows = measurement.measure(plugins, processes) => rows?,
             ended = observer.follow(&federation.hub) => { ended?; bail!("the observation ended") }
@@ -263,7 +302,10 @@ impl Run<'_> {
             let entry = &stored.record.entry;
             if entry.decision == Decision::Evicted {
                 let cluster = entry.cluster.as_deref().unwrap_or_default();
-                evictions.push(format!("{} from {cluster}: {}", entry.subject, entry.attribution.reason.code));
+                evictions.push(format!(
+                    "{} from {cluster}: {}",
+                    entry.subject, entry.attribution.reason.code
+                ));
             }
         })?;
         if !problems.is_empty() {
@@ -297,7 +339,10 @@ impl Measurement<'_> {
                 return Ok(());
             }
             if started.elapsed() > PATIENCE {
-                bail!("only {healthy} of {wanted} workloads are healthy after {} s", PATIENCE.as_secs());
+                bail!(
+                    "only {healthy} of {wanted} workloads are healthy after {} s",
+                    PATIENCE.as_secs()
+                );
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -319,7 +364,10 @@ impl Measurement<'_> {
         processes.run_for(TUNING).await?;
 
         self.observer.restart(hub)?;
-        let (calls, used_s) = (load::calls(&processes.metrics).await?, processes.measured()?.processor_seconds()?);
+        let (calls, used_s) = (
+            load::calls(&processes.metrics).await?,
+            processes.measured()?.processor_seconds()?,
+        );
         let time = Duration::from_secs_f64(arguments.minutes * 60.0);
         println!("measuring for {} s", time.as_secs());
         processes.run_for(time).await?;
@@ -383,11 +431,27 @@ async fn main() -> anyhow::Result<ExitCode> {
         // The journal of an earlier run would count.
         std::fs::create_dir_all(root)?;
         std::fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        let run = Run { part, arguments: &arguments, program: &program, folder };
-        let rows = Box::pin(run.measure()).await.with_context(|| format!("measuring {part:?}"))?;
+        let run = Run {
+            part,
+            arguments: &arguments,
+            program: &program,
+            folder,
+        };
+        let rows = Box::pin(run.measure())
+            .await
+            .with_context(|| format!("measuring {part:?}"))?;
         println!("\n{part:?}\n\n| subject | limit | measured | |\n| --- | --- | --- | --- |");
-        for Row { subject, limit, measured, holds } in rows {
-            println!("| {subject} | {limit} | {measured} | {} |", if holds { "holds" } else { "does not hold" });
+        for Row {
+            subject,
+            limit,
+            measured,
+            holds,
+        } in rows
+        {
+            println!(
+                "| {subject} | {limit} | {measured} | {} |",
+                if holds { "holds" } else { "does not hold" }
+            );
             all_hold &= holds;
         }
         println!();

@@ -65,7 +65,10 @@ pub(crate) struct Observed {
 
 impl Observer {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, state: Mutex::default() }
+        Self {
+            clock,
+            state: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,7 +93,9 @@ impl Observer {
     ///
     /// Changes were lost, so the observations are incomplete.
     pub(crate) async fn follow(&self, hub: &ApiServer) -> anyhow::Result<()> {
-        let Some(leases) = hub.kind_id("coordination.k8s.io/v1", "Lease") else { bail!("no Leases are served") };
+        let Some(leases) = hub.kind_id("coordination.k8s.io/v1", "Lease") else {
+            bail!("no Leases are served")
+        };
         let clusters = clusters(hub)?;
         let mut changes = hub.store().subscribe(&[leases, clusters]);
         loop {
@@ -109,10 +114,16 @@ impl Observer {
     }
 
     fn lease(&self, lease: &Object) {
-        let renewed = lease.value()["spec"]["renewTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+        let renewed = lease.value()["spec"]["renewTime"]
+            .as_str()
+            .and_then(|time| time.parse::<Timestamp>().ok());
         if let Some(renewed) = renewed {
             let name = format!("{}/{}", lease.namespace(), lease.name());
-            self.state().leases.entry(name).or_default().add(renewed.as_millisecond());
+            self.state()
+                .leases
+                .entry(name)
+                .or_default()
+                .add(renewed.as_millisecond());
         }
     }
 
@@ -122,9 +133,17 @@ impl Observer {
         let mut state = self.state();
         let State { leases, probes, .. } = &mut *state;
         for gaps in leases.values_mut().chain(probes.values_mut()) {
-            *gaps = Gaps { last_ms: gaps.last_ms, ..Gaps::default() };
+            *gaps = Gaps {
+                last_ms: gaps.last_ms,
+                ..Gaps::default()
+            };
         }
-        state.taints = hub.store().list(clusters, None).iter().flat_map(|cluster| taints(cluster)).collect();
+        state.taints = hub
+            .store()
+            .list(clusters, None)
+            .iter()
+            .flat_map(|cluster| taints(cluster))
+            .collect();
         Ok(())
     }
 
@@ -135,7 +154,11 @@ impl Observer {
             let of = |(name, gaps): (&String, &Gaps)| Some((name.clone(), (gaps.longest_s(now_ms)?, gaps.count)));
             gaps.iter().filter_map(of).collect()
         };
-        Observed { leases: longest(&state.leases), probes: longest(&state.probes), taints: state.taints.clone() }
+        Observed {
+            leases: longest(&state.leases),
+            probes: longest(&state.probes),
+            taints: state.taints.clone(),
+        }
     }
 }
 
@@ -146,7 +169,10 @@ fn clusters(hub: &ApiServer) -> anyhow::Result<KindId> {
 
 /// Returns the taints of a Cluster, each with the name of the Cluster.
 fn taints(cluster: &Object) -> Vec<String> {
-    let taints = cluster.value()["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let taints = cluster.value()["spec"]["taints"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let text = |taint: &Value, field: &str| taint[field].as_str().unwrap_or_default().to_owned();
     let named = |taint: &Value| format!("{}: {}:{}", cluster.name(), text(taint, "key"), text(taint, "effect"));
     taints.iter().map(named).collect()

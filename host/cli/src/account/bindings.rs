@@ -18,7 +18,10 @@ use crate::conflict::advice;
 /// Prefix of the names of roles and bindings.
 const PREFIX: &str = "bulkhead-";
 /// Labels of roles and bindings in the manifests.
-const LABELS: [(&str, &str); 2] = [("app.kubernetes.io/name", "bulkhead"), ("app.kubernetes.io/component", "rbac")];
+const LABELS: [(&str, &str); 2] = [
+    ("app.kubernetes.io/name", "bulkhead"),
+    ("app.kubernetes.io/component", "rbac"),
+];
 /// Label of objects that Helm installed, and its value. Helm removes them.
 const HELM: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 
@@ -38,9 +41,13 @@ pub(super) struct Binding {
 
 /// Returns all bindings of a control plane.
 pub(super) async fn list(client: &Client) -> anyhow::Result<Vec<Binding>> {
-    let everywhere = Api::<ClusterRoleBinding>::all(client.clone()).list(&ListParams::default()).await;
+    let everywhere = Api::<ClusterRoleBinding>::all(client.clone())
+        .list(&ListParams::default())
+        .await;
     let everywhere = everywhere.context("listing the ClusterRoleBindings")?.items.into_iter();
-    let within = Api::<RoleBinding>::all(client.clone()).list(&ListParams::default()).await;
+    let within = Api::<RoleBinding>::all(client.clone())
+        .list(&ListParams::default())
+        .await;
     let within = within.context("listing the RoleBindings")?.items.into_iter();
     let everywhere = everywhere.map(|one| Binding::new("ClusterRoleBinding", one.metadata, one.role_ref, one.subjects));
     let within = within.map(|one| Binding::new("RoleBinding", one.metadata, one.role_ref, one.subjects));
@@ -50,7 +57,10 @@ pub(super) async fn list(client: &Client) -> anyhow::Result<Vec<Binding>> {
 impl Binding {
     fn new(kind: &'static str, metadata: ObjectMeta, role: RoleRef, subjects: Option<Vec<Subject>>) -> Self {
         let named = |subject: Subject| {
-            let place = subject.namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            let place = subject
+                .namespace
+                .map(|namespace| format!("{namespace}/"))
+                .unwrap_or_default();
             format!("{} {place}{}", subject.kind, subject.name)
         };
         Self {
@@ -134,7 +144,9 @@ impl std::fmt::Display for Binding {
 }
 
 fn has_labels(labels: &BTreeMap<String, String>) -> bool {
-    LABELS.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
+    LABELS
+        .iter()
+        .all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
 }
 
 fn is_of_helm(labels: &BTreeMap<String, String>) -> bool {
@@ -152,18 +164,32 @@ impl Account<'_> {
             .iter()
             .partition(|binding| is_of_modes(binding) && binding.is_made_for(&account) && !binding.is_of_helm());
         for binding in removed {
-            lines.extend(self.remove(binding.kind, &binding.namespace, &binding.name, binding.version.clone()).await?);
+            lines.extend(
+                self.remove(binding.kind, &binding.namespace, &binding.name, binding.version.clone())
+                    .await?,
+            );
         }
         for binding in kept.iter().copied().filter(is_of_modes) {
-            let why = if binding.is_of_helm() { "Helm manages it" } else { "it is not of this account alone" };
+            let why = if binding.is_of_helm() {
+                "Helm manages it"
+            } else {
+                "it is not of this account alone"
+            };
             lines.push(format!("kept {binding}: {why}"));
         }
-        for role in manifests.iter().map(identity).filter(|(kind, ..)| ["ClusterRole", "Role"].contains(kind)) {
+        for role in manifests
+            .iter()
+            .map(identity)
+            .filter(|(kind, ..)| ["ClusterRole", "Role"].contains(kind))
+        {
             let user = kept.iter().copied().find(|binding| binding.refers_to(role));
             lines.extend(self.remove_unused(role, user).await?);
         }
         let user = kept.iter().copied().find(|binding| binding.subjects.contains(&account));
-        lines.extend(self.remove_unused(("ServiceAccount", self.namespace, ACCOUNT), user).await?);
+        lines.extend(
+            self.remove_unused(("ServiceAccount", self.namespace, ACCOUNT), user)
+                .await?,
+        );
         Ok(())
     }
 
@@ -176,7 +202,9 @@ impl Account<'_> {
         let shown = shown(kind, namespace, name);
         let found = self.api(kind, namespace)?.get_opt(name).await;
         let found = found.with_context(|| format!("reading {shown}"))?;
-        let Some(found) = found.filter(|found| has_labels(found.labels())) else { return Ok(None) };
+        let Some(found) = found.filter(|found| has_labels(found.labels())) else {
+            return Ok(None);
+        };
         if is_of_helm(found.labels()) {
             return Ok(Some(format!("kept {shown}: Helm manages it")));
         }
@@ -195,12 +223,18 @@ impl Account<'_> {
     ) -> anyhow::Result<Vec<String>> {
         let account = self.subject();
         let is_left_over = |binding: &&Binding| binding.is_left_over(manifests, &account);
-        let (removed, kept): (Vec<_>, Vec<_>) =
-            bindings.iter().partition(|binding| is_left_over(binding) && !binding.is_of_helm());
+        let (removed, kept): (Vec<_>, Vec<_>) = bindings
+            .iter()
+            .partition(|binding| is_left_over(binding) && !binding.is_of_helm());
         let of_helm = kept.iter().copied().filter(is_left_over);
-        let mut lines: Vec<_> = of_helm.map(|binding| format!("kept {binding}: Helm manages it")).collect();
+        let mut lines: Vec<_> = of_helm
+            .map(|binding| format!("kept {binding}: Helm manages it"))
+            .collect();
         for binding in removed {
-            lines.extend(self.remove(binding.kind, &binding.namespace, &binding.name, binding.version.clone()).await?);
+            lines.extend(
+                self.remove(binding.kind, &binding.namespace, &binding.name, binding.version.clone())
+                    .await?,
+            );
             let RoleRef { kind, name, .. } = &binding.role;
             let namespace = if kind == "ClusterRole" { "" } else { &binding.namespace };
             let is_used = kept.iter().any(|other| other.shares_role_of(binding));
@@ -227,8 +261,14 @@ impl Account<'_> {
         version: Option<String>,
     ) -> anyhow::Result<Option<String>> {
         let shown = shown(kind, namespace, name);
-        let preconditions = Preconditions { resource_version: version, uid: None };
-        let parameters = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default().preconditions(preconditions) };
+        let preconditions = Preconditions {
+            resource_version: version,
+            uid: None,
+        };
+        let parameters = DeleteParams {
+            dry_run: self.dry_run,
+            ..DeleteParams::default().preconditions(preconditions)
+        };
         match self.api(kind, namespace)?.delete(name, &parameters).await {
             Ok(_) => Ok(Some(format!("removed {shown}{}", self.note()))),
             Err(error) if is_not_found(&error) => Ok(None),

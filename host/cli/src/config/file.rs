@@ -80,7 +80,15 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Field>, String> {
     let document: Document = read_document(&path.display().to_string(), text)?;
     let field = |(name, value): (Spanned<String>, Value)| {
         let (line, column) = (name.referenced.line(), name.referenced.column());
-        Field { place: Place { file: path.to_path_buf(), line, column }, value, name: name.value }
+        Field {
+            place: Place {
+                file: path.to_path_buf(),
+                line,
+                column,
+            },
+            value,
+            name: name.value,
+        }
     };
     let mut fields: Vec<_> = document.0.into_iter().map(field).collect();
     for (name, right) in [("apiVersion", API_VERSION), ("kind", KIND)] {
@@ -107,8 +115,14 @@ mod tests {
     fn fields_have_their_positions() {
         let text = format!("{HEAD}# why\nmode: evict\nfeature-gates:\n  Failover: true\n\"kube-api-qps\": 40\n");
         let fields = parse(Path::new("a.yaml"), &text).unwrap();
-        let seen: Vec<_> = fields.iter().map(|field| format!("{} {}", field.place, field.name)).collect();
-        assert_eq!(seen, ["a.yaml:4:1 mode", "a.yaml:5:1 feature-gates", "a.yaml:7:1 kube-api-qps"]);
+        let seen: Vec<_> = fields
+            .iter()
+            .map(|field| format!("{} {}", field.place, field.name))
+            .collect();
+        assert_eq!(
+            seen,
+            ["a.yaml:4:1 mode", "a.yaml:5:1 feature-gates", "a.yaml:7:1 kube-api-qps"]
+        );
         assert_eq!(fields[1].value, serde_json::json!({"Failover": true}));
     }
 
@@ -118,10 +132,22 @@ mod tests {
             let error = parse(Path::new("a.yaml"), text).unwrap_err();
             assert!(error.contains(expected), "{text} says: {error}");
         };
-        check("kind: BulkheadConfiguration\n", "a.yaml:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1");
-        check("apiVersion: v1\nkind: BulkheadConfiguration\n", "a.yaml:1:1: apiVersion: v1 is not supported");
-        check("apiVersion: bulkhead.dev/v1alpha1\nkind: 3\n", "a.yaml:2:1: kind: 3 is not supported");
-        check(&format!("{HEAD}mode: evict\nmode: all\n"), "a.yaml:4:1: mode: the field is repeated");
+        check(
+            "kind: BulkheadConfiguration\n",
+            "a.yaml:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1",
+        );
+        check(
+            "apiVersion: v1\nkind: BulkheadConfiguration\n",
+            "a.yaml:1:1: apiVersion: v1 is not supported",
+        );
+        check(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: 3\n",
+            "a.yaml:2:1: kind: 3 is not supported",
+        );
+        check(
+            &format!("{HEAD}mode: evict\nmode: all\n"),
+            "a.yaml:4:1: mode: the field is repeated",
+        );
         check(&format!("{HEAD}mode: [evict\nkubeconfig: a\n"), "a.yaml:4:");
     }
 }

@@ -59,20 +59,34 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     // Errors are ignored here, because the file may hold an argument that another one requires.
     let lenient = command.clone().ignore_errors(true).try_get_matches_from(line);
     let Some((depth, matches, path)) = lenient.as_ref().ok().and_then(with_file) else {
-        let given = Given { matches: command.clone().try_get_matches_from(line)?, places: BTreeMap::new() };
+        let given = Given {
+            matches: command.clone().try_get_matches_from(line)?,
+            places: BTreeMap::new(),
+        };
         check(command, &given)?;
         return Ok(given);
     };
     let chosen = lenient.as_ref().map_or(command, |lenient| chosen(command, lenient));
-    let arguments: Vec<_> = chosen.get_arguments().filter(|argument| is_field(argument)).cloned().collect();
+    let arguments: Vec<_> = chosen
+        .get_arguments()
+        .filter(|argument| is_field(argument))
+        .cloned()
+        .collect();
     let (mut words, mut places) = (Vec::new(), BTreeMap::new());
     for mut field in file::read(&path.0).map_err(|error| wrong(&error))? {
         // A field may have the name of an alias.
-        if let Some(name) = arguments.iter().find(|known| is_named(known, &field.name)).and_then(Arg::get_long) {
+        if let Some(name) = arguments
+            .iter()
+            .find(|known| is_named(known, &field.name))
+            .and_then(Arg::get_long)
+        {
             name.clone_into(&mut field.name);
         }
         let word = word(&field, &arguments).map_err(|why| wrong(&format!("{}: {}: {why}", field.place, field.name)))?;
-        let id = arguments.iter().find(|argument| argument.get_long() == Some(&field.name)).map(Arg::get_id);
+        let id = arguments
+            .iter()
+            .find(|argument| argument.get_long() == Some(&field.name))
+            .map(Arg::get_id);
         let source = id.and_then(|id| matches.value_source(id.as_str()));
         if !matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable)) {
             words.push(OsString::from(word));
@@ -80,7 +94,11 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
         }
     }
     let at = (depth + 1).min(line.len());
-    let whole = line[..at].iter().cloned().chain(words).chain(line[at..].iter().cloned());
+    let whole = line[..at]
+        .iter()
+        .cloned()
+        .chain(words)
+        .chain(line[at..].iter().cloned());
     let matches = command.clone().try_get_matches_from(whole)?;
     let given = Given { matches, places };
     check(command, &given)?;
@@ -95,7 +113,10 @@ fn is_field(argument: &Arg) -> bool {
 }
 
 fn is_named(argument: &Arg, name: &str) -> bool {
-    argument.get_long() == Some(name) || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+    argument.get_long() == Some(name)
+        || argument
+            .get_all_aliases()
+            .is_some_and(|aliases| aliases.contains(&name))
 }
 
 fn wrong(text: &str) -> clap::Error {
@@ -114,7 +135,9 @@ fn check(command: &Command, given: &Given) -> Result<(), clap::Error> {
         Ok(())
     };
     checked.map_err(|error| {
-        let place = error.downcast_ref::<UsageError>().map(|error| given.places.get(&error.argument));
+        let place = error
+            .downcast_ref::<UsageError>()
+            .map(|error| given.places.get(&error.argument));
         wrong(&match place {
             Some(Some(place)) => format!("{place}: {error}"),
             Some(None) => format!("--{error}"),
@@ -143,18 +166,25 @@ fn with_file(matches: &ArgMatches) -> Option<(usize, &ArgMatches, &ConfigFile)> 
 /// Returns the innermost subcommand that was chosen.
 fn chosen<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
     match matches.subcommand() {
-        Some((name, inner)) => command.find_subcommand(name).map_or(command, |found| chosen(found, inner)),
+        Some((name, inner)) => command
+            .find_subcommand(name)
+            .map_or(command, |found| chosen(found, inner)),
         None => command,
     }
 }
 
 /// Converts a field to a word of a command line.
 fn word(field: &Field, arguments: &[Arg]) -> Result<String, String> {
-    let known = arguments.iter().find(|argument| argument.get_long() == Some(&field.name));
+    let known = arguments
+        .iter()
+        .find(|argument| argument.get_long() == Some(&field.name));
     let known = known.filter(|argument| !argument.is_global_set());
     let argument = known.ok_or_else(|| unknown(&field.name, arguments))?;
     let word = format!("--{}={}", field.name, text(&field.value, argument)?);
-    let alone = Command::new("file").no_binary_name(true).disable_help_flag(true).arg(independent(argument));
+    let alone = Command::new("file")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .arg(independent(argument));
     alone.try_get_matches_from([&word]).map_err(|error| reason(&error))?;
     Ok(word)
 }
@@ -175,7 +205,10 @@ fn independent(argument: &Arg) -> Arg {
 }
 
 fn unknown(name: &str, arguments: &[Arg]) -> String {
-    let names = arguments.iter().filter_map(Arg::get_long).filter(|name| *name != "help");
+    let names = arguments
+        .iter()
+        .filter_map(Arg::get_long)
+        .filter(|name| *name != "help");
     match nearest(name, names) {
         Some(nearest) => format!("unknown field, did you mean {nearest}?"),
         None => "unknown field; the fields are the flags that `--help` lists, without the hyphens".to_owned(),
@@ -184,7 +217,11 @@ fn unknown(name: &str, arguments: &[Arg]) -> String {
 
 /// Formats a value as on a command line.
 fn text(value: &Value, argument: &Arg) -> Result<String, String> {
-    let called = |name: &str| argument.get_value_names().is_some_and(|names| names.iter().any(|known| known == name));
+    let called = |name: &str| {
+        argument
+            .get_value_names()
+            .is_some_and(|names| names.iter().any(|known| known == name))
+    };
     match value {
         Value::Null => Err("there is no value; leave the field out for the default".to_owned()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
@@ -221,7 +258,11 @@ fn reason(error: &clap::Error) -> String {
         _ => String::new(),
     };
     let (value, valid) = (context(ContextKind::InvalidValue), context(ContextKind::ValidValue));
-    if valid.is_empty() { format!("{value:?} cannot be read") } else { format!("{value:?} must be one of {valid}") }
+    if valid.is_empty() {
+        format!("{value:?} cannot be read")
+    } else {
+        format!("{value:?} must be one of {valid}")
+    }
 }
 
 #[cfg(test)]
@@ -239,7 +280,10 @@ mod tests {
         let file = folder.join("bulkhead.yaml");
         fs::write(&file, format!("{HEAD}{text}")).unwrap();
         let words = ["bulkhead", "run", "--config"].iter().map(|&word| OsString::from(word));
-        let words: Vec<_> = words.chain([file.into_os_string()]).chain(line.iter().map(OsString::from)).collect();
+        let words: Vec<_> = words
+            .chain([file.into_os_string()])
+            .chain(line.iter().map(OsString::from))
+            .collect();
         parse(&crate::Arguments::command(), &words).map_err(|error| error.to_string())
     }
 
@@ -298,7 +342,9 @@ mod tests {
     fn what_one_field_requires_may_stand_in_either_place() {
         let folder = tempfile::tempdir().unwrap();
         given(folder.path(), "journal: j\n", &["--journal-bytes-max=1000000"]).unwrap();
-        let error = given(folder.path(), "journal-bytes-max: 1000000\n", &[]).map(drop).unwrap_err();
+        let error = given(folder.path(), "journal-bytes-max: 1000000\n", &[])
+            .map(drop)
+            .unwrap_err();
         assert!(error.contains("--journal <DIR>"), "{error}");
     }
 
@@ -307,7 +353,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let check = |text: &str, expected: &str| {
             let error = given(folder.path(), text, &[]).map(drop).unwrap_err();
-            assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
+            assert!(
+                error.contains(&format!("bulkhead.yaml:{expected}")),
+                "{text:?} says: {error}"
+            );
         };
         check("mod: evict\n", "3:1: mod: unknown field, did you mean mode?");
         check(
@@ -315,18 +364,36 @@ mod tests {
             "4:1: resource-evicton-rate: unknown field, did you mean resource-eviction-rate?",
         );
         check("colour: red\n", "3:1: colour: unknown field; the fields are the flags");
-        check("mode: everything\n", "3:1: mode: there is no mode everything; there are all, evict");
-        check("resource-eviction-rate: fast\n", "3:1: resource-eviction-rate: must be a number");
-        check("resource-eviction-rate: -1\n", "3:1: resource-eviction-rate: must be 0 (stop)");
-        check("cluster-failure-threshold: 10\n", "3:1: cluster-failure-threshold: \"10\" is not a duration");
+        check(
+            "mode: everything\n",
+            "3:1: mode: there is no mode everything; there are all, evict",
+        );
+        check(
+            "resource-eviction-rate: fast\n",
+            "3:1: resource-eviction-rate: must be a number",
+        );
+        check(
+            "resource-eviction-rate: -1\n",
+            "3:1: resource-eviction-rate: must be 0 (stop)",
+        );
+        check(
+            "cluster-failure-threshold: 10\n",
+            "3:1: cluster-failure-threshold: \"10\" is not a duration",
+        );
         check(
             "feature-gates: {Failver: true}\n",
             "3:1: feature-gates: unknown variant `Failver`, expected one of `Failover`",
         );
-        check("leader-elect: perhaps\n", "3:1: leader-elect: \"perhaps\" must be one of true, false");
+        check(
+            "leader-elect: perhaps\n",
+            "3:1: leader-elect: \"perhaps\" must be one of true, false",
+        );
         check("kubeconfig: [a]\n", "3:1: kubeconfig: must be one value, not a list");
         check("kubeconfig:\n", "3:1: kubeconfig: there is no value");
-        check("controllers: [\"a,b\"]\n", "3:1: controllers: \"a,b\": an item must not contain a comma");
+        check(
+            "controllers: [\"a,b\"]\n",
+            "3:1: controllers: \"a,b\": an item must not contain a comma",
+        );
         check("config: other.yaml\n", "3:1: config: unknown field");
     }
 
@@ -336,19 +403,40 @@ mod tests {
         let parse_error = |text: &str, more: &[&str]| given(folder.path(), text, more).map(drop).unwrap_err();
         let check = |text: &str, expected: &str| {
             let error = parse_error(text, &[]);
-            assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
+            assert!(
+                error.contains(&format!("bulkhead.yaml:{expected}")),
+                "{text:?} says: {error}"
+            );
         };
-        check("\ncontrollers: [-taintManagr]\n", "4:1: controllers: there is no controller taintManagr; there are ");
-        check("mode: report,all\n", "3:1: mode: report,all: a process that only reports writes nothing");
-        check("mode: interpret\n", "3:1: mode: interpret answers Karmada over HTTPS and needs webhook-bind-address");
-        check("mode: report\nwebhook-bind-address: \":8443\"\n", "4:1: webhook-bind-address: leave it out");
+        check(
+            "\ncontrollers: [-taintManagr]\n",
+            "4:1: controllers: there is no controller taintManagr; there are ",
+        );
+        check(
+            "mode: report,all\n",
+            "3:1: mode: report,all: a process that only reports writes nothing",
+        );
+        check(
+            "mode: interpret\n",
+            "3:1: mode: interpret answers Karmada over HTTPS and needs webhook-bind-address",
+        );
+        check(
+            "mode: report\nwebhook-bind-address: \":8443\"\n",
+            "4:1: webhook-bind-address: leave it out",
+        );
         check(
             "webhook-bind-address: \":8443\"\nwebhook-url: bulkhead:8443\n",
             "4:1: webhook-url: bulkhead:8443 must begin",
         );
-        check("leader-elect-lease-duration: 5s\n", "3:1: leader-elect-lease-duration: must be longer than");
+        check(
+            "leader-elect-lease-duration: 5s\n",
+            "3:1: leader-elect-lease-duration: must be longer than",
+        );
         let error = parse_error("mode: finish\n", &["--resource-eviction-rate=-1"]);
-        assert!(error.starts_with("error: --resource-eviction-rate: must be 0 (stop)"), "{error}");
+        assert!(
+            error.starts_with("error: --resource-eviction-rate: must be 0 (stop)"),
+            "{error}"
+        );
         let error = parse_error("mode: finish\n", &["--leader-elect-renew-deadline=1s"]);
         assert!(
             error.contains("--leader-elect-renew-deadline: must be longer than leader-elect-retry-period"),
@@ -366,11 +454,17 @@ mod tests {
         };
         for command in [&["run"][..], &["config", "print"], &["doctor"]] {
             let (code, text) = outcome(&[command, &["--controllers=taintManagr"]].concat()).unwrap_err();
-            assert!(code == 2 && text.contains("--controllers: there is no controller taintManagr"), "{text}");
+            assert!(
+                code == 2 && text.contains("--controllers: there is no controller taintManagr"),
+                "{text}"
+            );
         }
         for command in [&["run"][..], &["agent", "--cluster-name=m1"], &["what-if", "--down=m1"]] {
             let (code, text) = outcome(&[command, &["--resource-eviction-rate=-1"]].concat()).unwrap_err();
-            assert!(code == 2 && text.contains("--resource-eviction-rate: must be 0"), "{text}");
+            assert!(
+                code == 2 && text.contains("--resource-eviction-rate: must be 0"),
+                "{text}"
+            );
         }
         assert_eq!(outcome(&["run", "--health-probe-bind-address", ":10370"]), Ok(()));
         assert_eq!(outcome(&["crds"]), Ok(()));

@@ -84,9 +84,9 @@ fn noted(mut effective: Vec<Effective>, arguments: &PrintArguments) -> anyhow::R
     let checked = arguments.run.check()?;
     for one in &mut effective {
         one.note = match one.name.as_str() {
-            "kubeconfig" if one.value.is_null() => {
-                std::env::var("KUBECONFIG").ok().map(|paths| format!("$KUBECONFIG is {paths}"))
-            }
+            "kubeconfig" if one.value.is_null() => std::env::var("KUBECONFIG")
+                .ok()
+                .map(|paths| format!("$KUBECONFIG is {paths}")),
             "controllers" => Some(format!("in this mode: {}", bulkhead_server::named(&checked.wanted))),
             _ => None,
         };
@@ -105,7 +105,10 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
             Some(setting) => setting.clone(),
             None => raw(argument, matches),
         };
-        let origin = match (given.places.get(&name), matches.value_source(argument.get_id().as_str())) {
+        let origin = match (
+            given.places.get(&name),
+            matches.value_source(argument.get_id().as_str()),
+        ) {
             (Some(place), _) => Origin::File(place.clone()),
             (None, Some(ValueSource::CommandLine)) => Origin::Flag,
             (None, Some(ValueSource::EnvVariable)) => {
@@ -114,20 +117,29 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
             }
             (None, _) => Origin::Default,
         };
-        found.push(Effective { name, value, origin, note: None });
+        found.push(Effective {
+            name,
+            value,
+            origin,
+            note: None,
+        });
     }
     Ok(found)
 }
 
 /// Returns the value of an argument as written, in the type that it has in a file.
 fn raw(argument: &Arg, matches: &ArgMatches) -> Value {
-    let Some(values) = matches.get_raw(argument.get_id().as_str()) else { return Value::Null };
+    let Some(values) = matches.get_raw(argument.get_id().as_str()) else {
+        return Value::Null;
+    };
     let mut texts: Vec<_> = values.map(|value| value.to_string_lossy().into_owned()).collect();
     if argument.get_value_delimiter().is_some() {
         return json!(texts);
     }
     let Some(text) = texts.pop() else { return Value::Null };
-    let is_boolean = argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == BOOLEAN));
+    let is_boolean = argument
+        .get_value_names()
+        .is_some_and(|names| names.iter().any(|name| name == BOOLEAN));
     match (text.parse::<bool>(), text.parse::<u64>()) {
         (Ok(truth), _) if is_boolean => Value::from(truth),
         (_, Ok(number)) => Value::from(number),
@@ -148,7 +160,13 @@ impl std::fmt::Display for Origin {
 
 fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
     let mut text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\n");
-    for Effective { name, value, origin, note } in effective {
+    for Effective {
+        name,
+        value,
+        origin,
+        note,
+    } in effective
+    {
         let line = match value {
             Value::Null => format!("# {name}: unset"),
             // JSON is valid YAML for a list or a map on one line.
@@ -169,7 +187,10 @@ fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
 fn table(effective: &[Effective]) -> String {
     let mut table = Table::new(2, &[Column::Fit, Column::Left(VALUE_COLUMNS)]);
     table.row(["NAME", "VALUE", "FROM"]);
-    for Effective { name, value, origin, .. } in effective {
+    for Effective {
+        name, value, origin, ..
+    } in effective
+    {
         let value = match value {
             Value::Null => "unset".to_owned(),
             Value::String(text) => text.clone(),
@@ -181,7 +202,9 @@ fn table(effective: &[Effective]) -> String {
 }
 
 fn data(effective: &[Effective]) -> Value {
-    let one = |Effective { name, value, origin, .. }: &Effective| {
+    let one = |Effective {
+                   name, value, origin, ..
+               }: &Effective| {
         let from = match origin {
             Origin::Default => json!({"kind": "default"}),
             Origin::File(place) => json!({"kind": "file", "file": place.file, "line": place.line}),
@@ -219,18 +242,39 @@ mod tests {
             "--feature-gates=Failover=true",
             "--leader-elect=false",
         ]);
-        assert!(first.contains("mode: [\"evict\",\"interpret\"]") && first.contains("# journal: unset"), "{first}");
+        assert!(
+            first.contains("mode: [\"evict\",\"interpret\"]") && first.contains("# journal: unset"),
+            "{first}"
+        );
         fs::write(&file, &first).unwrap();
         let again = printed(&["--config", &file.display().to_string(), "--kube-api-qps=41"]);
         let values = |text: &str| {
-            text.lines().map(|line| line.split(" # ").next().unwrap_or_default().trim().to_owned()).collect::<Vec<_>>()
+            text.lines()
+                .map(|line| line.split(" # ").next().unwrap_or_default().trim().to_owned())
+                .collect::<Vec<_>>()
         };
         let (before, after) = (values(&first), values(&again));
-        let differ: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).collect();
+        let differ: Vec<_> = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, after)| before != after)
+            .collect();
         assert_eq!(differ.len(), 1, "{differ:?}");
-        let line = |name: &str| again.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        let line = |name: &str| {
+            again
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_default()
+                .to_owned()
+        };
         let at = first.lines().position(|line| line.starts_with("mode:")).unwrap() + 1;
-        assert!(line("mode:").ends_with(&format!("# {}:{at}:1", file.display())), "{again}");
-        assert!(line("kube-api-qps:").ends_with("# flag") && line("# journal:").ends_with("# default"), "{again}");
+        assert!(
+            line("mode:").ends_with(&format!("# {}:{at}:1", file.display())),
+            "{again}"
+        );
+        assert!(
+            line("kube-api-qps:").ends_with("# flag") && line("# journal:").ends_with("# default"),
+            "{again}"
+        );
     }
 }

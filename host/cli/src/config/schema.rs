@@ -21,7 +21,10 @@ pub(crate) fn schema() -> Schema {
         Some(Value::Object(settings)) => settings,
         _ => Map::new(),
     };
-    let mut fields: Map<_, _> = settings.into_iter().map(|(name, setting)| (name, of_setting(setting))).collect();
+    let mut fields: Map<_, _> = settings
+        .into_iter()
+        .map(|(name, setting)| (name, of_setting(setting)))
+        .collect();
     let run = arguments(<RunArguments as Args>::augment_args(Command::new("run")));
     let agent = arguments(<AgentArguments as Args>::augment_args(Command::new("agent")));
     for argument in run.iter().chain(&agent) {
@@ -36,23 +39,38 @@ pub(crate) fn schema() -> Schema {
             fields.insert(name.to_owned(), of_argument(argument, only));
         }
     }
-    fields.insert("apiVersion".to_owned(), json!({"description": "API version of the file.", "const": API_VERSION}));
-    fields.insert("kind".to_owned(), json!({"description": "Kind of the file.", "const": KIND}));
+    fields.insert(
+        "apiVersion".to_owned(),
+        json!({"description": "API version of the file.", "const": API_VERSION}),
+    );
+    fields.insert(
+        "kind".to_owned(),
+        json!({"description": "Kind of the file.", "const": KIND}),
+    );
     schema.insert("title".to_owned(), KIND.into());
-    schema.insert("description".to_owned(), "Arguments of `bulkhead run` or `bulkhead agent` in a file.".into());
+    schema.insert(
+        "description".to_owned(),
+        "Arguments of `bulkhead run` or `bulkhead agent` in a file.".into(),
+    );
     schema.insert("properties".to_owned(), fields.into());
     schema.insert("required".to_owned(), json!(["apiVersion", "kind"]));
     schema
 }
 
 fn arguments(command: Command) -> Vec<Arg> {
-    command.get_arguments().filter(|argument| is_field(argument)).cloned().collect()
+    command
+        .get_arguments()
+        .filter(|argument| is_field(argument))
+        .cloned()
+        .collect()
 }
 
 /// Returns the schema of a field for a setting. Its value is never null, and lists and maps may be written as on the
 /// command line.
 fn of_setting(setting: Value) -> Value {
-    let Value::Object(mut setting) = setting else { return setting };
+    let Value::Object(mut setting) = setting else {
+        return setting;
+    };
     if let Some(only) = setting.get("type").and_then(|types| types.get(0)).cloned() {
         setting.insert("type".to_owned(), only);
     }
@@ -84,7 +102,11 @@ fn of_argument(argument: &Arg, only: &str) -> Value {
     } else {
         json!({"type": "string"})
     };
-    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let help = argument
+        .get_long_help()
+        .or(argument.get_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     field["description"] = format!("{}. {only}", help.trim_end_matches('.')).trim_end().into();
     if let [default] = argument.get_default_values() {
         let text = default.to_string_lossy();

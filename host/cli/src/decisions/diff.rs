@@ -46,7 +46,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let name = arguments.replaces.clone().unwrap_or(name);
     let known = |stored: &bulkhead_journal::Stored| {
         let kept = stored.decision.as_ref()?;
-        kept.decision.policies.iter().find(|slot| slot.policy.name == name).map(|_| ())
+        kept.decision
+            .policies
+            .iter()
+            .find(|slot| slot.policy.name == name)
+            .map(|_| ())
     };
     if arguments.replaces.is_some() && contents.records.iter().find_map(known).is_none() {
         anyhow::bail!("--replaces {name}: no recorded decision had a plugin of that name");
@@ -58,14 +62,31 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 
 fn text(comparison: &Comparison, name: &str) -> String {
     let mut out = String::new();
-    for Change { id, class, subject, cluster, before, after } in &comparison.changes {
+    for Change {
+        id,
+        class,
+        subject,
+        cluster,
+        before,
+        after,
+    } in &comparison.changes
+    {
         if !class.changes_verdict() {
             continue;
         }
-        let on = cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let on = cluster
+            .as_ref()
+            .map(|cluster| format!(" on {cluster}"))
+            .unwrap_or_default();
         let _ = writeln!(out, "#{id}  {subject}{on}\n  - {before}\n  + {after}");
     }
-    let Comparison { compared, unchanged, replaced, redacted, .. } = comparison;
+    let Comparison {
+        compared,
+        unchanged,
+        replaced,
+        redacted,
+        ..
+    } = comparison;
     let _ = writeln!(out, "{compared} decisions involve {name}, {unchanged} unchanged");
     for (class, count) in &comparison.classes {
         let _ = writeln!(out, "{count:>6}  {}", class.describe());
@@ -78,7 +99,10 @@ fn text(comparison: &Comparison, name: &str) -> String {
         );
     }
     if *redacted > 0 {
-        let _ = writeln!(out, "{redacted} of them have redacted values, so the plugin received incomplete input");
+        let _ = writeln!(
+            out,
+            "{redacted} of them have redacted values, so the plugin received incomplete input"
+        );
     }
     out
 }

@@ -38,7 +38,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let explained = |stored: Stored| (everything || matters(&stored)).then(|| explain(&stored));
     let about = qualified(&arguments.about, arguments.namespace.as_deref());
     let (explanations, _) = arguments.common.find(Some(&about), explained)?;
-    let text = || explanations.iter().map(|explanation| explanation.text(None)).collect::<Vec<_>>().join("\n");
+    let text = || {
+        explanations
+            .iter()
+            .map(|explanation| explanation.text(None))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     arguments.common.print(text, &explanations)?;
     Ok(true)
 }

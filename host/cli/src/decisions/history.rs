@@ -43,7 +43,10 @@ pub(crate) struct Arguments {
 
 fn decision_help() -> String {
     let names: Vec<_> = Decision::ALL.iter().map(|decision| format!("{decision:?}")).collect();
-    format!("Only decisions of these kinds, separated by commas: {}", names.join(", "))
+    format!(
+        "Only decisions of these kinds, separated by commas: {}",
+        names.join(", ")
+    )
 }
 
 /// Record with its snapshot digest, for the list.
@@ -62,7 +65,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         let entry = &stored.record.entry;
         let is_wanted = (wanted.is_empty() || wanted.contains(&entry.decision))
             && namespace.is_none_or(|namespace| entry.subject.namespace == namespace);
-        is_wanted.then(|| Listed { record: stored.record, snapshot: stored.decision.map(|kept| kept.snapshot.clone()) })
+        is_wanted.then(|| Listed {
+            record: stored.record,
+            snapshot: stored.decision.map(|kept| kept.snapshot.clone()),
+        })
     };
     let (mut found, _) = arguments.common.find(about.as_deref(), listed)?;
     if let Some(last) = arguments.last {
@@ -85,13 +91,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 
 fn text(found: &[Listed]) -> String {
     let mut out = String::new();
-    let width = found.last().map_or(1, |stored| stored.record.decision_id().to_string().len());
+    let width = found
+        .last()
+        .map_or(1, |stored| stored.record.decision_id().to_string().len());
     for stored in found {
         let entry = &stored.record.entry;
         let on = entry.cluster.as_ref().filter(|cluster| **cluster != entry.subject.name);
         let on = on.map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-        let effect = if entry.effect.is_empty() { String::new() } else { format!(": {}", entry.effect) };
-        let abandoned = if stored.record.outcome == Outcome::Abandoned { " [abandoned]" } else { "" };
+        let effect = if entry.effect.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", entry.effect)
+        };
+        let abandoned = if stored.record.outcome == Outcome::Abandoned {
+            " [abandoned]"
+        } else {
+            ""
+        };
         let decision = format!("{:?}", entry.decision);
         let _ = writeln!(
             out,

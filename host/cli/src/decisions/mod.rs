@@ -76,13 +76,18 @@ impl Common {
 /// first decision, so it is only reported.
 fn check_sizes(journal: &Path) -> anyhow::Result<()> {
     // The reader reports a directory that cannot be read.
-    let Ok(segments) = segment::list(journal) else { return Ok(()) };
+    let Ok(segments) = segment::list(journal) else {
+        return Ok(());
+    };
     let last = segments.last().map(|(number, _)| *number);
     for (number, path) in &segments {
         let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
         if is_empty && Some(*number) == last {
             let path = path.display();
-            writeln!(anstream::stderr(), "note: {path}: has no bytes: nothing is recorded yet, or the file was cut")?;
+            writeln!(
+                anstream::stderr(),
+                "note: {path}: has no bytes: nothing is recorded yet, or the file was cut"
+            )?;
         } else if is_empty {
             bail!(
                 "{}: ends at byte 0, before the header of a segment; the file was cut, so restore it from a copy",

@@ -58,9 +58,13 @@ pub(crate) struct Arguments {
 /// Loads the plugins of a directory, or all plugins that a scenario loads at any time.
 fn plugins(path: &Path, engines: &EngineArguments) -> anyhow::Result<Vec<Arc<dyn Policy>>> {
     let found: Vec<FoundPlugin> = if path.is_dir() {
-        let listing = Directory::new(path).read().map_err(|error| anyhow::anyhow!("--plugins: {error}"))?;
+        let listing = Directory::new(path)
+            .read()
+            .map_err(|error| anyhow::anyhow!("--plugins: {error}"))?;
         let found = listing.plugins.into_iter().map(|listed| listed.found);
-        found.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("--plugins: {error}"))?
+        found
+            .collect::<Result<_, _>>()
+            .map_err(|error| anyhow::anyhow!("--plugins: {error}"))?
     } else {
         let scenario = scenario::load(path).context("--plugins")?;
         let later = scenario.events.into_iter().filter_map(|event| match event.action {
@@ -71,7 +75,9 @@ fn plugins(path: &Path, engines: &EngineArguments) -> anyhow::Result<Vec<Arc<dyn
     };
     let registry = Registry::new(engines.start(Detail::default())?);
     let load = |found: FoundPlugin| {
-        let loaded = registry.load(&found.source).with_context(|| format!("--plugins: {}", found.manifest.name))?;
+        let loaded = registry
+            .load(&found.source)
+            .with_context(|| format!("--plugins: {}", found.manifest.name))?;
         let keys = loaded.description.taint_keys.clone();
         anyhow::Ok(Arc::new(Bounded::with_taint_keys(loaded.policy, keys)) as Arc<dyn Policy>)
     };
@@ -82,8 +88,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.id.is_none() && !arguments.all {
         return Err(arguments.common.without_id()?);
     }
-    let replayer = if arguments.recorded_answers { Replayer::with_recorded_replies() } else { Replayer::default() };
-    let plugins = arguments.plugins.as_deref().map(|path| plugins(path, &arguments.engines)).transpose()?;
+    let replayer = if arguments.recorded_answers {
+        Replayer::with_recorded_replies()
+    } else {
+        Replayer::default()
+    };
+    let plugins = arguments
+        .plugins
+        .as_deref()
+        .map(|path| plugins(path, &arguments.engines))
+        .transpose()?;
     let replayer = replayer.with_plugins(plugins.unwrap_or_default());
     if let Some(word) = &arguments.id {
         let _: DecisionId = word.parse()?;
@@ -121,9 +135,16 @@ fn text(summary: &Summary) -> String {
     let total = summary.exact + summary.different.len();
     let _ = writeln!(out, "{} repeated, {} identical", decisions(total), summary.exact);
     if summary.without_case > 0 {
-        let _ = writeln!(out, "{} records follow from other decisions and have no inputs", summary.without_case);
+        let _ = writeln!(
+            out,
+            "{} records follow from other decisions and have no inputs",
+            summary.without_case
+        );
     }
-    let loaded = summary.asked.iter().filter(|policy| policy.engine != EngineKind::Builtin);
+    let loaded = summary
+        .asked
+        .iter()
+        .filter(|policy| policy.engine != EngineKind::Builtin);
     let loaded: Vec<_> = loaded.map(ToString::to_string).collect();
     if !loaded.is_empty() {
         let _ = writeln!(out, "plugins called again: {}", loaded.join(", "));
@@ -142,7 +163,15 @@ fn difference(out: &mut String, replay: &Replay) {
     let _ = writeln!(out, "decision {} differs:", replay.id);
     for difference in replay.differences.iter().take(SHOWN_MAX) {
         let side = |value: &Option<serde_json::Value>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
-        let _ = writeln!(out, "  {}", if difference.path.is_empty() { "(the whole plan)" } else { &difference.path });
+        let _ = writeln!(
+            out,
+            "  {}",
+            if difference.path.is_empty() {
+                "(the whole plan)"
+            } else {
+                &difference.path
+            }
+        );
         let _ = writeln!(out, "  - {}", side(&difference.recorded));
         let _ = writeln!(out, "  + {}", side(&difference.again));
     }
@@ -150,6 +179,10 @@ fn difference(out: &mut String, replay: &Replay) {
         let _ = writeln!(out, "  … and {} more", replay.differences.len() - SHOWN_MAX);
     }
     if replay.redacted > 0 {
-        let _ = writeln!(out, "  {} values of the record are redacted, a possible cause", replay.redacted);
+        let _ = writeln!(
+            out,
+            "  {} values of the record are redacted, a possible cause",
+            replay.redacted
+        );
     }
 }

@@ -106,7 +106,11 @@ pub(super) struct Name {
 
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
     }
 }
 
@@ -190,7 +194,9 @@ impl Lease {
     /// Returns true if the Lease has a holder and was renewed within its duration.
     pub(super) fn is_held(&self, now: Time) -> bool {
         !self.holder.is_empty()
-            && self.renewed.is_some_and(|renewed| now.millis_since(renewed) < self.duration_s.saturating_mul(1000))
+            && self
+                .renewed
+                .is_some_and(|renewed| now.millis_since(renewed) < self.duration_s.saturating_mul(1000))
     }
 }
 

@@ -45,7 +45,12 @@ pub(super) struct Section {
 
 impl Section {
     pub(super) fn new(check: &'static str) -> Self {
-        Self { check, skipped: false, summary: String::new(), findings: Vec::new() }
+        Self {
+            check,
+            skipped: false,
+            summary: String::new(),
+            findings: Vec::new(),
+        }
     }
 
     pub(super) fn error(&mut self, place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
@@ -68,7 +73,12 @@ impl Section {
         remedy: impl Into<String>,
     ) {
         let (place, what, remedy) = (place.into(), what.into(), remedy.into());
-        self.findings.push(Finding { severity, place, what, remedy });
+        self.findings.push(Finding {
+            severity,
+            place,
+            what,
+            remedy,
+        });
     }
 
     /// Returns the highest severity among the findings.

@@ -47,13 +47,14 @@ pub(crate) struct DoctorArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
-    let looked =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime").and_then(
-            |runtime| {
-                let limit = arguments.timeout.limit();
-                runtime.block_on(gather::facts(&arguments.run, arguments.user.as_deref(), limit))
-            },
-        );
+    let looked = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")
+        .and_then(|runtime| {
+            let limit = arguments.timeout.limit();
+            runtime.block_on(gather::facts(&arguments.run, arguments.user.as_deref(), limit))
+        });
     let printed = looked.and_then(|facts| {
         let is_sound = print(&facts, arguments.output)?;
         Ok((is_sound, facts.control_plane.error.is_some_and(|error| error.is_silent)))

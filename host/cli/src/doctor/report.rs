@@ -12,7 +12,11 @@ const WIDTH: usize = 110;
 
 /// Counts the findings of a severity.
 fn number(sections: &[Section], severity: Severity) -> usize {
-    sections.iter().flat_map(|section| &section.findings).filter(|finding| finding.severity == severity).count()
+    sections
+        .iter()
+        .flat_map(|section| &section.findings)
+        .filter(|finding| finding.severity == severity)
+        .count()
 }
 
 /// Returns true if no check found an error.
@@ -35,11 +39,22 @@ pub(super) fn data(about: &str, sections: &[Section]) -> Value {
 /// Formats the results for a terminal; the output stream strips colours if it is not one.
 pub(super) fn text(about: &str, sections: &[Section]) -> String {
     let mut text = format!("{about}\n\n");
-    let width = sections.iter().map(|section| section.check.len()).max().unwrap_or_default();
+    let width = sections
+        .iter()
+        .map(|section| section.check.len())
+        .max()
+        .unwrap_or_default();
     for section in sections {
-        let (sign, style) =
-            if section.skipped && section.findings.is_empty() { ("-", Style::new()) } else { sign(section.worst()) };
-        let _ = writeln!(text, "{style}{sign}{style:#} {:<width$}  {}", section.check, section.summary);
+        let (sign, style) = if section.skipped && section.findings.is_empty() {
+            ("-", Style::new())
+        } else {
+            sign(section.worst())
+        };
+        let _ = writeln!(
+            text,
+            "{style}{sign}{style:#} {:<width$}  {}",
+            section.check, section.summary
+        );
         let mut findings: Vec<_> = section.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity);
         for finding in findings {
@@ -56,8 +71,14 @@ pub(super) fn text(about: &str, sections: &[Section]) -> String {
             }
         }
     }
-    let numbers = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-    let numbers = numbers.map(|(severity, word)| count(number(sections, severity), word)).join(", ");
+    let numbers = [
+        (Severity::Error, "error"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ];
+    let numbers = numbers
+        .map(|(severity, word)| count(number(sections, severity), word))
+        .join(", ");
     let verdict = if is_sound(sections) { "sound" } else { "not sound" };
     let _ = writeln!(text, "\n{verdict}: {numbers}");
     text

@@ -25,7 +25,11 @@ fn everything() -> Vec<Served> {
     let one = |info: &bulkhead_api::KindInfo| {
         let status = info.status_subresource.then(|| format!("{}/status", info.plural));
         let resources = std::iter::once(info.plural.to_owned()).chain(status).collect();
-        Served { group: info.group.to_owned(), version: info.version.to_owned(), resources }
+        Served {
+            group: info.group.to_owned(),
+            version: info.version.to_owned(),
+            resources,
+        }
     };
     REGISTERED.iter().map(one).collect()
 }
@@ -46,20 +50,30 @@ fn check(name: &str) -> Vec<Section> {
             fs::write(&path, &printed).unwrap();
         }
         let expected = fs::read_to_string(&path).unwrap_or_default();
-        assert!(printed == expected, "{} is\n{expected}\nand the program says\n{printed}", path.display());
+        assert!(
+            printed == expected,
+            "{} is\n{expected}\nand the program says\n{printed}",
+            path.display()
+        );
     }
     sections
 }
 
 fn errors(sections: &[Section]) -> Vec<String> {
     let findings = sections.iter().flat_map(|section| &section.findings);
-    findings.filter(|finding| finding.severity == Severity::Error).map(|finding| finding.place.clone()).collect()
+    findings
+        .filter(|finding| finding.severity == Severity::Error)
+        .map(|finding| finding.place.clone())
+        .collect()
 }
 
 #[test]
 fn a_sound_installation_has_no_findings() {
     let sections = check("sound");
-    assert!(sections.iter().all(|section| section.findings.is_empty()), "{sections:#?}");
+    assert!(
+        sections.iter().all(|section| section.findings.is_empty()),
+        "{sections:#?}"
+    );
 }
 
 /// A partial installation: a role lacks a verb, one kind is missing, another has a different version, plugins do not
@@ -81,7 +95,13 @@ fn an_incomplete_installation_is_reported_with_the_missing_parts() {
 #[test]
 fn expiring_certificates_and_other_writers_are_reported() {
     let errors = errors(&check("worn-out"));
-    for part in ["Lease", "spec.gracefulEvictionTasks", "https://karmada", "client certificate", "cluster member2"] {
+    for part in [
+        "Lease",
+        "spec.gracefulEvictionTasks",
+        "https://karmada",
+        "client certificate",
+        "cluster member2",
+    ] {
         assert!(errors.iter().any(|error| error.contains(part)), "{part}: {errors:?}");
     }
 }
@@ -90,7 +110,10 @@ fn expiring_certificates_and_other_writers_are_reported() {
 #[test]
 fn failover_that_can_never_act_is_reported_with_the_switch_that_is_off() {
     let sections = check("never-acts");
-    let failover = sections.iter().find(|section| section.check == checks::FAILOVER).unwrap();
+    let failover = sections
+        .iter()
+        .find(|section| section.check == checks::FAILOVER)
+        .unwrap();
     let printed: Vec<_> = failover.findings.iter().map(|finding| finding.what.as_str()).collect();
     for part in [
         "the feature gate Failover is off",
@@ -127,9 +150,22 @@ fn unverifiable_verbs_are_one_warning() {
         let mut facts = read("sound");
         facts.permissions = (0..verbs).map(verb).collect();
         let sections = checks::all(&facts);
-        let section = sections.into_iter().find(|section| section.check == checks::PERMISSIONS).unwrap();
-        assert!(section.findings.iter().all(|finding| finding.severity == Severity::Warning), "{section:#?}");
-        section.findings.into_iter().map(|finding| finding.place).collect::<Vec<_>>()
+        let section = sections
+            .into_iter()
+            .find(|section| section.check == checks::PERMISSIONS)
+            .unwrap();
+        assert!(
+            section
+                .findings
+                .iter()
+                .all(|finding| finding.severity == Severity::Warning),
+            "{section:#?}"
+        );
+        section
+            .findings
+            .into_iter()
+            .map(|finding| finding.place)
+            .collect::<Vec<_>>()
     };
     assert_eq!(printed(61), ["61 verbs"]);
     assert_eq!(printed(2), ["get r0", "get r1"]);
@@ -160,11 +196,17 @@ fn an_api_that_does_not_answer_is_an_error_with_its_name() {
     facts.unread = vec![unread(checks::KINDS, "cluster.karmada.io/v1alpha1", false)];
     let sections = checks::all(&facts);
     assert_eq!(errors(&sections), ["cluster.karmada.io/v1alpha1"], "{sections:#?}");
-    let text = report::text("", &sections).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = report::text("", &sections)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(text.contains("no answer within 10s"), "{text}");
     facts.unread = vec![unread(checks::MEMBERS, "clusters", true)];
     facts.served = everything();
-    assert!(report::is_sound(&checks::all(&facts)), "a request that is refused is a note");
+    assert!(
+        report::is_sound(&checks::all(&facts)),
+        "a request that is refused is a note"
+    );
 }
 
 /// Objects that only Karmada acts upon prevent mode all, unless they are ignored.
@@ -176,11 +218,18 @@ fn objects_of_karmadas_controllers_are_an_error_unless_they_are_ignored() {
     let sections = checks::all(&facts);
     assert_eq!(errors(&sections), ["mode all"]);
     let findings: Vec<_> = sections.iter().flat_map(|section| &section.findings).collect();
-    assert!(findings[0].what.contains("upon OverridePolicy shop/image"), "{findings:?}");
+    assert!(
+        findings[0].what.contains("upon OverridePolicy shop/image"),
+        "{findings:?}"
+    );
     facts.installation.flags.ignore_unimplemented = true;
     let sections = checks::all(&facts);
     assert_eq!(errors(&sections), [""; 0]);
-    assert!(sections.iter().any(|section| section.findings.iter().any(|finding| finding.place == "mode all")));
+    assert!(
+        sections
+            .iter()
+            .any(|section| section.findings.iter().any(|finding| finding.place == "mode all"))
+    );
 }
 
 #[test]
@@ -189,7 +238,11 @@ fn several_processes_may_report() {
         let mut facts = read("sound");
         (facts.installation.modes, facts.installation.lease) = (vec![mode.to_owned()], None);
         let sections = checks::all(&facts);
-        sections.into_iter().find(|section| section.check == checks::OWNERS).unwrap().summary
+        sections
+            .into_iter()
+            .find(|section| section.check == checks::OWNERS)
+            .unwrap()
+            .summary
     };
     assert!(summary("report").ends_with("several processes may run"));
     assert_eq!(summary("evict"), "no election: there must be one process only");

@@ -65,7 +65,10 @@ struct Finding {
 
 impl Finding {
     fn error(message: String) -> Self {
-        Self { error: Some(message), warnings: Vec::new() }
+        Self {
+            error: Some(message),
+            warnings: Vec::new(),
+        }
     }
 }
 
@@ -110,8 +113,17 @@ enum Outcome {
 
 impl Rule {
     fn new(operation: Option<String>, Finding { error, warnings }: Finding) -> Self {
-        let outcome = if error.is_some() { Outcome::Failed } else { Outcome::Passed };
-        Self { operation, outcome, error, warnings }
+        let outcome = if error.is_some() {
+            Outcome::Failed
+        } else {
+            Outcome::Passed
+        };
+        Self {
+            operation,
+            outcome,
+            error,
+            warnings,
+        }
     }
 
     fn add_to(&self, text: &mut String) {
@@ -136,7 +148,11 @@ impl Rule {
 
 impl Checked {
     fn failed(source: String, error: String) -> Self {
-        Self { source: Some(source), error: Some(error), ..Self::default() }
+        Self {
+            source: Some(source),
+            error: Some(error),
+            ..Self::default()
+        }
     }
 
     fn is_fine(&self) -> bool {
@@ -191,7 +207,10 @@ fn check_file(loader: &Loader<'_>, file: &Path, checked: &mut Vec<Checked>) -> a
         Ok(customization) => of_customization(&customization),
         Err(unfit) => Checked::failed(unfit.source, unfit.message),
     }));
-    checked.extend(unread.map(|unread| Checked { error: Some(unread), ..Checked::default() }));
+    checked.extend(unread.map(|unread| Checked {
+        error: Some(unread),
+        ..Checked::default()
+    }));
     Ok(())
 }
 
@@ -201,7 +220,12 @@ fn of_customization(customization: &Customization) -> Checked {
     let rule = |point: EntryPoint| {
         let operation = Some(point.operation().unwrap_or_default().to_owned());
         match customization.scripts.iter().find(|script| script.point == point) {
-            None => Rule { operation, outcome: Outcome::Unset, error: None, warnings: Vec::new() },
+            None => Rule {
+                operation,
+                outcome: Outcome::Unset,
+                error: None,
+                warnings: Vec::new(),
+            },
             Some(script) => Rule::new(operation, of_rule(customization, script)),
         }
     };
@@ -219,11 +243,24 @@ fn other(loader: &Loader<'_>, found: &Found) -> Checked {
         Found::Customization(customization) => return of_customization(customization),
         Found::Script(place, code) => (place.origin.clone(), bare(place, code, loader.dialect)),
         Found::Component(file, code) => {
-            let error = loader.load_component(file, code).err().map(|error| format!("{error:#}"));
-            (file.display().to_string(), Finding { error, warnings: Vec::new() })
+            let error = loader
+                .load_component(file, code)
+                .err()
+                .map(|error| format!("{error:#}"));
+            (
+                file.display().to_string(),
+                Finding {
+                    error,
+                    warnings: Vec::new(),
+                },
+            )
         }
     };
-    Checked { source: Some(source), rules: vec![Rule::new(None, finding)], ..Checked::default() }
+    Checked {
+        source: Some(source),
+        rules: vec![Rule::new(None, finding)],
+        ..Checked::default()
+    }
 }
 
 fn of_rule(customization: &Customization, script: &Script) -> Finding {
@@ -238,16 +275,25 @@ fn of_rule(customization: &Customization, script: &Script) -> Finding {
         Err(message) => return Finding::error(from_script(place, &message)),
     };
     let others = INTERPRETERS.into_iter().filter(|point| *point != script.point);
-    let surplus: Vec<_> = others.filter(|point| defines(&script.code, *point)).map(EntryPoint::function).collect();
+    let surplus: Vec<_> = others
+        .filter(|point| defines(&script.code, *point))
+        .map(EntryPoint::function)
+        .collect();
     if !surplus.is_empty() {
         let (rule, wanted) = (script.rule, script.point.function());
-        let message = format!("{rule} has one function, {wanted}; the script defines {} too", surplus.join(", "));
+        let message = format!(
+            "{rule} has one function, {wanted}; the script defines {} too",
+            surplus.join(", ")
+        );
         return Finding::error(placed(place, &script.code, script.point, &message));
     }
     let tried = watched(customization.module(script), script.point).and_then(|()| results(&*policy, &[script.point]));
     let placed = |message: String| placed(place, &script.code, script.point, &message);
     match tried {
-        Ok(warnings) => Finding { error: None, warnings: warnings.into_iter().map(placed).collect() },
+        Ok(warnings) => Finding {
+            error: None,
+            warnings: warnings.into_iter().map(placed).collect(),
+        },
         Err(message) => Finding::error(placed(message)),
     }
 }
@@ -276,7 +322,11 @@ fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
     if let Err(message) = syntax(place, code) {
         return Finding::error(message);
     }
-    let unknown = if dialect == Dialect::Argo { Vec::new() } else { unknown_names(place, code) };
+    let unknown = if dialect == Dialect::Argo {
+        Vec::new()
+    } else {
+        unknown_names(place, code)
+    };
     if let Some(message) = unknown.into_iter().next() {
         return Finding::error(message);
     }
@@ -285,34 +335,60 @@ fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
         Ok(loaded) => loaded.policy,
         Err(error) => return Finding::error(from_script(place, &error.message)),
     };
-    let translated = source.modules.first().map(|module| String::from_utf8_lossy(&module.code).into_owned());
+    let translated = source
+        .modules
+        .first()
+        .map(|module| String::from_utf8_lossy(&module.code).into_owned());
     let translated = translated.unwrap_or_default();
-    let points: Vec<_> = INTERPRETERS.into_iter().filter(|point| defines(&translated, *point)).collect();
+    let points: Vec<_> = INTERPRETERS
+        .into_iter()
+        .filter(|point| defines(&translated, *point))
+        .collect();
     for point in &points {
-        let entries = vec![Entry { point: *point, object_kind: None }];
-        let module = Module { origin: place.origin.clone(), code: translated.as_bytes().to_vec(), entries };
+        let entries = vec![Entry {
+            point: *point,
+            object_kind: None,
+        }];
+        let module = Module {
+            origin: place.origin.clone(),
+            code: translated.as_bytes().to_vec(),
+            entries,
+        };
         if let Err(message) = watched(module, *point) {
             return Finding::error(message);
         }
     }
     match results(&*policy, &points) {
         Ok(warnings) if dialect == Dialect::Argo => Finding { error: None, warnings },
-        Ok(warnings) => Finding { error: None, warnings: [foreign_to_karmada(place, code), warnings].concat() },
+        Ok(warnings) => Finding {
+            error: None,
+            warnings: [foreign_to_karmada(place, code), warnings].concat(),
+        },
         Err(message) => Finding::error(message),
     }
 }
 
 /// Checks the syntax of a script.
 fn syntax(place: &Place, code: &str) -> Result<(), String> {
-    let located =
-        |error: SyntaxError| format!("{}: {}", place.at(error.line, error.column), place.referring(&error.message));
+    let located = |error: SyntaxError| {
+        format!(
+            "{}: {}",
+            place.at(error.line, error.column),
+            place.referring(&error.message)
+        )
+    };
     check_syntax(code).map_err(located)
 }
 
 /// Returns a message for each construct that Karmada's Lua VM rejects although Bulkhead's accepts it.
 fn foreign_to_karmada(place: &Place, code: &str) -> Vec<String> {
-    let describe =
-        |found: Difference| format!("{}: Karmada does not take {}", place.at(found.line, found.column), found.message);
+    let describe = |found: Difference| {
+        format!(
+            "{}: Karmada does not take {}",
+            place.at(found.line, found.column),
+            found.message
+        )
+    };
     foreign(code).into_iter().map(describe).collect()
 }
 
@@ -329,8 +405,16 @@ fn load(module: Module) -> Result<std::sync::Arc<dyn Policy>, String> {
 
 /// Returns true if a script defines the entry point's global function.
 fn defines(code: &str, point: EntryPoint) -> bool {
-    let entries = vec![Entry { point, object_kind: None }];
-    load(Module { origin: String::new(), code: code.as_bytes().to_vec(), entries }).is_ok()
+    let entries = vec![Entry {
+        point,
+        object_kind: None,
+    }];
+    load(Module {
+        origin: String::new(),
+        code: code.as_bytes().to_vec(),
+        entries,
+    })
+    .is_ok()
 }
 
 /// Runs the sample objects. Returns the first wrong result as an error. A script that fails on a sample is not
@@ -347,7 +431,9 @@ fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, St
     let mut seen: Vec<String> = Vec::new();
     for _ in 0..TRAPS_MAX {
         let is_new = |kind, message: &str| kind == FaultKind::Trap && seen.iter().all(|known| known != message);
-        let Some(fault) = first_fault(policy, is_new) else { break };
+        let Some(fault) = first_fault(policy, is_new) else {
+            break;
+        };
         seen.push(fault.lines().next().unwrap_or_default().to_owned());
         warnings.push(fault);
     }
@@ -362,8 +448,15 @@ fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
         EntryPoint::Retain => "2",
         _ => "1",
     };
-    let needed = if point == EntryPoint::Components { "false" } else { "true" };
-    let watch = WATCH.replace("FUNCTION", point.function()).replace("ARGUMENT", argument).replace("NEEDED", needed);
+    let needed = if point == EntryPoint::Components {
+        "false"
+    } else {
+        "true"
+    };
+    let watch = WATCH
+        .replace("FUNCTION", point.function())
+        .replace("ARGUMENT", argument)
+        .replace("NEEDED", needed);
     module.code.extend_from_slice(b"\n");
     module.code.extend_from_slice(watch.as_bytes());
     let policy = load(module)?;

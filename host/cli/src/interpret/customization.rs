@@ -126,13 +126,24 @@ pub(super) struct Script {
 impl Customization {
     /// Builds the plugin source of all its scripts.
     pub(super) fn source(&self) -> PluginSource {
-        PluginSource::new(self.name.clone(), EngineKind::Lua, self.scripts.iter().map(|s| self.module(s)).collect())
+        PluginSource::new(
+            self.name.clone(),
+            EngineKind::Lua,
+            self.scripts.iter().map(|s| self.module(s)).collect(),
+        )
     }
 
     /// Builds a module of one script.
     pub(super) fn module(&self, script: &Script) -> Module {
-        let entries = vec![Entry { point: script.point, object_kind: Some(self.target.clone()) }];
-        Module { origin: script.place.origin.clone(), code: script.code.as_bytes().to_vec(), entries }
+        let entries = vec![Entry {
+            point: script.point,
+            object_kind: Some(self.target.clone()),
+        }];
+        Module {
+            origin: script.place.origin.clone(),
+            code: script.code.as_bytes().to_vec(),
+            entries,
+        }
     }
 }
 
@@ -160,15 +171,26 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Parsed, String> {
         Ok(documents) => (documents, None),
         Err(strictly) => (lenient::documents(text).map_err(located)?, Some(located(strictly))),
     };
-    let documents = documents.into_iter().map(|document| customization(&file, text, document)).collect();
+    let documents = documents
+        .into_iter()
+        .map(|document| customization(&file, text, document))
+        .collect();
     Ok(Parsed { documents, unread })
 }
 
 fn customization(file: &str, text: &str, document: Raw) -> Result<Customization, Unfit> {
-    let name = document.metadata.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = document
+        .metadata
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let at = |spanned: &Spanned<String>, message: String| {
         let source = if name.is_empty() { file.to_owned() } else { name.clone() };
-        Unfit { source, message: format!("{file}:{}: {message}", spanned.referenced.line()) }
+        Unfit {
+            source,
+            message: format!("{file}:{}: {message}", spanned.referenced.line()),
+        }
     };
     let (api_version, kind) = (&document.api_version.value, &document.kind.value);
     if kind != "ResourceInterpreterCustomization" {
@@ -189,7 +211,16 @@ fn customization(file: &str, text: &str, document: Raw) -> Result<Customization,
         // An empty script counts as a rule that is not set.
         let is_set = !script.value.is_empty();
         let place = Place::in_yaml(file, rule, text, &script);
-        is_set.then_some(Script { point, rule, code: script.value, place })
+        is_set.then_some(Script {
+            point,
+            rule,
+            code: script.value,
+            place,
+        })
     });
-    Ok(Customization { scripts: scripts.collect(), target: document.target, name })
+    Ok(Customization {
+        scripts: scripts.collect(),
+        target: document.target,
+        name,
+    })
 }

@@ -39,11 +39,17 @@ pub(super) fn run(
     format: Format,
 ) -> anyhow::Result<bool> {
     let interpreters = loader.load(files)?;
-    let call = OwnedCall { request: request.clone(), now: clock.now };
+    let call = OwnedCall {
+        request: request.clone(),
+        now: clock.now,
+    };
     let name = call.with_call(|call| call.operation_name()).unwrap_or_default();
     if clock.is_default && interpreters.iter().any(|interpreter| interpreter.reads_clock(name)) {
         let now = clock.now;
-        writeln!(anstream::stderr(), "note: os.time() and os.date() return {now}; --now sets another time")?;
+        writeln!(
+            anstream::stderr(),
+            "note: os.time() and os.date() return {now}; --now sets another time"
+        )?;
     }
     match answer(&interpreters, &call) {
         Ok(Some(reply)) => {
@@ -55,7 +61,11 @@ pub(super) fn run(
         Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &call)),
         Err((interpreter, fault)) => {
             let message = interpreter.located(&fault.message);
-            writeln!(anstream::stderr(), "Execute {name} error: {}: {message}", fault.kind.code())?;
+            writeln!(
+                anstream::stderr(),
+                "Execute {name} error: {}: {message}",
+                fault.kind.code()
+            )?;
             Ok(false)
         }
     }
@@ -64,16 +74,35 @@ pub(super) fn run(
 /// Formats one YAML document per result, as `karmadactl interpret` does. Details of health beyond true or false are
 /// printed as a comment, so that parsers read the same documents.
 fn documents(outputs: &Value) -> anyhow::Result<String> {
-    let field = |name: &str| outputs.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let field = |name: &str| {
+        outputs
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     if let Some(health) = field("health") {
         let healthy = outputs.get("healthy").unwrap_or(&Value::Null);
-        let words = [Some(health).filter(|_| healthy.is_null()), field("reason"), field("message")];
-        let because = words.into_iter().flatten().collect::<Vec<_>>().join(": ").replace('\n', "\n# ");
+        let words = [
+            Some(health).filter(|_| healthy.is_null()),
+            field("reason"),
+            field("message"),
+        ];
+        let because = words
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(": ")
+            .replace('\n', "\n# ");
         return Ok(format!("---\n# [1/1] healthy:\n{healthy}\n# {because}\n"));
     }
     let results: Vec<_> = outputs.as_object().into_iter().flatten().collect();
     let document = |(index, (name, value)): (usize, &(&String, &Value))| {
-        Ok(format!("---\n# [{}/{}] {name}:\n{}", index + 1, results.len(), serde_saphyr::to_string(value)?))
+        Ok(format!(
+            "---\n# [{}/{}] {name}:\n{}",
+            index + 1,
+            results.len(),
+            serde_saphyr::to_string(value)?
+        ))
     };
     results.iter().enumerate().map(document).collect()
 }
@@ -116,9 +145,14 @@ fn no_rule(interpreters: &[Interpreter], call: &OwnedCall) -> String {
         format!("{} {}", field("apiVersion"), field("kind"))
     });
     let of = |capability: &Capability| {
-        capability.object_kind.as_ref().map_or_else(|| "all kinds".to_owned(), |(api, kind)| format!("{api} {kind}"))
+        capability
+            .object_kind
+            .as_ref()
+            .map_or_else(|| "all kinds".to_owned(), |(api, kind)| format!("{api} {kind}"))
     };
-    let capabilities = interpreters.iter().flat_map(|interpreter| interpreter.policy.capabilities());
+    let capabilities = interpreters
+        .iter()
+        .flat_map(|interpreter| interpreter.policy.capabilities());
     let mut targets: Vec<_> = capabilities.map(of).collect();
     targets.sort();
     targets.dedup();

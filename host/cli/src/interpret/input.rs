@@ -48,8 +48,12 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn now(&self) -> anyhow::Result<Time> {
-        serde_json::from_value(Value::String(self.now.clone()))
-            .with_context(|| format!("--now {:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z", self.now))
+        serde_json::from_value(Value::String(self.now.clone())).with_context(|| {
+            format!(
+                "--now {:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z",
+                self.now
+            )
+        })
     }
 
     /// Returns true if the time is the one without --now.
@@ -60,7 +64,10 @@ impl Files {
     /// Builds the request of an operation from the input files.
     pub(super) fn request(&self, operation: OperationName) -> anyhow::Result<Request> {
         let stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
-        if [&self.desired_file, &self.observed_file, &self.status_file].into_iter().filter(|file| stdin(file)).count()
+        if [&self.desired_file, &self.observed_file, &self.status_file]
+            .into_iter()
+            .filter(|file| stdin(file))
+            .count()
             > 1
         {
             bail!("standard input can be only one of the files");
@@ -92,7 +99,9 @@ impl Files {
     }
 
     fn status_items(&self) -> anyhow::Result<Vec<AggregatedStatusItem>> {
-        let Some(file) = &self.status_file else { return Ok(Vec::new()) };
+        let Some(file) = &self.status_file else {
+            return Ok(Vec::new());
+        };
         let item = |(index, item): (usize, Value)| {
             let at = format!("{}: status item {}", file.display(), index + 1);
             if item.is_array() {
@@ -108,7 +117,9 @@ impl Files {
 pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     if file == Path::new(STDIN) {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("reading standard input")?;
         return Ok(text);
     }
     std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
@@ -122,7 +133,11 @@ fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
     for warning in &read.warnings {
         writeln!(anstream::stderr(), "warning: {name}: {warning}")?;
     }
-    Ok(read.documents.into_iter().filter(|document| !document.is_null()).collect())
+    Ok(read
+        .documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect())
 }
 
 fn object(file: &Path) -> anyhow::Result<Arc<Value>> {

@@ -38,7 +38,11 @@ pub(super) struct Interpreter {
 impl Interpreter {
     /// Creates an interpreter whose messages contain no lines of a user's file.
     pub(super) fn built_in(policy: Arc<dyn Policy>) -> Self {
-        Self { policy: Arc::new(Bounded::new(policy)), places: Vec::new(), with_clock: Vec::new() }
+        Self {
+            policy: Arc::new(Bounded::new(policy)),
+            places: Vec::new(),
+            with_clock: Vec::new(),
+        }
     }
 
     /// Returns true if a script for an operation reads the clock.
@@ -48,7 +52,9 @@ impl Interpreter {
 
     /// Replaces the scripts' line numbers in an engine message with those of the file.
     pub(super) fn located(&self, message: &str) -> String {
-        self.places.iter().fold(message.to_owned(), |message, place| place.located(&message))
+        self.places
+            .iter()
+            .fold(message.to_owned(), |message, place| place.located(&message))
     }
 }
 
@@ -65,7 +71,12 @@ pub(super) struct Loader<'a> {
 impl<'a> Loader<'a> {
     /// Creates a loader. The engine for components starts with the first component.
     pub(super) fn new(dialect: Dialect, recursive: bool, engines: &'a EngineArguments) -> Self {
-        Self { dialect, recursive, engines, wasm: OnceCell::new() }
+        Self {
+            dialect,
+            recursive,
+            engines,
+            wasm: OnceCell::new(),
+        }
     }
 
     /// Reads all interpreters in these files and directories, in order of name within a directory.
@@ -125,7 +136,10 @@ impl<'a> Loader<'a> {
             Found::Script(..) | Found::Component(..) => (1, String::new()),
         };
         found.sort_by_key(key);
-        found.iter().filter_map(|found| self.load_one(found, no_items).transpose()).collect()
+        found
+            .iter()
+            .filter_map(|found| self.load_one(found, no_items).transpose())
+            .collect()
     }
 
     /// Loads one interpreter; `None` for a customization without rules.
@@ -133,18 +147,32 @@ impl<'a> Loader<'a> {
         let (source, places): (_, Vec<Place>) = match found {
             Found::Customization(customization) if customization.scripts.is_empty() => return Ok(None),
             Found::Customization(customization) => {
-                let places = customization.scripts.iter().map(|script| script.place.clone()).collect();
+                let places = customization
+                    .scripts
+                    .iter()
+                    .map(|script| script.place.clone())
+                    .collect();
                 (customization.source(), places)
             }
             Found::Script(place, code) => (script_source(place, code, self.dialect), Vec::new()),
             Found::Component(file, code) => return self.load_component(file, code).map(Some),
         };
-        let located =
-            |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
-        let engine = LuaEngine::new(Options { no_items, ..Options::default() });
+        let located = |message: String| {
+            places
+                .iter()
+                .fold(message, |message: String, place: &Place| place.located(&message))
+        };
+        let engine = LuaEngine::new(Options {
+            no_items,
+            ..Options::default()
+        });
         let loaded = engine.load(&source).map_err(|error| {
             let has_place = error.message.starts_with(&error.origin);
-            let message = if has_place { error.message } else { format!("{}: {}", error.origin, error.message) };
+            let message = if has_place {
+                error.message
+            } else {
+                format!("{}: {}", error.origin, error.message)
+            };
             anyhow::anyhow!("{}", located(message))
         })?;
         let reads_clock = |code: &str| code.contains("os.time") || code.contains("os.date");
@@ -156,13 +184,21 @@ impl<'a> Loader<'a> {
             Found::Script(_, code) if reads_clock(code) => vec![None],
             Found::Script(..) | Found::Component(..) => Vec::new(),
         };
-        Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places, with_clock }))
+        Ok(Some(Interpreter {
+            policy: Arc::new(Bounded::new(loaded.policy)),
+            places,
+            with_clock,
+        }))
     }
 
     /// Loads a component.
     pub(super) fn load_component(&self, file: &Path, code: &[u8]) -> anyhow::Result<Interpreter> {
         let origin = file.display().to_string();
-        let module = Module { origin: origin.clone(), code: code.to_vec(), entries: Vec::new() };
+        let module = Module {
+            origin: origin.clone(),
+            code: code.to_vec(),
+            entries: Vec::new(),
+        };
         let engine = match self.wasm.get() {
             Some(engine) => engine,
             None => self.wasm.get_or_init({
@@ -195,7 +231,9 @@ pub(super) fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Returns true if the file name is that of a file with test cases.
 pub(super) fn is_test(file: &Path) -> bool {
-    file.file_stem().and_then(OsStr::to_str).is_some_and(|stem| stem.ends_with("_test"))
+    file.file_stem()
+        .and_then(OsStr::to_str)
+        .is_some_and(|stem| stem.ends_with("_test"))
 }
 
 #[derive(Clone, Copy)]
@@ -242,12 +280,18 @@ pub(super) fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
             let found = found.collect::<anyhow::Result<_>>()?;
             unread.map_or(Ok(found), |unread| bail!("{unread}"))
         }
-        Some(FileKind::Script) => Ok(vec![Found::Script(Place::of_file(&file.display().to_string()), read(file)?)]),
+        Some(FileKind::Script) => Ok(vec![Found::Script(
+            Place::of_file(&file.display().to_string()),
+            read(file)?,
+        )]),
         Some(FileKind::Component) => {
             let code = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
             Ok(vec![Found::Component(file.to_path_buf(), code)])
         }
-        None => bail!("{} is neither a customization (.yaml), a script (.lua) nor a component (.wasm)", file.display()),
+        None => bail!(
+            "{} is neither a customization (.yaml), a script (.lua) nor a component (.wasm)",
+            file.display()
+        ),
     }
 }
 
@@ -258,12 +302,23 @@ fn built_in() -> Vec<Interpreter> {
         Arc::new(bulkhead_plugins_builtin::NativeHealth::default()),
         Arc::new(bulkhead_plugins_builtin::NativeInterpreter::default()),
     ];
-    bulkhead_plugins_lua::policies(&lua).into_iter().chain(native).map(Interpreter::built_in).collect()
+    bulkhead_plugins_lua::policies(&lua)
+        .into_iter()
+        .chain(native)
+        .map(Interpreter::built_in)
+        .collect()
 }
 
 /// Builds the source of a script that implements every function it defines.
 pub(super) fn script_source(place: &Place, code: &str, dialect: Dialect) -> PluginSource {
     let code = dialect.translate(code.as_bytes().to_vec());
-    let module = Module { origin: place.origin.clone(), code, entries: Vec::new() };
-    PluginSource { dialect, ..PluginSource::new(place.origin.clone(), EngineKind::Lua, vec![module]) }
+    let module = Module {
+        origin: place.origin.clone(),
+        code,
+        entries: Vec::new(),
+    };
+    PluginSource {
+        dialect,
+        ..PluginSource::new(place.origin.clone(), EngineKind::Lua, vec![module])
+    }
 }

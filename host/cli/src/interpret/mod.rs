@@ -151,9 +151,14 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         }
         return check::run(&loader, &arguments.filename, arguments.output);
     }
-    let operation = arguments.operation.context("one of --operation, --check, --test and --show is required")?;
+    let operation = arguments
+        .operation
+        .context("one of --operation, --check, --test and --show is required")?;
     let request = arguments.objects.request(operation)?;
-    let clock = execute::Clock { now: arguments.objects.now()?, is_default: arguments.objects.has_default_now() };
+    let clock = execute::Clock {
+        now: arguments.objects.now()?,
+        is_default: arguments.objects.has_default_now(),
+    };
     execute::run(&loader, &arguments.filename, &request, clock, arguments.output)
 }
 
@@ -164,7 +169,9 @@ pub(crate) struct Places(Vec<place::Place>);
 impl Places {
     /// Replaces the scripts' line numbers in an engine message with those of the file.
     pub(crate) fn located(&self, message: &str) -> String {
-        self.0.iter().fold(message.to_owned(), |message, place| place.located(&message))
+        self.0
+            .iter()
+            .fold(message.to_owned(), |message, place| place.located(&message))
     }
 }
 
@@ -173,7 +180,11 @@ pub(crate) fn customization_source(file: &Path) -> anyhow::Result<(PluginSource,
     let mut found = interpreter::find_in(file)?;
     match (found.pop(), found.is_empty()) {
         (Some(Found::Customization(customization)), true) if !customization.scripts.is_empty() => {
-            let places = customization.scripts.iter().map(|script| script.place.clone()).collect();
+            let places = customization
+                .scripts
+                .iter()
+                .map(|script| script.place.clone())
+                .collect();
             Ok((customization.source(), Places(places)))
         }
         (Some(Found::Customization(_)), true) => bail!("the customization in {} has no script", file.display()),
@@ -191,7 +202,9 @@ fn show(kind: &str, format: Format) -> anyhow::Result<()> {
         let names: Vec<_> = bulkhead_plugins_lua::KINDS.iter().map(name).collect();
         return format.print(|| names.join("\n") + "\n", &names);
     }
-    let found = bulkhead_plugins_lua::KINDS.iter().find(|known| name(known).eq_ignore_ascii_case(kind));
+    let found = bulkhead_plugins_lua::KINDS
+        .iter()
+        .find(|known| name(known).eq_ignore_ascii_case(kind));
     let found = found.with_context(|| format!("there is no customization for {kind}; `--show list` names all"))?;
     match format {
         // The file as it is, with its comments.

@@ -19,7 +19,12 @@ pub(super) struct Place {
 impl Place {
     /// Creates the place of a standalone script file.
     pub(super) fn of_file(file: &str) -> Self {
-        Self { origin: file.to_owned(), file: file.to_owned(), is_literal: true, ..Self::default() }
+        Self {
+            origin: file.to_owned(),
+            file: file.to_owned(),
+            is_literal: true,
+            ..Self::default()
+        }
     }
 
     /// Creates the place of a script in a scalar of a YAML file.
@@ -28,13 +33,30 @@ impl Place {
         let line_of = |number: usize| text.lines().nth(number.saturating_sub(1)).unwrap_or_default();
         let at = usize::try_from(script.referenced.line()).unwrap_or(1).max(1);
         // The parser reports either the line of the block indicator or the line after it as the start of the scalar.
-        let head = [at, at.saturating_sub(1)].into_iter().find(|number| is_literal_head(line_of(*number)));
+        let head = [at, at.saturating_sub(1)]
+            .into_iter()
+            .find(|number| is_literal_head(line_of(*number)));
         let Some(head) = head else {
-            return Self { origin, file: file.to_owned(), lines_before: at - 1, ..Self::default() };
+            return Self {
+                origin,
+                file: file.to_owned(),
+                lines_before: at - 1,
+                ..Self::default()
+            };
         };
-        let first = text.lines().skip(head).find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let first = text
+            .lines()
+            .skip(head)
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
         let indent = first.len() - first.trim_start().len();
-        Self { origin, file: file.to_owned(), lines_before: head, indent, is_literal: true }
+        Self {
+            origin,
+            file: file.to_owned(),
+            lines_before: head,
+            indent,
+            is_literal: true,
+        }
     }
 
     /// Returns the location of a line and column of the script, as `file:line:column`.
@@ -42,7 +64,11 @@ impl Place {
         if self.is_literal {
             format!("{}:{}:{}", self.file, self.lines_before + line, self.indent + column)
         } else {
-            format!("{}:{} (line {line}, column {column} of the script)", self.file, self.lines_before + 1)
+            format!(
+                "{}:{} (line {line}, column {column} of the script)",
+                self.file,
+                self.lines_before + 1
+            )
         }
     }
 
@@ -54,8 +80,12 @@ impl Place {
     /// Replaces the script's line number that a syntax error refers to, such as that of an unclosed block.
     pub(super) fn referring(&self, message: &str) -> String {
         let words = ["' at line ", " already defined on line "];
-        let found = words.into_iter().find_map(|words| Some(message.find(words)? + words.len()));
-        let Some((before, after)) = found.filter(|_| self.is_literal).and_then(|at| message.split_at_checked(at))
+        let found = words
+            .into_iter()
+            .find_map(|words| Some(message.find(words)? + words.len()));
+        let Some((before, after)) = found
+            .filter(|_| self.is_literal)
+            .and_then(|at| message.split_at_checked(at))
         else {
             return message.to_owned();
         };
@@ -68,7 +98,9 @@ impl Place {
     /// Replaces the script's line number in an engine message, and the column after it, with those of the file. A message
     /// without a line gets that of the script's head.
     pub(super) fn located(&self, message: &str) -> String {
-        let Some((before, after)) = message.split_once(&format!("{}:", self.origin)) else { return message.to_owned() };
+        let Some((before, after)) = message.split_once(&format!("{}:", self.origin)) else {
+            return message.to_owned();
+        };
         let rule = self.origin.strip_prefix(&self.file).unwrap_or_default();
         let (line, rest) = number(after);
         // Of several lines only the first one is about the rule.
@@ -80,11 +112,18 @@ impl Place {
         let Some(line) = line else {
             // The lines before a literal scalar end with its head.
             let head = self.lines_before + usize::from(!self.is_literal);
-            let head = if rule.is_empty() { String::new() } else { format!(":{head}") };
+            let head = if rule.is_empty() {
+                String::new()
+            } else {
+                format!(":{head}")
+            };
             return with_rule(format!("{}{head}:", self.file), rest);
         };
         if !self.is_literal {
-            return with_rule(format!("{}:{} (line {line} of the script)", self.file, self.lines_before + 1), rest);
+            return with_rule(
+                format!("{}:{} (line {line} of the script)", self.file, self.lines_before + 1),
+                rest,
+            );
         }
         let place = format!("{}:{}", self.file, self.lines_before + line);
         match rest.strip_prefix(':').map(number) {
@@ -101,12 +140,23 @@ fn number(text: &str) -> (Option<usize>, &str) {
 }
 
 fn in_rule(rule: &str) -> String {
-    if rule.is_empty() { String::new() } else { format!(" (in{rule})") }
+    if rule.is_empty() {
+        String::new()
+    } else {
+        format!(" (in{rule})")
+    }
 }
 
 /// Returns true if a line ends with the indicator of a literal scalar, such as `|` or `|-`.
 fn is_literal_head(line: &str) -> bool {
-    let word = line.split(" #").next().unwrap_or_default().trim_end().rsplit([' ', ':']).next().unwrap_or_default();
+    let word = line
+        .split(" #")
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .rsplit([' ', ':'])
+        .next()
+        .unwrap_or_default();
     word.starts_with('|') && word.chars().skip(1).all(|c| c.is_ascii_digit() || c == '+' || c == '-')
 }
 
@@ -129,8 +179,16 @@ mod tests {
             assert_eq!(found.at(2, 3), place, "{text}");
             assert_eq!(found.located("a.yaml retention:2: boom"), message, "{text}");
         };
-        check("a: 1\nscript: |\n  x\n  y\n", "a.yaml:4:5", "a.yaml:4: boom (in retention)");
-        check("script: |- # why\n    x\n    y\n", "a.yaml:3:7", "a.yaml:3: boom (in retention)");
+        check(
+            "a: 1\nscript: |\n  x\n  y\n",
+            "a.yaml:4:5",
+            "a.yaml:4: boom (in retention)",
+        );
+        check(
+            "script: |- # why\n    x\n    y\n",
+            "a.yaml:3:7",
+            "a.yaml:3: boom (in retention)",
+        );
         check(
             "a: 1\nscript: >\n  x\n  y\n",
             "a.yaml:3 (line 2, column 3 of the script)",
@@ -146,15 +204,24 @@ mod tests {
         let check = |message: &str, expected: &str| assert_eq!(place.located(message), expected);
         check("a.yaml retention:2:3: boom", "a.yaml:4:5: boom (in retention)");
         check("a.yaml retention: no function", "a.yaml:2: no function (in retention)");
-        check("a.yaml retention:1: boom\nasked", "a.yaml:3: boom (in retention)\nasked");
+        check(
+            "a.yaml retention:1: boom\nasked",
+            "a.yaml:3: boom (in retention)\nasked",
+        );
         check(
             "a.yaml retention:2: label a is already defined on line 1",
             "a.yaml:4: label a is already defined on line 3 (in retention)",
         );
         let unclosed = "a.yaml:4: Expected 'end' (to close 'then' at line 3), got <eof> (in retention)";
-        check("a.yaml retention:2: Expected 'end' (to close 'then' at line 1), got <eof>", unclosed);
+        check(
+            "a.yaml retention:2: Expected 'end' (to close 'then' at line 1), got <eof>",
+            unclosed,
+        );
         check("a.yaml retention:1: 7: boom", "a.yaml:3: 7: boom (in retention)");
-        assert_eq!(Place::of_file("a.lua").located("a.lua: no function"), "a.lua: no function");
+        assert_eq!(
+            Place::of_file("a.lua").located("a.lua: no function"),
+            "a.lua: no function"
+        );
     }
 
     #[test]

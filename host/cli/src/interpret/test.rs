@@ -30,9 +30,15 @@ pub(super) fn run(
     }
     let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
     if checks.is_empty() {
-        bail!("there are no cases in {}: no directory has a customization.yaml with a *_test.yaml", names.join(", "));
+        bail!(
+            "there are no cases in {}: no directory has a customization.yaml with a *_test.yaml",
+            names.join(", ")
+        );
     }
-    let report = Report { plugin: names.join(", "), checks };
+    let report = Report {
+        plugin: names.join(", "),
+        checks,
+    };
     if let Some(path) = junit {
         std::fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
     }
@@ -59,14 +65,23 @@ fn walk(loader: &Loader<'_>, folder: &Path, checks: &mut Vec<Check>) -> anyhow::
 
 /// Returns a failed check for a file that cannot be used, so that the other files are run.
 fn unusable(file: &Path, why: &str) -> Check {
-    Check { name: format!("{} can be used", file.display()), kind: None, outcome: Outcome::failed(why), steps: 0 }
+    Check {
+        name: format!("{} can be used", file.display()),
+        kind: None,
+        outcome: Outcome::failed(why),
+        steps: 0,
+    }
 }
 
 /// Reads the cases beside a customization. A file that cannot be read becomes a failed check.
 fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for file in files {
-        let testdata = if file.ends_with("testdata") { files_of(file)? } else { Vec::new() };
+        let testdata = if file.ends_with("testdata") {
+            files_of(file)?
+        } else {
+            Vec::new()
+        };
         let own = is_test(file).then(|| file.clone());
         for file in testdata.into_iter().chain(own) {
             match read_cases(&file) {
@@ -86,18 +101,27 @@ fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::R
     for case in cases {
         let interpreters = if case.has_empty_list { &with_lists } else { &usual };
         let kind = case.call.with_call(|call| {
-            let kind = call.object().and_then(|object| object.get("kind")).and_then(serde_json::Value::as_str);
+            let kind = call
+                .object()
+                .and_then(|object| object.get("kind"))
+                .and_then(serde_json::Value::as_str);
             kind.unwrap_or("?").to_owned()
         });
         let asked = interpreters.iter().find(|interpreter| {
             let capabilities = interpreter.policy.capabilities();
-            case.call.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
+            case.call
+                .with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
         });
         let name = format!("{kind}: {}", case.name);
         checks.push(match asked {
             None => {
                 let outcome = Outcome::failed(format!("{}: there is no rule for it", case.origin));
-                Check { name, kind: Some(case.call.kind()), outcome, steps: 0 }
+                Check {
+                    name,
+                    kind: Some(case.call.kind()),
+                    outcome,
+                    steps: 0,
+                }
             }
             Some(interpreter) => {
                 let subject = Subject::new(&*interpreter.policy, Budget::default());

@@ -38,10 +38,17 @@ impl Account {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let annotations = json!({"kubernetes.io/service-account.name": name});
         let metadata = json!({"name": secret, "namespace": namespace, "annotations": annotations});
-        apply(&secrets, json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"})).await?;
+        apply(
+            &secrets,
+            json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"}),
+        )
+        .await?;
         let started = tokio::time::Instant::now();
         loop {
-            let read = secrets.get(secret).await.with_context(|| format!("reading the Secret {namespace}/{secret}"))?;
+            let read = secrets
+                .get(secret)
+                .await
+                .with_context(|| format!("reading the Secret {namespace}/{secret}"))?;
             let data = read.data.unwrap_or_default();
             if let Some(token) = data.get("token").filter(|token| !token.0.is_empty()) {
                 let token = String::from_utf8(token.0.clone()).context("the token is not text")?;
@@ -73,7 +80,10 @@ pub(super) async fn set_user(
 
 /// Returns the control planes that use an account: their uids, with the names that they have for its cluster.
 pub(super) async fn users(accounts: &Api<ServiceAccount>, account: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let found = accounts.get_opt(account).await.with_context(|| format!("reading the ServiceAccount {account}"))?;
+    let found = accounts
+        .get_opt(account)
+        .await
+        .with_context(|| format!("reading the ServiceAccount {account}"))?;
     let annotations = found.map(|found| found.annotations().clone()).unwrap_or_default();
     let user = |(key, name): (String, String)| Some((key.strip_prefix(USED_BY)?.to_owned(), name));
     Ok(annotations.into_iter().filter_map(user).collect())
@@ -82,11 +92,20 @@ pub(super) async fn users(accounts: &Api<ServiceAccount>, account: &str) -> anyh
 /// Creates a namespace with the `managed-by` label, unless it exists.
 pub(super) async fn make_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     let namespaces = Api::<Namespace>::all(client.clone());
-    if namespaces.get_opt(name).await.with_context(|| format!("reading the Namespace {name}"))?.is_some() {
+    if namespaces
+        .get_opt(name)
+        .await
+        .with_context(|| format!("reading the Namespace {name}"))?
+        .is_some()
+    {
         return Ok(());
     }
     let (label, value) = MADE_BY;
-    apply(&namespaces, json!({"metadata": {"name": name, "labels": {label: value}}})).await
+    apply(
+        &namespaces,
+        json!({"metadata": {"name": name, "labels": {label: value}}}),
+    )
+    .await
 }
 
 /// Applies an object with server-side apply, forcing conflicts.
@@ -97,7 +116,9 @@ where
     object["apiVersion"] = json!(K::api_version(&()));
     object["kind"] = json!(K::kind(&()));
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let patched = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
+    let patched = api
+        .patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object))
+        .await;
     patched.with_context(|| format!("applying {} {name}", K::kind(&())))?;
     Ok(())
 }

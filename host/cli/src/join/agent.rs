@@ -61,8 +61,18 @@ pub(super) fn write_kubeconfig(
     account: Account,
     file: Destination<'_>,
 ) -> anyhow::Result<()> {
-    let trust = if account.ca_bundle.is_empty() { Trust::Any } else { Trust::Bundle(account.ca_bundle) };
-    file.write(&Access { server, user: &account_name(name), token: &account.token, trust, ..Access::default() })
+    let trust = if account.ca_bundle.is_empty() {
+        Trust::Any
+    } else {
+        Trust::Bundle(account.ca_bundle)
+    };
+    file.write(&Access {
+        server,
+        user: &account_name(name),
+        token: &account.token,
+        trust,
+        ..Access::default()
+    })
 }
 
 /// Creates the Lease that the agent renews, owned by its Cluster.
@@ -151,16 +161,27 @@ mod tests {
     /// evaluates it.
     async fn allows(hub: &Client, member: &str, (verb, group, resource, namespace, name): Request<'_>) -> bool {
         let account = account_name(member);
-        let mut rules = Api::<ClusterRole>::all(hub.clone()).get(&account).await.unwrap().rules.unwrap();
+        let mut rules = Api::<ClusterRole>::all(hub.clone())
+            .get(&account)
+            .await
+            .unwrap()
+            .rules
+            .unwrap();
         if !namespace.is_empty()
-            && let Some(role) = Api::<Role>::namespaced(hub.clone(), namespace).get_opt(&account).await.unwrap()
+            && let Some(role) = Api::<Role>::namespaced(hub.clone(), namespace)
+                .get_opt(&account)
+                .await
+                .unwrap()
         {
             rules.extend(role.rules.unwrap());
         }
         let has =
             |list: &Option<Vec<String>>, wanted: &str| list.iter().flatten().any(|one| one == wanted || one == "*");
         rules.iter().any(|rule: &PolicyRule| {
-            let named = rule.resource_names.as_ref().is_none_or(|names| names.iter().any(|one| one == name));
+            let named = rule
+                .resource_names
+                .as_ref()
+                .is_none_or(|names| names.iter().any(|one| one == name));
             has(&rule.api_groups, group)
                 && has(&rule.resources, resource)
                 && rule.verbs.iter().any(|v| v == verb)
@@ -191,7 +212,11 @@ mod tests {
         for namespace in ["", "default", "karmada-es-b", NAMESPACE] {
             check(("create", "", "events", namespace, ""), false).await;
         }
-        check(("update", "work.karmada.io", "works/status", "karmada-es-b", "w"), false).await;
+        check(
+            ("update", "work.karmada.io", "works/status", "karmada-es-b", "w"),
+            false,
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -229,8 +254,14 @@ mod tests {
         leases.replace("a", &Default::default(), &lease).await.unwrap();
         // A repeated join does not overwrite the renewals.
         make_lease(&hub, "a").await.unwrap();
-        assert_eq!(leases.get("a").await.unwrap().spec.unwrap().holder_identity.as_deref(), Some("a"));
-        Api::<Cluster>::all(hub.clone()).delete("a", &Default::default()).await.unwrap();
+        assert_eq!(
+            leases.get("a").await.unwrap().spec.unwrap().holder_identity.as_deref(),
+            Some("a")
+        );
+        Api::<Cluster>::all(hub.clone())
+            .delete("a", &Default::default())
+            .await
+            .unwrap();
         assert!(leases.get_opt("a").await.unwrap().is_none());
     }
 }

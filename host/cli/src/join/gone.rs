@@ -26,7 +26,10 @@ pub(super) async fn forget(member: &Client, name: &str, control_plane: &str, dry
     let listed: Vec<_> = others.iter().map(|(uid, name)| format!("{uid} as {name}")).collect();
     match used {
         Some(known) if known != name => {
-            bail!("control plane {control_plane} knows the cluster as {known}; {}", command(&known, control_plane))
+            bail!(
+                "control plane {control_plane} knows the cluster as {known}; {}",
+                command(&known, control_plane)
+            )
         }
         // An account without users is one of an earlier version.
         None if !others.is_empty() => bail!(
@@ -54,7 +57,9 @@ pub(super) async fn forget(member: &Client, name: &str, control_plane: &str, dry
         format!("{done}cleaning up in the member")
     })?;
     let summary = summary.unwrap_or_else(|| "the member has no objects of Bulkhead".to_owned());
-    Ok(format!("{summary}\nkept: workloads that the control plane placed in the member"))
+    Ok(format!(
+        "{summary}\nkept: workloads that the control plane placed in the member"
+    ))
 }
 
 #[cfg(test)]
@@ -71,7 +76,12 @@ mod tests {
         let member = server("m1").client();
         make_namespace(&member, NAMESPACE).await.unwrap();
         let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE);
-        apply(&accounts, json!({"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}})).await.unwrap();
+        apply(
+            &accounts,
+            json!({"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}),
+        )
+        .await
+        .unwrap();
         for (control_plane, name) in control_planes {
             set_user(&accounts, ACCOUNT, control_plane, Some(name)).await.unwrap();
         }
@@ -82,23 +92,35 @@ mod tests {
     async fn the_account_of_a_vanished_control_plane_is_removed_without_it() {
         let (member, accounts) = used_by(&[("uid-a", "m1")]).await;
         let rehearsed = forget(&member, "m1", "uid-a", true).await.unwrap();
-        assert!(rehearsed.starts_with("would be removed in the member: ServiceAccount"), "{rehearsed}");
+        assert!(
+            rehearsed.starts_with("would be removed in the member: ServiceAccount"),
+            "{rehearsed}"
+        );
         assert!(accounts.get_opt(ACCOUNT).await.unwrap().is_some());
         let message = forget(&member, "m1", "uid-a", false).await.unwrap();
         let removed = "removed in the member: ServiceAccount karmada-cluster/bulkhead, Namespace karmada-cluster\n";
         assert!(message.starts_with(removed) && !message.contains(BINDING), "{message}");
         assert!(accounts.get_opt(ACCOUNT).await.unwrap().is_none());
         let message = forget(&member, "m1", "uid-a", false).await.unwrap();
-        assert!(message.starts_with("the member has no objects of Bulkhead\n"), "{message}");
+        assert!(
+            message.starts_with("the member has no objects of Bulkhead\n"),
+            "{message}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_account_that_a_living_control_plane_uses_stays() {
         let (member, accounts) = used_by(&[("uid-a", "m1"), ("uid-b", "eu-1")]).await;
         let message = forget(&member, "eu-1", "uid-b", false).await.unwrap();
-        assert!(message.ends_with("kept the account, which other control planes use: uid-a as m1"), "{message}");
+        assert!(
+            message.ends_with("kept the account, which other control planes use: uid-a as m1"),
+            "{message}"
+        );
         let left = users(&accounts, ACCOUNT).await.unwrap();
-        assert_eq!(left.into_iter().collect::<Vec<_>>(), [("uid-a".to_owned(), "m1".to_owned())]);
+        assert_eq!(
+            left.into_iter().collect::<Vec<_>>(),
+            [("uid-a".to_owned(), "m1".to_owned())]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -109,7 +131,10 @@ mod tests {
             refused.ends_with("does not use the account karmada-cluster/bulkhead of the member; these do: uid-a as m1")
         );
         let refused = forget(&member, "m2", "uid-a", false).await.unwrap_err().to_string();
-        assert!(refused.starts_with("control plane uid-a knows the cluster as m1; bulkhead unjoin m1"), "{refused}");
+        assert!(
+            refused.starts_with("control plane uid-a knows the cluster as m1; bulkhead unjoin m1"),
+            "{refused}"
+        );
         assert!(accounts.get_opt(ACCOUNT).await.unwrap().is_some());
     }
 }

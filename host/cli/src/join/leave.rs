@@ -49,7 +49,14 @@ impl Leaving<'_> {
         self.clear_hub(&mut hub).await?;
         let mut lines = Vec::new();
         if removed.is_some() {
-            lines.push(format!("{name} {}", if self.dry_run { "would leave (dry run)" } else { "has left" }));
+            lines.push(format!(
+                "{name} {}",
+                if self.dry_run {
+                    "would leave (dry run)"
+                } else {
+                    "has left"
+                }
+            ));
         } else if !hub.names.is_empty() {
             lines.push(format!("{name} is not a member any more"));
         } else if self.member.is_none() {
@@ -113,7 +120,10 @@ impl Leaving<'_> {
         let Some(before) = clusters.get_opt(name).await.with_context(about)? else {
             return Ok(None);
         };
-        clusters.delete(name, &deletion(self.dry_run)).await.with_context(about)?;
+        clusters
+            .delete(name, &deletion(self.dry_run))
+            .await
+            .with_context(about)?;
         if self.dry_run {
             return Ok(Some(before));
         }
@@ -124,7 +134,11 @@ impl Leaving<'_> {
                     "{name} is leaving, but its Cluster still waits for {}: check that the controllers run{}; their \
                      account in the member stays until then; run the same command again to remove it",
                     cluster.finalizers().join(", "),
-                    if cluster.spec.sync_mode == SyncMode::Pull { ", and its agent" } else { "" },
+                    if cluster.spec.sync_mode == SyncMode::Pull {
+                        ", and its agent"
+                    } else {
+                        ""
+                    },
                 );
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -182,19 +196,31 @@ async fn is_empty<K>(client: &Client) -> anyhow::Result<bool>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
 {
-    let found = Api::<K>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await;
+    let found = Api::<K>::namespaced(client.clone(), NAMESPACE)
+        .list(&ListParams::default())
+        .await;
     let found = found.with_context(|| format!("listing {} in {NAMESPACE}", K::plural(&())))?;
-    Ok(found.items.iter().all(|object| OF_EVERY_NAMESPACE.contains(&object.name_any().as_str())))
+    Ok(found
+        .items
+        .iter()
+        .all(|object| OF_EVERY_NAMESPACE.contains(&object.name_any().as_str())))
 }
 
 /// Checks that a member cluster exists. The error lists the existing ones.
 pub(crate) async fn check_member(clusters: &Api<Cluster>, name: &str) -> anyhow::Result<()> {
-    let clusters = clusters.list(&ListParams::default()).await.context("reading the member clusters")?;
+    let clusters = clusters
+        .list(&ListParams::default())
+        .await
+        .context("reading the member clusters")?;
     let names: Vec<_> = clusters.iter().map(ResourceExt::name_any).collect();
     if names.iter().any(|known| known == name) {
         return Ok(());
     }
-    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let known = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
     bail!("there is no member cluster {name}; there are: {known}")
 }
 
@@ -207,12 +233,20 @@ pub(super) struct Removed<'a> {
 
 /// Returns the parameters of a deletion.
 fn deletion(dry_run: bool) -> DeleteParams {
-    if dry_run { DeleteParams::default().dry_run() } else { DeleteParams::default() }
+    if dry_run {
+        DeleteParams::default().dry_run()
+    } else {
+        DeleteParams::default()
+    }
 }
 
 impl<'a> Removed<'a> {
     pub(super) fn of(client: &'a Client, dry_run: bool) -> Self {
-        Self { client, names: Vec::new(), dry_run }
+        Self {
+            client,
+            names: Vec::new(),
+            dry_run,
+        }
     }
 
     pub(super) fn summary(&self, place: &str) -> Option<String> {
@@ -224,14 +258,20 @@ impl<'a> Removed<'a> {
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        self.delete(&Api::<K>::namespaced(self.client.clone(), namespace), format!("{namespace}/{name}"), name).await
+        self.delete(
+            &Api::<K>::namespaced(self.client.clone(), namespace),
+            format!("{namespace}/{name}"),
+            name,
+        )
+        .await
     }
 
     async fn remove_global<K>(&mut self, name: &str) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        self.delete(&Api::<K>::all(self.client.clone()), name.to_owned(), name).await
+        self.delete(&Api::<K>::all(self.client.clone()), name.to_owned(), name)
+            .await
     }
 
     /// Deletes an object. A missing object is not an error.

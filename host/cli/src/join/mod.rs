@@ -166,7 +166,9 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let (file, context) = (&arguments.cluster_kubeconfig, arguments.cluster_context.clone());
         let member = hub::config_in("the member's kubeconfig", file, context).await?;
         let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
-        let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
+        let id = cluster_id(&client)
+            .await
+            .with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
         let name = &arguments.name;
         let mut registration = Registration::check(&hub.unguarded, name, &id, arguments.replace_cluster).await?;
         if arguments.dry_run {
@@ -184,10 +186,14 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
                 anyhow::Ok(account)
             };
             let account = made.await.with_context(|| registration.not_joined())?;
-            registration.push(&account, arguments.push_spec(&registration, &member, &account)).await?;
+            registration
+                .push(&account, arguments.push_spec(&registration, &member, &account))
+                .await?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
-        registration.pull(&hub.address, arguments.pull_spec(&registration), destination).await?;
+        registration
+            .pull(&hub.address, arguments.pull_spec(&registration), destination)
+            .await?;
         Ok(format!(
             "{name} joined; it is ready once this runs in it:\n  bulkhead agent --cluster-name {name} --kubeconfig {} \
              --cluster-kubeconfig ...",
@@ -201,19 +207,32 @@ pub(crate) fn unjoin(arguments: &UnjoinArguments) -> ExitCode {
     finish(async {
         let (name, timeout, dry_run) = (arguments.name.as_str(), arguments.wait.0, arguments.dry_run);
         if let Some(control_plane) = &arguments.gone_control_plane {
-            let member = arguments.member().await?.context("--gone-control-plane needs --cluster-kubeconfig")?;
+            let member = arguments
+                .member()
+                .await?
+                .context("--gone-control-plane needs --cluster-kubeconfig")?;
             return gone::forget(&member, name, control_plane, dry_run).await;
         }
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
         let member = arguments.member().await?;
-        Leaving { hub: hub.unguarded, member, name, timeout, dry_run }.leave().await
+        Leaving {
+            hub: hub.unguarded,
+            member,
+            name,
+            timeout,
+            dry_run,
+        }
+        .leave()
+        .await
     })
 }
 
 impl UnjoinArguments {
     /// Returns a client of the member, if its kubeconfig is given.
     async fn member(&self) -> anyhow::Result<Option<Client>> {
-        let Some(file) = &self.cluster_kubeconfig else { return Ok(None) };
+        let Some(file) = &self.cluster_kubeconfig else {
+            return Ok(None);
+        };
         let config = hub::config_in("the member's kubeconfig", file, self.cluster_context.clone()).await?;
         Ok(Some(connect(config, &WritePermit::unlimited(), &Arc::default())?))
     }
@@ -295,7 +314,11 @@ impl JoinArguments {
         let mut spec = json!({"id": registration.id, "syncMode": sync_mode});
         let zones = &self.cluster_zones;
         for (field, value, is_given) in [
-            ("provider", json!(self.cluster_provider), !self.cluster_provider.is_empty()),
+            (
+                "provider",
+                json!(self.cluster_provider),
+                !self.cluster_provider.is_empty(),
+            ),
             ("region", json!(self.cluster_region), !self.cluster_region.is_empty()),
             ("zones", json!(zones), !zones.is_empty()),
         ] {
@@ -339,7 +362,17 @@ mod tests {
         for right in ["m1", "eu-west-1", "a", &"a".repeat(NAME_BYTES_MAX)] {
             assert_eq!(member_name(right).as_deref(), Ok(right));
         }
-        for wrong in ["", "M1", "m.1", "-m", "m-", "m_1", "é", "bulkhead-agent-m1", &"a".repeat(NAME_BYTES_MAX + 1)] {
+        for wrong in [
+            "",
+            "M1",
+            "m.1",
+            "-m",
+            "m-",
+            "m_1",
+            "é",
+            "bulkhead-agent-m1",
+            &"a".repeat(NAME_BYTES_MAX + 1),
+        ] {
             assert!(member_name(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -44,11 +44,21 @@ impl<'a> Registration<'a> {
     pub(super) async fn check(hub: &'a Client, name: &'a str, id: &'a str, replace: bool) -> anyhow::Result<Self> {
         let members = Api::<Cluster>::all(hub.clone()).list(&ListParams::default()).await;
         let members = members.context("listing the Clusters")?.items;
-        if let Some(other) = members.iter().find(|member| member.spec.id == id && member.name_any() != name) {
+        if let Some(other) = members
+            .iter()
+            .find(|member| member.spec.id == id && member.name_any() != name)
+        {
             bail!("this cluster is already a member: {}", other.name_any());
         }
         let found = members.into_iter().find(|member| member.name_any() == name);
-        let registration = Self { hub, name, id, replace, found, undo: format!("bulkhead unjoin {name}") };
+        let registration = Self {
+            hub,
+            name,
+            id,
+            replace,
+            found,
+            undo: format!("bulkhead unjoin {name}"),
+        };
         if registration.takes_name() && !replace {
             let other = registration.found.map(|found| found.spec.id).unwrap_or_default();
             bail!(
@@ -62,7 +72,9 @@ impl<'a> Registration<'a> {
 
     /// Returns true if the name belongs to another cluster so far.
     pub(super) fn takes_name(&self) -> bool {
-        self.found.as_ref().is_some_and(|found| !found.spec.id.is_empty() && found.spec.id != self.id)
+        self.found
+            .as_ref()
+            .is_some_and(|found| !found.spec.id.is_empty() && found.spec.id != self.id)
     }
 
     /// Returns the context of an error before the Cluster was written.
@@ -97,7 +109,9 @@ impl<'a> Registration<'a> {
     pub(super) async fn pull(&self, server: &str, spec: Value, file: Destination<'_>) -> anyhow::Result<()> {
         let (hub, name) = (self.hub, self.name);
         let secret = secret_name(&agent::account_name(name), self.id);
-        let account = agent::allow(hub, name, &secret).await.with_context(|| self.not_joined())?;
+        let account = agent::allow(hub, name, &secret)
+            .await
+            .with_context(|| self.not_joined())?;
         self.write(spec).await?;
         let lease = agent::make_lease(hub, name).await;
         lease.with_context(|| format!("{name} joined without the Lease of its agent; run the same command again"))?;
@@ -115,7 +129,10 @@ impl<'a> Registration<'a> {
     }
 
     fn not_revoked(&self) -> String {
-        format!("{} joined, but earlier credentials are left; run the same command again to remove them", self.name)
+        format!(
+            "{} joined, but earlier credentials are left; run the same command again to remove them",
+            self.name
+        )
     }
 
     /// Stores the credentials of a Push member.
@@ -142,17 +159,25 @@ impl<'a> Registration<'a> {
                 fields.retain(|_, value| !value.is_null());
             }
             let cluster = Cluster::new(name, serde_json::from_value(spec).context("building the Cluster")?);
-            let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+            let parameters = PostParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PostParams::default()
+            };
             let created = clusters.create(&parameters, &cluster).await;
             if created.as_ref().is_err_and(is_conflict) {
                 bail!("another client registered {name} meanwhile; check its Cluster, and run the same command again");
             }
-            created.with_context(|| format!("creating Cluster {name}")).with_context(|| self.not_joined())?;
+            created
+                .with_context(|| format!("creating Cluster {name}"))
+                .with_context(|| self.not_joined())?;
             return self.check_twin(&clusters).await;
         };
         let identity = |cluster: &Cluster| (cluster.uid(), cluster.spec.id.clone());
         for _ in 0..ATTEMPTS_MAX {
-            let found = clusters.get_opt(name).await.with_context(|| format!("reading Cluster {name}"))?;
+            let found = clusters
+                .get_opt(name)
+                .await
+                .with_context(|| format!("reading Cluster {name}"))?;
             let Some(found) = found.filter(|found| identity(found) == identity(before)) else {
                 bail!(
                     "another client replaced or removed {name} meanwhile; check its Cluster, and run the command again"
@@ -160,13 +185,18 @@ impl<'a> Registration<'a> {
             };
             let metadata = json!({"resourceVersion": found.resource_version()});
             let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
-            let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+            let parameters = PatchParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
             let patched = clusters.patch(name, &parameters, &patch).await;
             // Reports of the status change the version too.
             if patched.as_ref().is_err_and(is_conflict) {
                 continue;
             }
-            patched.with_context(|| format!("changing Cluster {name}")).with_context(|| self.not_joined())?;
+            patched
+                .with_context(|| format!("changing Cluster {name}"))
+                .with_context(|| self.not_joined())?;
             return self.check_twin(&clusters).await;
         }
         let conflicts = anyhow::anyhow!("Cluster {name} changed {ATTEMPTS_MAX} times between read and write");
@@ -175,7 +205,10 @@ impl<'a> Registration<'a> {
 
     /// Checks that no other command registered the same cluster under another name meanwhile.
     async fn check_twin(&self, clusters: &Api<Cluster>) -> anyhow::Result<()> {
-        let members = clusters.list(&ListParams::default()).await.context("listing the Clusters")?;
+        let members = clusters
+            .list(&ListParams::default())
+            .await
+            .context("listing the Clusters")?;
         let is_twin = |member: &&Cluster| member.spec.id == self.id && member.name_any() != self.name;
         match members.items.iter().find(is_twin).map(|twin| twin.name_any()) {
             Some(twin) if !self.id.is_empty() => bail!(
@@ -190,7 +223,11 @@ impl<'a> Registration<'a> {
     /// Removes the Secrets that `join` made for an owner, except for one.
     async fn remove_secrets(&self, owner: &str, kept: &str) -> anyhow::Result<()> {
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), NAMESPACE);
-        for secret in secrets_of(&secrets, owner).await?.into_iter().filter(|secret| secret != kept) {
+        for secret in secrets_of(&secrets, owner)
+            .await?
+            .into_iter()
+            .filter(|secret| secret != kept)
+        {
             match secrets.delete(&secret, &DeleteParams::default()).await {
                 Err(error) if is_not_found(&error) => {}
                 deleted => drop(deleted.with_context(|| format!("deleting the Secret {NAMESPACE}/{secret}"))?),
@@ -203,7 +240,11 @@ impl<'a> Registration<'a> {
 /// Returns the name of the Secret of a Push member, or of the token of an agent's account. It has the uid of the
 /// cluster, so that the credentials of two clusters, one after the other under one name, do not overwrite each other.
 fn secret_name(owner: &str, id: &str) -> String {
-    if id.is_empty() { owner.to_owned() } else { format!("{owner}.{id}") }
+    if id.is_empty() {
+        owner.to_owned()
+    } else {
+        format!("{owner}.{id}")
+    }
 }
 
 /// Returns the names of the Secrets that `join` made for an owner, those of earlier versions included.
@@ -211,12 +252,23 @@ pub(super) async fn secrets_of(secrets: &Api<Secret>, owner: &str) -> anyhow::Re
     let all = secrets.list(&ListParams::default()).await;
     let all = all.with_context(|| format!("listing the Secrets in {NAMESPACE}"))?;
     // A Secret with this name may belong to another program.
-    let is_ours = |secret: &&Secret| secret.managed_fields().iter().any(|by| by.manager.as_deref() == Some(MANAGER));
+    let is_ours = |secret: &&Secret| {
+        secret
+            .managed_fields()
+            .iter()
+            .any(|by| by.manager.as_deref() == Some(MANAGER))
+    };
     let of_owner = |name: &String| {
         let rest = name.strip_prefix(owner);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    Ok(all.items.iter().filter(is_ours).map(|secret| secret.name_any()).filter(of_owner).collect())
+    Ok(all
+        .items
+        .iter()
+        .filter(is_ours)
+        .map(|secret| secret.name_any())
+        .filter(of_owner)
+        .collect())
 }
 
 #[cfg(test)]

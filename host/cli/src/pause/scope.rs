@@ -60,7 +60,9 @@ pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
 impl ScopeArguments {
     /// Returns the given name, or the name that follows from the scope.
     pub(super) fn name(&self) -> String {
-        let EvictionPauseSpec { clusters, namespaces, .. } = self.spec();
+        let EvictionPauseSpec {
+            clusters, namespaces, ..
+        } = self.spec();
         let mut parts = Vec::new();
         for (kind, names) in [("cluster", clusters), ("namespace", namespaces)] {
             if !names.is_empty() {
@@ -106,7 +108,11 @@ pub(super) fn check_scope(name: &str, existing: &EvictionPauseSpec, wanted: &Evi
         && sorted(&existing.namespaces) == sorted(&wanted.namespaces)
         && existing.workloads == wanted.workloads;
     if !same {
-        bail!("EvictionPause {name} holds {}, not {}; choose another --name", scope_of(existing), scope_of(wanted));
+        bail!(
+            "EvictionPause {name} holds {}, not {}; choose another --name",
+            scope_of(existing),
+            scope_of(wanted)
+        );
     }
     Ok(())
 }
@@ -114,8 +120,16 @@ pub(super) fn check_scope(name: &str, existing: &EvictionPauseSpec, wanted: &Evi
 /// Formats the scope of a pause.
 pub(super) fn scope_of(spec: &EvictionPauseSpec) -> String {
     let workloads: Vec<_> = spec.workloads.iter().map(|workload| workload.name.clone()).collect();
-    let lists = [(" from ", &spec.clusters), (" of namespace ", &spec.namespaces), (" of workload ", &workloads)];
+    let lists = [
+        (" from ", &spec.clusters),
+        (" of namespace ", &spec.namespaces),
+        (" of workload ", &workloads),
+    ];
     let given = lists.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<_> = given.map(|(by, names)| format!("{by}{}", names.join(", "))).collect();
-    if parts.is_empty() { "all evictions".to_owned() } else { format!("evictions{}", parts.concat()) }
+    if parts.is_empty() {
+        "all evictions".to_owned()
+    } else {
+        format!("evictions{}", parts.concat())
+    }
 }

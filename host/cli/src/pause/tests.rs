@@ -11,10 +11,16 @@ async fn control_plane() -> Pauses {
         ResourceKind::cluster_scoped(info.group, info.version, info.kind, info.plural).with_status()
     };
     let wanted = ["Cluster", "ClusterDrain", "EvictionPause"];
-    let ours = bulkhead_api::kinds::REGISTERED.iter().filter(|info| wanted.contains(&info.kind)).map(kind);
+    let ours = bulkhead_api::kinds::REGISTERED
+        .iter()
+        .filter(|info| wanted.contains(&info.kind))
+        .map(kind);
     let clock = Clock::new(Time::from_millis(0).timestamp());
     let kinds = kinds::kubernetes().into_iter().chain(ours).collect();
-    let server = ApiServer::new(Options { kinds, ..Options::new("hub", 1, clock) });
+    let server = ApiServer::new(Options {
+        kinds,
+        ..Options::new("hub", 1, clock)
+    });
     let pauses = Pauses::new(&server.client());
     for name in ["member1", "member2"] {
         let cluster = Cluster::new(name, Default::default());
@@ -27,7 +33,11 @@ async fn control_plane() -> Pauses {
 
 fn scope(clusters: &[&str], namespaces: &[&str], name: Option<&str>) -> ScopeArguments {
     let owned = |list: &[&str]| list.iter().map(|&item| item.to_owned()).collect();
-    ScopeArguments { clusters: owned(clusters), namespaces: owned(namespaces), name: name.map(str::to_owned) }
+    ScopeArguments {
+        clusters: owned(clusters),
+        namespaces: owned(namespaces),
+        name: name.map(str::to_owned),
+    }
 }
 
 async fn start(pauses: &Pauses, scope: &ScopeArguments, reason: Option<&str>) -> anyhow::Result<EvictionPause> {
@@ -42,7 +52,17 @@ async fn start_at(
     reason: Option<&str>,
     now: Time,
 ) -> anyhow::Result<(EvictionPause, Change)> {
-    pauses.start(Wanted { name: &scope.name(), scope: scope.spec(), end, reason }, now).await
+    pauses
+        .start(
+            Wanted {
+                name: &scope.name(),
+                scope: scope.spec(),
+                end,
+                reason,
+            },
+            now,
+        )
+        .await
 }
 
 async fn names(pauses: &Pauses) -> Vec<String> {
@@ -73,7 +93,10 @@ fn the_end_of_a_pause_is_a_time_or_a_duration_and_lies_ahead() {
     let hour = Some(GoDuration::from_secs(3600));
     assert_eq!(end(None, None, at(0)).unwrap(), None);
     assert_eq!(end(hour, None, at(500)).unwrap(), Some(End::At(at(3_600_000))));
-    assert_eq!(end(None, Some(End::At(at(9_000))), at(0)).unwrap(), Some(End::At(at(9_000))));
+    assert_eq!(
+        end(None, Some(End::At(at(9_000))), at(0)).unwrap(),
+        Some(End::At(at(9_000)))
+    );
     assert_eq!(end(None, Some(End::Never), at(0)).unwrap(), Some(End::Never));
     assert!(error(end(None, Some(End::At(at(9_000))), at(9_000))).contains("has passed"));
     assert_eq!(parse_end("1970-01-01T00:00:09Z"), Ok(End::At(at(9_000))));
@@ -109,18 +132,35 @@ async fn a_pause_is_made_once_and_the_same_command_changes_its_end_and_reason() 
     let held = "EvictionPause all-evictions holds all evictions until it is deleted (reason: incident 4711)";
     assert_eq!(describe(&made), held);
     let again = start(&pauses, &all, None).await.unwrap();
-    assert_eq!(again.metadata.resource_version, made.metadata.resource_version, "the same command writes nothing");
-    let (limited, _) = start_at(&pauses, &all, Some(End::At(at(60_000))), None, at(0)).await.unwrap();
-    let expected = EvictionPauseSpec { until: Some(at(60_000)), reason: "incident 4711".into(), ..all.spec() };
+    assert_eq!(
+        again.metadata.resource_version, made.metadata.resource_version,
+        "the same command writes nothing"
+    );
+    let (limited, _) = start_at(&pauses, &all, Some(End::At(at(60_000))), None, at(0))
+        .await
+        .unwrap();
+    let expected = EvictionPauseSpec {
+        until: Some(at(60_000)),
+        reason: "incident 4711".into(),
+        ..all.spec()
+    };
     assert_eq!(limited.spec, expected);
     // A new reason leaves the end alone.
     let (kept, change) = start_at(&pauses, &all, None, Some("longer"), at(59_000)).await.unwrap();
-    assert_eq!((kept.spec.until, kept.spec.reason.as_str(), change), (Some(at(60_000)), "longer", Change::KeptEnd));
+    assert_eq!(
+        (kept.spec.until, kept.spec.reason.as_str(), change),
+        (Some(at(60_000)), "longer", Change::KeptEnd)
+    );
     let summary = pauses.started(&kept, change).await;
     let unchanged = "until 1970-01-01T00:01:00Z (reason: longer)\n  its end is unchanged; --for or --until changes it";
     assert!(summary.contains(unchanged), "{summary}");
-    let (endless, change) = start_at(&pauses, &all, Some(End::Never), None, at(59_000)).await.unwrap();
-    assert_eq!((endless.spec.until, endless.spec.reason.as_str(), change), (None, "longer", Change::Continued));
+    let (endless, change) = start_at(&pauses, &all, Some(End::Never), None, at(59_000))
+        .await
+        .unwrap();
+    assert_eq!(
+        (endless.spec.until, endless.spec.reason.as_str(), change),
+        (None, "longer", Change::Continued)
+    );
     assert_eq!(endless.metadata.uid, made.metadata.uid);
 }
 
@@ -139,7 +179,9 @@ async fn two_commands_at_once_do_not_overwrite_each_other() {
                 if is_write {
                     let other = Pauses::new(&server);
                     let end = Some(End::At(at(90_000)));
-                    start_at(&other, &scope(&[], &[], None), end, None, at(0)).await.unwrap();
+                    start_at(&other, &scope(&[], &[], None), end, None, at(0))
+                        .await
+                        .unwrap();
                 }
                 Ok::<_, tower::BoxError>(server.send(request).await?)
             }
@@ -164,11 +206,16 @@ async fn two_commands_at_once_do_not_overwrite_each_other() {
 async fn a_pause_that_is_over_begins_anew() {
     let pauses = control_plane().await;
     let all = scope(&[], &[], None);
-    let (_, change) = start_at(&pauses, &all, Some(End::At(at(60_000))), Some("upgrade"), at(0)).await.unwrap();
+    let (_, change) = start_at(&pauses, &all, Some(End::At(at(60_000))), Some("upgrade"), at(0))
+        .await
+        .unwrap();
     assert_eq!(change, Change::Begun);
     // To keep the end would hold nothing, and the former reason is not that of this pause.
     let (anew, change) = start_at(&pauses, &all, None, None, at(60_000)).await.unwrap();
-    assert_eq!((anew.spec.until, anew.spec.reason.as_str(), change), (None, "", Change::Anew { over: at(60_000) }));
+    assert_eq!(
+        (anew.spec.until, anew.spec.reason.as_str(), change),
+        (None, "", Change::Anew { over: at(60_000) })
+    );
     let summary = pauses.started(&anew, change).await;
     let expected = "EvictionPause all-evictions holds all evictions until it is deleted\n  it begins anew: the earlier \
                     pause ended at 1970-01-01T00:01:00Z\n";
@@ -179,7 +226,10 @@ async fn a_pause_that_is_over_begins_anew() {
 async fn a_pause_of_something_that_does_not_exist_is_refused() {
     let pauses = control_plane().await;
     let refused = error(start(&pauses, &scope(&["membre1"], &[], None), None).await);
-    assert_eq!(refused, "there is no member cluster membre1; there are: member1, member2");
+    assert_eq!(
+        refused,
+        "there is no member cluster membre1; there are: member1, member2"
+    );
     let refused = error(start(&pauses, &scope(&[], &["shpo"], None), None).await);
     assert_eq!(refused, "there is no namespace shpo on the control plane");
     assert_eq!(names(&pauses).await, [""; 0]);
@@ -188,20 +238,32 @@ async fn a_pause_of_something_that_does_not_exist_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_name_that_another_scope_has_is_refused() {
     let pauses = control_plane().await;
-    start(&pauses, &scope(&["member1"], &[], Some("incident")), None).await.unwrap();
+    start(&pauses, &scope(&["member1"], &[], Some("incident")), None)
+        .await
+        .unwrap();
     let refused = error(start(&pauses, &scope(&[], &["shop"], Some("incident")), None).await);
     let expected =
         "EvictionPause incident holds evictions from member1, not evictions of namespace shop; choose another --name";
     assert_eq!(refused, expected);
-    let refused = error(pauses.end(Some(&scope(&["member2"], &[], Some("incident"))), at(0)).await);
-    assert!(refused.starts_with("EvictionPause incident holds evictions from member1, not"), "{refused}");
+    let refused = error(
+        pauses
+            .end(Some(&scope(&["member2"], &[], Some("incident"))), at(0))
+            .await,
+    );
+    assert!(
+        refused.starts_with("EvictionPause incident holds evictions from member1, not"),
+        "{refused}"
+    );
     assert_eq!(names(&pauses).await, ["incident"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_changes_nothing() {
     let pauses = control_plane().await;
-    let dry = Pauses { dry_run: true, ..control_plane().await };
+    let dry = Pauses {
+        dry_run: true,
+        ..control_plane().await
+    };
     let all = scope(&[], &[], None);
     let shown = start(&dry, &all, Some("a test")).await.unwrap();
     assert!(
@@ -212,9 +274,15 @@ async fn a_dry_run_changes_nothing() {
     assert_eq!(names(&dry).await, [""; 0]);
 
     start(&pauses, &all, None).await.unwrap();
-    let dry = Pauses { dry_run: true, ..pauses };
+    let dry = Pauses {
+        dry_run: true,
+        ..pauses
+    };
     let shown = dry.end(Some(&all), at(0)).await.unwrap();
-    assert!(shown.starts_with("dry run: would delete EvictionPause all-evictions"), "{shown}");
+    assert!(
+        shown.starts_with("dry run: would delete EvictionPause all-evictions"),
+        "{shown}"
+    );
     assert_eq!(names(&dry).await, ["all-evictions"]);
 }
 
@@ -222,19 +290,39 @@ async fn a_dry_run_changes_nothing() {
 async fn both_commands_name_the_drains_and_taints_of_their_scope() {
     let pauses = control_plane().await;
     for name in ["member1", "member2"] {
-        let spec = ClusterDrainSpec { cluster_name: name.to_owned(), evictions_per_second: None };
-        pauses.drains.create(&PostParams::default(), &ClusterDrain::new(name, spec)).await.unwrap();
+        let spec = ClusterDrainSpec {
+            cluster_name: name.to_owned(),
+            evictions_per_second: None,
+        };
+        pauses
+            .drains
+            .create(&PostParams::default(), &ClusterDrain::new(name, spec))
+            .await
+            .unwrap();
     }
     let status = Patch::Merge(json!({"status": {"phase": "Draining", "bindingsLeft": 3}}));
-    pauses.drains.patch_status("member1", &PatchParams::default(), &status).await.unwrap();
-    let taint = |key: &str, effect| Taint { key: key.to_owned(), value: String::new(), effect, time_added: None };
+    pauses
+        .drains
+        .patch_status("member1", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    let taint = |key: &str, effect| Taint {
+        key: key.to_owned(),
+        value: String::new(),
+        effect,
+        time_added: None,
+    };
     let taints = [
         taint(DRAIN_TAINT, TaintEffect::NoExecute),
         taint("zone-down", TaintEffect::NoExecute),
         taint("full", TaintEffect::NoSchedule),
     ];
     let tainted = Patch::Merge(json!({"spec": {"taints": taints}}));
-    pauses.clusters.patch("member1", &PatchParams::default(), &tainted).await.unwrap();
+    pauses
+        .clusters
+        .patch("member1", &PatchParams::default(), &tainted)
+        .await
+        .unwrap();
 
     let scope = scope(&["member1"], &[], None);
     let pause = start(&pauses, &scope, None).await.unwrap();
@@ -250,27 +338,49 @@ async fn both_commands_name_the_drains_and_taints_of_their_scope() {
                     can evict now: taint zone-down:NoExecute of member1";
     assert_eq!(summary, expected);
     assert_eq!(names(&pauses).await, [""; 0]);
-    let narrow = ScopeArguments { namespaces: vec!["shop".to_owned()], ..scope };
+    let narrow = ScopeArguments {
+        namespaces: vec!["shop".to_owned()],
+        ..scope
+    };
     let pause = start(&pauses, &narrow, None).await.unwrap();
     let summary = pauses.started(&pause, Change::Begun).await;
-    assert!(summary.contains("held for its workloads: drain of member1 (3 bindings left)"), "{summary}");
+    assert!(
+        summary.contains("held for its workloads: drain of member1 (3 bindings left)"),
+        "{summary}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resume_names_the_pauses_that_are_left_in_force() {
     let pauses = control_plane().await;
     start(&pauses, &scope(&[], &[], None), None).await.unwrap();
-    start(&pauses, &scope(&[], &["shop"], None), Some("quarter-end")).await.unwrap();
+    start(&pauses, &scope(&[], &["shop"], None), Some("quarter-end"))
+        .await
+        .unwrap();
     let over = scope(&[], &[], Some("over"));
-    start_at(&pauses, &over, Some(End::At(at(1_000))), None, at(0)).await.unwrap();
+    start_at(&pauses, &over, Some(End::At(at(1_000))), None, at(0))
+        .await
+        .unwrap();
     let summary = pauses.end(Some(&scope(&[], &[], None)), at(2_000)).await.unwrap();
     let left = "still in force: EvictionPause namespace-shop holds evictions of namespace shop until it is deleted \
                 (reason: quarter-end)";
-    assert!(summary.ends_with(left) && !summary.contains("EvictionPause over"), "{summary}");
+    assert!(
+        summary.ends_with(left) && !summary.contains("EvictionPause over"),
+        "{summary}"
+    );
     assert!(!summary.contains("can evict now"), "{summary}");
     let missing = error(pauses.end(Some(&scope(&[], &[], None)), at(2_000)).await);
-    assert_eq!(missing, "there is no EvictionPause all-evictions; there are: namespace-shop, over");
+    assert_eq!(
+        missing,
+        "there is no EvictionPause all-evictions; there are: namespace-shop, over"
+    );
     let summary = pauses.end(None, at(2_000)).await.unwrap();
-    assert!(summary.contains("EvictionPause namespace-shop,") && summary.contains("EvictionPause over,"), "{summary}");
-    assert_eq!(error(pauses.end(None, at(2_000)).await), "there is no EvictionPause; there are: none");
+    assert!(
+        summary.contains("EvictionPause namespace-shop,") && summary.contains("EvictionPause over,"),
+        "{summary}"
+    );
+    assert_eq!(
+        error(pauses.end(None, at(2_000)).await),
+        "there is no EvictionPause; there are: none"
+    );
 }

@@ -43,7 +43,9 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let target = arguments.which.target()?;
-    let path = target.cases(arguments.cases.as_deref()).context("name cases with --cases")?;
+    let path = target
+        .cases(arguments.cases.as_deref())
+        .context("name cases with --cases")?;
     let cases = read_cases(&path)?;
     if cases.is_empty() {
         bail!("there are no cases in {}", path.display());
@@ -115,7 +117,13 @@ impl Row {
     fn cells(&self) -> [String; 5] {
         let native = self.native.map_or_else(|| "–".to_owned(), shown);
         let (memory, time) = (format!("{} KiB", self.memory_bytes / 1024), shown(self.time));
-        [self.name.chars().take(NAME_COLUMNS).collect(), self.steps.to_string(), memory, time, native]
+        [
+            self.name.chars().take(NAME_COLUMNS).collect(),
+            self.steps.to_string(),
+            memory,
+            time,
+            native,
+        ]
     }
 }
 
@@ -138,7 +146,9 @@ fn time(policy: &dyn Policy, call: &OwnedCall) -> Duration {
             start.elapsed() / calls.max(1)
         };
         let once = round(3).max(Duration::from_nanos(1));
-        let calls = u32::try_from(ROUND.as_nanos() / once.as_nanos()).unwrap_or(u32::MAX).clamp(1, 100_000);
+        let calls = u32::try_from(ROUND.as_nanos() / once.as_nanos())
+            .unwrap_or(u32::MAX)
+            .clamp(1, 100_000);
         let mut times: Vec<_> = (0..ROUNDS).map(|_| round(calls)).collect();
         times.sort_unstable();
         times.get(ROUNDS / 2).copied().unwrap_or_default()

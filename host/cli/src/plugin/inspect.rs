@@ -55,7 +55,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn text(data: &Value) -> String {
     let mut text = String::new();
-    for (name, value) in data.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
+    for (name, value) in data
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !is_empty(value))
+    {
         let _ = writeln!(text, "{name:<15} {}", plain(value));
     }
     text

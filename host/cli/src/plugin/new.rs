@@ -84,7 +84,11 @@ impl Kind {
                 )
             }
             Self::ClusterTaint => {
-                template!("cluster-taint", "taints a cluster that is not ready", "taintKeys: [example.io/not-ready]\n")
+                template!(
+                    "cluster-taint",
+                    "taints a cluster that is not ready",
+                    "taintKeys: [example.io/not-ready]\n"
+                )
             }
             Self::Filter => template!("filter", "lets workloads run only on clusters with a label", ""),
             Self::Score => template!("score", "prefers clusters of one region", ""),
@@ -100,11 +104,26 @@ impl Kind {
 
 /// Copies of the SDK and the WIT contract, so that a new plugin builds without a checkout of this repository.
 const VENDORED: [(&str, &str); 17] = [
-    ("plugins/sdk/src/bindings.rs", include_str!("../../../../plugins/sdk/src/bindings.rs")),
-    ("plugins/sdk/src/export.rs", include_str!("../../../../plugins/sdk/src/export.rs")),
-    ("plugins/sdk/src/kinds.rs", include_str!("../../../../plugins/sdk/src/kinds.rs")),
-    ("plugins/sdk/src/lib.rs", include_str!("../../../../plugins/sdk/src/lib.rs")),
-    ("plugins/sdk/src/verdict.rs", include_str!("../../../../plugins/sdk/src/verdict.rs")),
+    (
+        "plugins/sdk/src/bindings.rs",
+        include_str!("../../../../plugins/sdk/src/bindings.rs"),
+    ),
+    (
+        "plugins/sdk/src/export.rs",
+        include_str!("../../../../plugins/sdk/src/export.rs"),
+    ),
+    (
+        "plugins/sdk/src/kinds.rs",
+        include_str!("../../../../plugins/sdk/src/kinds.rs"),
+    ),
+    (
+        "plugins/sdk/src/lib.rs",
+        include_str!("../../../../plugins/sdk/src/lib.rs"),
+    ),
+    (
+        "plugins/sdk/src/verdict.rs",
+        include_str!("../../../../plugins/sdk/src/verdict.rs"),
+    ),
     ("plugins/sdk/Cargo.toml", include_str!("templates/sdk.toml")),
     ("wit/binding.wit", include_str!("../../../../wit/binding.wit")),
     ("wit/cluster.wit", include_str!("../../../../wit/cluster.wit")),
@@ -121,7 +140,10 @@ const VENDORED: [(&str, &str); 17] = [
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = &arguments.folder;
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     if !is_name(&name) {
         bail!("{name:?} is not a plugin name; use lower-case letters, digits and dashes, beginning with a letter");
     }
@@ -134,7 +156,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let build = match arguments.lang {
         Language::Lua => {
             write(&format!("{name}.lua"), template.lua)?;
-            write("plugin.yaml", &format!("name: {name}\nlua: {name}.lua\n{}", template.lua_manifest))?;
+            write(
+                "plugin.yaml",
+                &format!("name: {name}\nlua: {name}.lua\n{}", template.lua_manifest),
+            )?;
             ""
         }
         Language::Rust => {
@@ -150,9 +175,18 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     };
     let readme = include_str!("templates/README.md");
-    write("README.md", &readme.replace("{{summary}}", template.summary).replace("{{build}}", build))?;
+    write(
+        "README.md",
+        &readme
+            .replace("{{summary}}", template.summary)
+            .replace("{{build}}", build),
+    )?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "created {}; next, in that directory:\n\n{build}bulkhead plugin test", folder.display())?;
+    writeln!(
+        out,
+        "created {}; next, in that directory:\n\n{build}bulkhead plugin test",
+        folder.display()
+    )?;
     Ok(())
 }
 

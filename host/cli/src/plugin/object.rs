@@ -58,13 +58,18 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let digest = &loaded.description.digest;
-    arguments.output.print(|| format!("plugin {name}: {} bytes, sha256 {digest}\n", text.len()), &object)
+    arguments.output.print(
+        || format!("plugin {name}: {} bytes, sha256 {digest}\n", text.len()),
+        &object,
+    )
 }
 
 /// Checks that control planes accept the name of the object.
 fn check_name(name: &str) -> anyhow::Result<()> {
     let is_valid = name.len() <= NAME_BYTES_MAX
-        && name.split('.').all(|part| label::check_dns_label(part, LABEL_BYTES_MAX).is_ok());
+        && name
+            .split('.')
+            .all(|part| label::check_dns_label(part, LABEL_BYTES_MAX).is_ok());
     if !is_valid {
         bail!(
             "{name:?} cannot be the name of an object: use --name with lower-case letters, digits, '-' and '.', at most \

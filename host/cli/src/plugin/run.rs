@@ -58,7 +58,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if usage.memory_bytes_max > 0 {
         data["memoryBytes"] = json!(usage.memory_bytes_max);
     }
-    let format = if arguments.output == Format::Text { Format::Yaml } else { arguments.output };
+    let format = if arguments.output == Format::Text {
+        Format::Yaml
+    } else {
+        arguments.output
+    };
     format.print(String::new, &data)?;
     Ok(reply.is_ok())
 }
@@ -97,7 +101,10 @@ fn to_json(reply: &Reply) -> Value {
         }
         Reply::Score(scores) => json!({ "scores": scores }),
         Reply::EvictionCheck(EvictionVerdict::Release(reason)) => json!({"verdict": "release", "reason": reason}),
-        Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s }) => {
+        Reply::EvictionCheck(EvictionVerdict::Hold {
+            reason,
+            recheck_after_s,
+        }) => {
             json!({"verdict": "hold", "reason": reason, "recheckAfterSeconds": recheck_after_s})
         }
         Reply::EvictionCheck(EvictionVerdict::Abstain) => json!({"verdict": "abstain"}),

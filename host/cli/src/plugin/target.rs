@@ -69,7 +69,10 @@ impl Policy for Located {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let located = |fault: Fault| Fault { message: self.places.located(&fault.message), ..fault };
+        let located = |fault: Fault| Fault {
+            message: self.places.located(&fault.message),
+            ..fault
+        };
         self.policy.call(call).map_err(located)
     }
 
@@ -103,15 +106,28 @@ impl Which {
         if !mistakes.is_empty() {
             bail!("{}: {}", self.path.display(), mistakes.join("; "));
         }
-        let beside = folder.as_deref().or_else(|| self.path.parent()).unwrap_or(Path::new("."));
+        let beside = folder
+            .as_deref()
+            .or_else(|| self.path.parent())
+            .unwrap_or(Path::new("."));
         let read = |file: &str| {
             let path = beside.join(file);
             (path.display().to_string(), fs::read(&path))
         };
-        let hint = if folder.is_some() { " (`bulkhead plugin build` makes the component)" } else { "" };
+        let hint = if folder.is_some() {
+            " (`bulkhead plugin build` makes the component)"
+        } else {
+            ""
+        };
         let found = FoundPlugin::find(manifest, read).map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
         let engines = self.engines.start(Detail::default())?;
-        Ok(Target { source: found.source, is_customization: false, folder, engines, places: Arc::default() })
+        Ok(Target {
+            source: found.source,
+            is_customization: false,
+            folder,
+            engines,
+            places: Arc::default(),
+        })
     }
 
     /// Builds the spec of a `Plugin` object, including the code.
@@ -135,12 +151,18 @@ impl Which {
         if self.reused {
             spec.insert("instances".to_owned(), "reused".into());
         }
-        let (engine, file) =
-            manifest.code().map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
+        let (engine, file) = manifest
+            .code()
+            .map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
         let file = folder.join(file);
         let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
         let (field, code) = match engine {
-            EngineKind::Lua => ("lua", String::from_utf8(code).with_context(|| file.display().to_string())?.into()),
+            EngineKind::Lua => (
+                "lua",
+                String::from_utf8(code)
+                    .with_context(|| file.display().to_string())?
+                    .into(),
+            ),
             _ => ("wasm", serde_json::to_value(ByteString(code))?),
         };
         spec.insert(field.to_owned(), code);
@@ -150,12 +172,21 @@ impl Which {
     /// Reads the scripts of a customization, which has no configuration.
     fn customization(&self) -> anyhow::Result<Target> {
         if self.config.is_some() || self.reused {
-            bail!("{}: a customization has no configuration, and no instances to keep", self.path.display());
+            bail!(
+                "{}: a customization has no configuration, and no instances to keep",
+                self.path.display()
+            );
         }
         let (source, places) = crate::interpret::customization_source(&self.path)?;
         let folder = self.path.parent().map(Path::to_path_buf);
         let engines = self.engines.start(Detail::default())?;
-        Ok(Target { source, is_customization: true, folder, engines, places: Arc::new(places) })
+        Ok(Target {
+            source,
+            is_customization: true,
+            folder,
+            engines,
+            places: Arc::new(places),
+        })
     }
 }
 
@@ -167,20 +198,29 @@ impl Target {
 
     /// Loads the plugin with another configuration.
     pub(super) fn load_with(&self, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
-        let source = PluginSource { config: config.clone(), ..self.source.clone() };
+        let source = PluginSource {
+            config: config.clone(),
+            ..self.source.clone()
+        };
         self.load_source(&source).map(|loaded| bounded(&loaded))
     }
 
     fn load_source(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let engine = self.engines.iter().find(|engine| engine.kind() == source.engine);
         let missing = || LoadError::new(source, bulkhead_plugin::LoadStage::Inspected, "no engine runs it");
-        let located = |error: LoadError| LoadError { message: self.places.located(&error.message), ..error };
+        let located = |error: LoadError| LoadError {
+            message: self.places.located(&error.message),
+            ..error
+        };
         let mut loaded = engine.ok_or_else(missing)?.load(source).map_err(located)?;
         if self.is_customization {
             for remark in &mut loaded.description.remarks {
                 *remark = self.places.located(remark);
             }
-            loaded.policy = Arc::new(Located { policy: loaded.policy, places: Arc::clone(&self.places) });
+            loaded.policy = Arc::new(Located {
+                policy: loaded.policy,
+                places: Arc::clone(&self.places),
+            });
         }
         Ok(loaded)
     }
@@ -188,8 +228,17 @@ impl Target {
     /// Returns the path of the plugin's cases: the given one, or the plugin's own directory `cases`, or the file
     /// `cases_test.yaml` beside a customization.
     pub(super) fn cases(&self, named: Option<&Path>) -> Option<PathBuf> {
-        let name = if self.is_customization { "cases_test.yaml" } else { "cases" };
-        let own = || self.folder.as_ref().map(|folder| folder.join(name)).filter(|cases| cases.exists());
+        let name = if self.is_customization {
+            "cases_test.yaml"
+        } else {
+            "cases"
+        };
+        let own = || {
+            self.folder
+                .as_ref()
+                .map(|folder| folder.join(name))
+                .filter(|cases| cases.exists())
+        };
         named.map(Path::to_path_buf).or_else(own)
     }
 }
@@ -201,7 +250,13 @@ pub(crate) fn load(
     engines: &EngineArguments,
 ) -> anyhow::Result<(String, Arc<dyn Policy>)> {
     let (path, config) = (path.to_path_buf(), config.map(str::to_owned));
-    let target = Which { path, config, reused: false, engines: engines.clone() }.target()?;
+    let target = Which {
+        path,
+        config,
+        reused: false,
+        engines: engines.clone(),
+    }
+    .target()?;
     let loaded = target.load()?;
     Ok((target.source.name.clone(), bounded(&loaded)))
 }
@@ -224,7 +279,10 @@ fn is_yaml(path: &Path) -> bool {
 fn manifest_text(folder: &Path) -> anyhow::Result<(PathBuf, String)> {
     let path = folder.join(MANIFEST);
     let text = fs::read_to_string(&path).with_context(|| {
-        format!("reading {}; a plugin directory has one (`bulkhead plugin new` writes it)", path.display())
+        format!(
+            "reading {}; a plugin directory has one (`bulkhead plugin new` writes it)",
+            path.display()
+        )
     })?;
     Ok((path, text))
 }
@@ -245,12 +303,19 @@ fn bare_manifest(path: &Path) -> anyhow::Result<PluginManifest> {
         ),
     };
     let part = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(PluginManifest::of_file(&part(path.file_stem()), engine, &part(path.file_name())))
+    Ok(PluginManifest::of_file(
+        &part(path.file_stem()),
+        engine,
+        &part(path.file_name()),
+    ))
 }
 
 fn read_config(config: &str) -> anyhow::Result<Value> {
     let (origin, text) = match config.strip_prefix('@') {
-        Some(file) => (file, fs::read_to_string(file).with_context(|| format!("reading {file}"))?),
+        Some(file) => (
+            file,
+            fs::read_to_string(file).with_context(|| format!("reading {file}"))?,
+        ),
         None => ("--config", config.to_owned()),
     };
     read_document(origin, &text).map_err(anyhow::Error::msg)

@@ -68,11 +68,23 @@ impl Policy for HealthOnly<'_> {
 fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
     let (health, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.call.kind() == CallKind::Health);
     let policy = subject.policy();
-    let capabilities = policy.capabilities().iter().filter(|capability| capability.kind == CallKind::Health);
-    let only = HealthOnly { policy, capabilities: capabilities.cloned().collect() };
-    let checks = others.iter().map(|case| bulkhead_conformance::cases::one(subject, case)).collect();
+    let capabilities = policy
+        .capabilities()
+        .iter()
+        .filter(|capability| capability.kind == CallKind::Health);
+    let only = HealthOnly {
+        policy,
+        capabilities: capabilities.cloned().collect(),
+    };
+    let checks = others
+        .iter()
+        .map(|case| bulkhead_conformance::cases::one(subject, case))
+        .collect();
     if only.capabilities.is_empty() {
-        return Report { plugin: policy.id().to_string(), checks };
+        return Report {
+            plugin: policy.id().to_string(),
+            checks,
+        };
     }
     let mut report = bulkhead_conformance::run(&Subject::new(&only, subject.budget()), &health);
     report.checks.extend(checks);
@@ -89,7 +101,12 @@ fn portability(remarks: &[String], is_customization: bool) -> Option<Check> {
         (false, true) => Came::failed(why),
         (false, false) => Came::skipped(why),
     };
-    Some(Check { name: "Karmada's Lua engine accepts its scripts".to_owned(), kind: None, outcome, steps: 0 })
+    Some(Check {
+        name: "Karmada's Lua engine accepts its scripts".to_owned(),
+        kind: None,
+        outcome,
+        steps: 0,
+    })
 }
 
 /// Runs the suite. Returns true if all checks passed.
@@ -113,11 +130,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     } else {
         bulkhead_conformance::run(&subject, &cases)
     };
-    report.checks.extend(portability(&loaded.description.remarks, target.is_customization));
+    report
+        .checks
+        .extend(portability(&loaded.description.remarks, target.is_customization));
     if let Some(path) = &arguments.junit {
         fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
     }
     let data: serde_json::Value = serde_json::from_str(&report.to_json())?;
-    arguments.output.print(|| format!("{}\n", report.to_string().trim_end()), &data)?;
+    arguments
+        .output
+        .print(|| format!("{}\n", report.to_string().trim_end()), &data)?;
     Ok(report.passed())
 }

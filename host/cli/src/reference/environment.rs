@@ -15,7 +15,9 @@ fn the_page_of_the_command_line_has_every_environment_variable_of_the_arguments(
         for argument in arguments(&command) {
             let Some(variable) = argument.get_env() else { continue };
             let flag = format!("`--{}`", argument.get_long().unwrap_or_default());
-            let commands = found.entry((variable.to_string_lossy().into_owned(), flag)).or_default();
+            let commands = found
+                .entry((variable.to_string_lossy().into_owned(), flag))
+                .or_default();
             commands.push(format!("`{}`", name.trim_start_matches("bulkhead ")));
         }
     }
@@ -24,5 +26,8 @@ fn the_page_of_the_command_line_has_every_environment_variable_of_the_arguments(
         vec![format!("`{variable}`"), flag, commands.join(", ")]
     };
     let rows: Vec<_> = found.into_iter().map(row).collect();
-    golden::check("command-line.md", &[("environment", golden::table(&["variable", "flag", "commands"], &rows))]);
+    golden::check(
+        "command-line.md",
+        &[("environment", golden::table(&["variable", "flag", "commands"], &rows))],
+    );
 }

@@ -52,7 +52,12 @@ const PAGES: [Page; 4] = [
             ("expectations", Part::Fields("expect[].")),
         ],
     },
-    Page { file: "configuration.md", kind: Kind::Configuration, closed: &[], parts: &[("fields", Part::Fields(""))] },
+    Page {
+        file: "configuration.md",
+        kind: Kind::Configuration,
+        closed: &[],
+        parts: &[("fields", Part::Fields(""))],
+    },
     Page {
         file: "cases.md",
         kind: Kind::Cases,
@@ -86,9 +91,14 @@ impl<'a> Fields<'a> {
             return self.forms(target.unwrap_or_else(|| panic!("there is no {name}")));
         }
         if schema["then"].is_object() {
-            return [&schema["else"], &schema["then"]].into_iter().flat_map(|one| self.forms(one)).collect();
+            return [&schema["else"], &schema["then"]]
+                .into_iter()
+                .flat_map(|one| self.forms(one))
+                .collect();
         }
-        let several = ["allOf", "anyOf", "oneOf"].into_iter().find_map(|key| schema[key].as_array());
+        let several = ["allOf", "anyOf", "oneOf"]
+            .into_iter()
+            .find_map(|key| schema[key].as_array());
         match several {
             Some(schemas) if !schema["properties"].is_object() => {
                 schemas.iter().flat_map(|one| self.forms(one)).collect()
@@ -118,7 +128,11 @@ impl<'a> Fields<'a> {
                 format!("map of {}", self.types(&form["additionalProperties"]))
             }
             Some("string") if form["format"] == "date-time" => "time".to_owned(),
-            Some("string") if form["pattern"].as_str().is_some_and(|pattern| pattern.contains("(ms|s|m|h)")) => {
+            Some("string")
+                if form["pattern"]
+                    .as_str()
+                    .is_some_and(|pattern| pattern.contains("(ms|s|m|h)")) =>
+            {
                 "duration".to_owned()
             }
             Some(name) => name.to_owned(),
@@ -133,7 +147,11 @@ impl<'a> Fields<'a> {
         for form in self.forms(schema) {
             if let Some(value) = form["const"].as_str() {
                 // A field with only one value has a description of its own.
-                let meaning = if ptr::eq(form, schema) { String::new() } else { prose(form) };
+                let meaning = if ptr::eq(form, schema) {
+                    String::new()
+                } else {
+                    prose(form)
+                };
                 found.push(vec![format!("`{value}`"), meaning]);
             }
             let names = form["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -158,7 +176,11 @@ impl<'a> Fields<'a> {
             }
             let properties: BTreeMap<_, _> = form["properties"].as_object().into_iter().flatten().collect();
             for (name, field) in properties {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 let found = self.field(form, name, field, &path);
                 self.found.push(found);
                 if !self.closed.contains(&path.as_str()) {
@@ -169,7 +191,11 @@ impl<'a> Fields<'a> {
     }
 
     fn field(&self, owner: &'a Value, name: &str, field: &'a Value, path: &str) -> Field {
-        let is_required = owner["required"].as_array().into_iter().flatten().any(|required| required == name);
+        let is_required = owner["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|required| required == name);
         let need = match &field["default"] {
             _ if is_required => "required".to_owned(),
             Value::Null => "–".to_owned(),
@@ -179,7 +205,13 @@ impl<'a> Fields<'a> {
         // The only field of a form may have the description of the form.
         let described = if field["description"].is_string() { field } else { owner };
         let (types, meaning, values) = (self.types(field), prose(described), self.values(field));
-        Field { path: path.to_owned(), types, need, meaning, values }
+        Field {
+            path: path.to_owned(),
+            types,
+            need,
+            meaning,
+            values,
+        }
     }
 }
 
@@ -192,8 +224,11 @@ fn prose(schema: &Value) -> String {
 /// Returns the row of a field without a prefix of its path.
 fn row(field: &Field, prefix: &str) -> Vec<String> {
     let value = |value: &Vec<String>| {
-        let parts: Vec<_> =
-            value.iter().map(|part| part.trim_end_matches('.')).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<_> = value
+            .iter()
+            .map(|part| part.trim_end_matches('.'))
+            .filter(|part| !part.is_empty())
+            .collect();
         parts.join(": ")
     };
     let values: Vec<_> = field.values.iter().map(value).collect();
@@ -202,7 +237,12 @@ fn row(field: &Field, prefix: &str) -> Vec<String> {
         meaning = format!("{meaning} Values: {}.", values.join("; "));
     }
     let path = field.path.strip_prefix(prefix).unwrap_or(&field.path);
-    vec![format!("`{path}`"), field.types.clone(), field.need.clone(), meaning.trim().to_owned()]
+    vec![
+        format!("`{path}`"),
+        field.types.clone(),
+        field.need.clone(),
+        meaning.trim().to_owned(),
+    ]
 }
 
 impl Page {
@@ -236,12 +276,24 @@ impl Page {
 fn the_page_of_each_file_format_is_generated_from_its_schema() {
     for page in PAGES {
         let schema = page.kind.schema().to_value();
-        let mut fields = Fields { root: &schema, closed: page.closed, found: Vec::new() };
+        let mut fields = Fields {
+            root: &schema,
+            closed: page.closed,
+            found: Vec::new(),
+        };
         fields.descend(&schema, "");
         for path in page.closed {
-            assert!(fields.found.iter().any(|field| field.path == *path), "{} has no field {path}", page.file);
+            assert!(
+                fields.found.iter().any(|field| field.path == *path),
+                "{} has no field {path}",
+                page.file
+            );
         }
-        let parts: Vec<_> = page.parts.iter().map(|(name, part)| (*name, page.text(part, &fields.found))).collect();
+        let parts: Vec<_> = page
+            .parts
+            .iter()
+            .map(|(name, part)| (*name, page.text(part, &fields.found)))
+            .collect();
         golden::check(page.file, &parts);
     }
 }

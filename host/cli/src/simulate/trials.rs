@@ -62,7 +62,11 @@ fn parse(list: &str) -> Result<Faults, String> {
 pub(crate) enum Trial {
     Seeds(TrialOptions),
     Files(TrialOptions, PathBuf),
-    Sweep { file: PathBuf, engines: Vec<Arc<dyn Engine>>, threads: usize },
+    Sweep {
+        file: PathBuf,
+        engines: Vec<Arc<dyn Engine>>,
+        threads: usize,
+    },
 }
 
 impl TrialArguments {
@@ -81,7 +85,11 @@ impl TrialArguments {
             (None, None) => return Ok(None),
         };
         if let (true, Some(file)) = (self.crash_at_every_write, file) {
-            return Ok(Some(Trial::Sweep { file: file.to_path_buf(), engines: engines()?, threads }));
+            return Ok(Some(Trial::Sweep {
+                file: file.to_path_buf(),
+                engines: engines()?,
+                threads,
+            }));
         }
         let Some(seeds) = self.seeds else { return Ok(None) };
         let options = TrialOptions {
@@ -98,8 +106,12 @@ impl TrialArguments {
 
 /// Creates the directory of `--random`.
 fn make(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("--random {}: cannot create this directory for generated scenarios", folder.display()))
+    std::fs::create_dir_all(folder).with_context(|| {
+        format!(
+            "--random {}: cannot create this directory for generated scenarios",
+            folder.display()
+        )
+    })
 }
 
 /// Runs the trial and prints its result. Returns true if every invariant held.
@@ -147,26 +159,46 @@ fn progress(total: u64, format: Format) -> impl Fn(u64) + Sync {
 }
 
 fn clear_progress(format: Format) -> std::io::Result<()> {
-    if shows_progress(format) { write!(anstream::stderr(), "\r\x1b[K") } else { Ok(()) }
+    if shows_progress(format) {
+        write!(anstream::stderr(), "\r\x1b[K")
+    } else {
+        Ok(())
+    }
 }
 
 fn text_of_trials(trials: &Trials) -> String {
-    let Trials { seeds, disruptions, decisions, failure } = trials;
+    let Trials {
+        seeds,
+        disruptions,
+        decisions,
+        failure,
+    } = trials;
     let total: u64 = disruptions.values().sum();
-    let kinds: Vec<_> = disruptions.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let kinds: Vec<_> = disruptions
+        .iter()
+        .map(|(kind, count)| format!("{kind} {count}"))
+        .collect();
     let mut lines = vec![
         format!("{seeds} seeds, {total} disturbances, {decisions} decisions recorded"),
         format!("  {}", kinds.join(", ")),
     ];
     match failure {
         None => lines.push("every invariant held".to_owned()),
-        Some(Failure { seed, violations, parts: (before, after), file }) => {
+        Some(Failure {
+            seed,
+            violations,
+            parts: (before, after),
+            file,
+        }) => {
             lines.push(format!(
                 "seed {seed} broke an invariant; {after} of {before} parts of the scenario reproduce it:"
             ));
             lines.extend(violations.iter().map(|violation| format!("  {}", line(violation))));
             lines.push(format!("commit: {}", version::commit()));
-            lines.extend(file.iter().map(|file| format!("reproduce it: bulkhead simulate {}", file.display())));
+            lines.extend(
+                file.iter()
+                    .map(|file| format!("reproduce it: bulkhead simulate {}", file.display())),
+            );
         }
     }
     lines.join("\n") + "\n"
@@ -178,10 +210,16 @@ fn text_of_files(files: &[PathBuf]) -> String {
 }
 
 fn text_of_sweep(sweep: &Sweep) -> String {
-    let Sweep { writes, crashes, broken } = sweep;
+    let Sweep {
+        writes,
+        crashes,
+        broken,
+    } = sweep;
     let mut lines = vec![format!("{crashes} crashes, before and after each of {writes} writes")];
     lines.extend(
-        broken.iter().map(|(write, kind, violation)| format!("  {kind}, after {write} writes: {}", line(violation))),
+        broken
+            .iter()
+            .map(|(write, kind, violation)| format!("  {kind}, after {write} writes: {}", line(violation))),
     );
     lines.push(if broken.is_empty() {
         "every invariant held".to_owned()
@@ -192,5 +230,10 @@ fn text_of_sweep(sweep: &Sweep) -> String {
 }
 
 fn line(violation: &Violation) -> String {
-    format!("{} at {}: {}", violation.invariant, render::duration(violation.at_ms.max(0)), violation.seen)
+    format!(
+        "{} at {}: {}",
+        violation.invariant,
+        render::duration(violation.at_ms.max(0)),
+        violation.seen
+    )
 }

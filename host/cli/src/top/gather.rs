@@ -111,17 +111,28 @@ impl Source {
             if !matches!(parsed.scheme_str(), None | Some("http")) {
                 bail!("--metrics {url}: it must be a plain http URL, as bulkhead run serves it");
             }
-            let authority = parsed.authority().with_context(|| format!("--metrics {url} has no host"))?;
+            let authority = parsed
+                .authority()
+                .with_context(|| format!("--metrics {url} has no host"))?;
             let host = authority.to_string();
-            let address = format!("http://{host}").parse::<Uri>().with_context(|| format!("--metrics {url}"))?;
+            let address = format!("http://{host}")
+                .parse::<Uri>()
+                .with_context(|| format!("--metrics {url}"))?;
             let mut config = Config::new(address);
             // Plain HTTP needs no certificates, and the machine may have none.
             config.root_cert = Some(Vec::new());
             let client = connect(config, &WritePermit::report_only(), &Arc::default())?;
-            Ok(MetricsEndpoint { host, client: in_time(client, METRICS_TIME_MAX) })
+            Ok(MetricsEndpoint {
+                host,
+                client: in_time(client, METRICS_TIME_MAX),
+            })
         };
         let metrics = metrics.map(endpoint).transpose()?;
-        Ok(Self { client, metrics, policies })
+        Ok(Self {
+            client,
+            metrics,
+            policies,
+        })
     }
 
     /// Collects the current state. An error names every API of clusters and bindings that cannot be read; all other
@@ -135,7 +146,11 @@ impl Source {
             list::<EvictionPause>(client),
             list::<Plugin>(client),
         );
-        let failed = [clusters.as_ref().err(), of_namespaces.as_ref().err(), of_cluster_scope.as_ref().err()];
+        let failed = [
+            clusters.as_ref().err(),
+            of_namespaces.as_ref().err(),
+            of_cluster_scope.as_ref().err(),
+        ];
         let failed: Vec<_> = failed.into_iter().flatten().map(crate::exit::error_text).collect();
         if failed.len() > 1 {
             bail!("{}", failed.join("; "));
@@ -169,9 +184,16 @@ impl Source {
             clusters: clusters.iter().map(|cluster| cluster_row(cluster, &bindings)).collect(),
             tasks: self.tasks(&clusters, &bindings, Time::new(now)),
             queue_depth,
-            pauses: pauses.iter().map(|pause| (pause.name_any(), pause.spec.reason.clone())).collect(),
+            pauses: pauses
+                .iter()
+                .map(|pause| (pause.name_any(), pause.spec.reason.clone()))
+                .collect(),
             pause_problem,
-            unplaced: bindings.iter().filter(|binding| is_unplaced(binding)).map(Binding::key).collect(),
+            unplaced: bindings
+                .iter()
+                .filter(|binding| is_unplaced(binding))
+                .map(Binding::key)
+                .collect(),
             plugin_problems,
             metrics_problem,
         })
@@ -180,13 +202,21 @@ impl Source {
     fn tasks(&self, clusters: &[model::Cluster], bindings: &[Binding], now: Time) -> Vec<TaskRow> {
         let (policies, options) = (self.policies.current(), self.policies.options());
         let mut rows = Vec::new();
-        for binding in bindings.iter().filter(|binding| !binding.spec.graceful_eviction_tasks.is_empty()) {
+        for binding in bindings
+            .iter()
+            .filter(|binding| !binding.spec.graceful_eviction_tasks.is_empty())
+        {
             let tasks = &binding.spec.graceful_eviction_tasks;
             let is_source = |cluster: &&model::Cluster| tasks.iter().any(|task| task.from_cluster == cluster.name);
             let sources: Vec<_> = clusters.iter().filter(is_source).cloned().collect();
             let unconfirmed = unconfirmed(binding, clusters);
-            let snapshot =
-                GracefulEvictionSnapshot { binding, sources: &sources, unconfirmed: &unconfirmed, options, now };
+            let snapshot = GracefulEvictionSnapshot {
+                binding,
+                sources: &sources,
+                unconfirmed: &unconfirmed,
+                options,
+                now,
+            };
             let plan = graceful_eviction::decide(snapshot, &policies);
             for task in tasks {
                 let held = plan.held.iter().find(|(held, _)| held == task);
@@ -200,7 +230,12 @@ impl Source {
                 rows.push(TaskRow {
                     binding: binding.key(),
                     from: task.from_cluster.clone(),
-                    to: binding.spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect(),
+                    to: binding
+                        .spec
+                        .clusters
+                        .iter()
+                        .map(|target| (target.name.clone(), target.replicas))
+                        .collect(),
                     reason: task.reason.clone(),
                     producer: task.producer.clone(),
                     since: task.creation_timestamp.map(Time::timestamp),
@@ -221,12 +256,18 @@ fn unconfirmed(binding: &Binding, clusters: &[model::Cluster]) -> UnconfirmedTar
         None => Some(Unconfirmed::Missing),
     };
     let targets = binding.spec.clusters.iter();
-    targets.filter_map(|target| Some((target.name.clone(), doubt(&target.name)?))).collect()
+    targets
+        .filter_map(|target| Some((target.name.clone(), doubt(&target.name)?)))
+        .collect()
 }
 
 /// Formats a reason, with the plugin that gave it.
 fn held_by(attribution: &Attribution) -> String {
-    match attribution.policy.as_ref().filter(|policy| policy.engine != EngineKind::Builtin) {
+    match attribution
+        .policy
+        .as_ref()
+        .filter(|policy| policy.engine != EngineKind::Builtin)
+    {
         Some(plugin) => format!("{} (plugin {})", attribution.reason, plugin.name),
         None => attribution.reason.to_string(),
     }
@@ -242,8 +283,16 @@ fn is_unplaced(binding: &Binding) -> bool {
 fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
     let ready = cluster.ready();
     let name = &cluster.name;
-    let targets = bindings.iter().flat_map(|b| &b.spec.clusters).filter(|target| target.name == *name);
-    let leaves = |b: &&Binding| b.spec.graceful_eviction_tasks.iter().any(|task| task.from_cluster == *name);
+    let targets = bindings
+        .iter()
+        .flat_map(|b| &b.spec.clusters)
+        .filter(|target| target.name == *name);
+    let leaves = |b: &&Binding| {
+        b.spec
+            .graceful_eviction_tasks
+            .iter()
+            .any(|task| task.from_cluster == *name)
+    };
     let is_healthy = |b: &&Binding| {
         let mut items = b.status.aggregated_status.iter();
         items.any(|item| item.cluster_name == *name && item.health == Some(model::Health::Healthy))
@@ -252,7 +301,10 @@ fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
         name: name.clone(),
         ready: ready.map_or(ConditionStatus::Unknown, |ready| ready.status).as_str(),
         since: ready.and_then(|ready| ready.last_transition_time).map(Time::timestamp),
-        reason: ready.filter(|_| !cluster.is_ready()).map(|ready| ready.reason.clone()).unwrap_or_default(),
+        reason: ready
+            .filter(|_| !cluster.is_ready())
+            .map(|ready| ready.reason.clone())
+            .unwrap_or_default(),
         taints: cluster.spec.taints.iter().map(ToString::to_string).collect(),
         bindings: targets.clone().count(),
         replicas: targets.map(|target| i64::from(target.replicas)).sum(),
@@ -270,7 +322,10 @@ where
     let mut params = ListParams::default().limit(PAGE);
     let mut all = Vec::new();
     loop {
-        let page = api.list(&params).await.with_context(|| format!("reading {}", K::plural(&())))?;
+        let page = api
+            .list(&params)
+            .await
+            .with_context(|| format!("reading {}", K::plural(&())))?;
         all.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -286,7 +341,10 @@ fn is_not_served(error: &anyhow::Error) -> bool {
 /// Reads the number of evictions that are ready to be processed.
 async fn queue_depth(MetricsEndpoint { host, client }: &MetricsEndpoint) -> anyhow::Result<u64> {
     let request = Request::get("/metrics").body(Vec::new())?;
-    let text = client.request_text(request).await.with_context(|| format!("reading the metrics at {host}"))?;
+    let text = client
+        .request_text(request)
+        .await
+        .with_context(|| format!("reading the metrics at {host}"))?;
     let depths = text.lines().filter(|line| line.starts_with("eviction_queue_depth"));
     let depths = depths.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     Ok(depths.sum::<f64>() as u64)

@@ -105,7 +105,11 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
             (Ok(view), Format::Text) => show::text(&view, &hub.address),
         };
         let mut out = std::io::stdout().lock();
-        let written = if clears { write!(out, "{CLEAR}{text}") } else { write!(out, "{text}") };
+        let written = if clears {
+            write!(out, "{CLEAR}{text}")
+        } else {
+            write!(out, "{text}")
+        };
         // The output was closed.
         if written.and_then(|()| out.flush()).is_err() || arguments.once {
             return Ok(());

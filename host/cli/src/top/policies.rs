@@ -32,7 +32,12 @@ impl Policies {
         let registry = Arc::new(bulkhead_defaults::registry::build(flags, engines));
         let objects = Arc::<Objects>::default();
         let plugins = federation::load(&registry, directory.map(PathBuf::as_path), &objects)?;
-        Ok(Self { registry, objects, plugins, options: flags.graceful_eviction_options() })
+        Ok(Self {
+            registry,
+            objects,
+            plugins,
+            options: flags.graceful_eviction_options(),
+        })
     }
 
     /// Reloads changed plugins of the directory and of the objects on the control plane.
@@ -54,6 +59,11 @@ impl Policies {
     /// Lists plugins whose newest version is not in force, each with the cause.
     pub(super) fn refused(&self) -> Vec<String> {
         let refused = |status: &bulkhead_plugin::PluginStatus| status.refused.is_some();
-        self.plugins.status().iter().filter(|status| refused(status)).map(ToString::to_string).collect()
+        self.plugins
+            .status()
+            .iter()
+            .filter(|status| refused(status))
+            .map(ToString::to_string)
+            .collect()
     }
 }

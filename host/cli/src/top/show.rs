@@ -15,7 +15,12 @@ pub(super) fn text(view: &View, address: &str) -> String {
     let mut out = String::new();
     let ready = view.clusters.iter().filter(|cluster| cluster.ready == "True").count();
     let _ = writeln!(out, "{address}  {}", view.at.strftime("%F %T UTC"));
-    let _ = write!(out, "{ready} of {} clusters ready, {} evictions under way", view.clusters.len(), view.tasks.len());
+    let _ = write!(
+        out,
+        "{ready} of {} clusters ready, {} evictions under way",
+        view.clusters.len(),
+        view.tasks.len()
+    );
     match (&view.queue_depth, &view.metrics_problem) {
         (Some(depth), _) => drop(writeln!(out, ", {depth} in the queue")),
         (None, Some(problem)) => drop(writeln!(out, ", queue unknown: {problem}")),
@@ -33,11 +38,17 @@ pub(super) fn text(view: &View, address: &str) -> String {
     if !view.unplaced.is_empty() {
         let named: Vec<_> = view.unplaced.iter().take(UNPLACED_MAX).map(String::as_str).collect();
         let more = view.unplaced.len() - named.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
         let _ = writeln!(out, "placed nowhere: {}{more}", named.join(", "));
     }
 
-    let heading = ["CLUSTER", "READY", "FOR", "BINDINGS", "REPLICAS", "HEALTHY", "LEAVING", "TAINTS"];
+    let heading = [
+        "CLUSTER", "READY", "FOR", "BINDINGS", "REPLICAS", "HEALTHY", "LEAVING", "TAINTS",
+    ];
     let mut table = Table::new(2, &[]);
     table.row(heading);
     for cluster in &view.clusters {
@@ -46,7 +57,11 @@ pub(super) fn text(view: &View, address: &str) -> String {
         } else {
             format!("{} ({})", cluster.ready, cluster.reason)
         };
-        let taints = if cluster.taints.is_empty() { "-".to_owned() } else { cluster.taints.join(", ") };
+        let taints = if cluster.taints.is_empty() {
+            "-".to_owned()
+        } else {
+            cluster.taints.join(", ")
+        };
         table.row([
             cluster.name.clone(),
             ready,
@@ -65,7 +80,11 @@ pub(super) fn text(view: &View, address: &str) -> String {
         let mut table = Table::new(2, &[]);
         table.row(heading);
         for task in &view.tasks {
-            let to: Vec<_> = task.to.iter().map(|(cluster, replicas)| format!("{cluster}:{replicas}")).collect();
+            let to: Vec<_> = task
+                .to
+                .iter()
+                .map(|(cluster, replicas)| format!("{cluster}:{replicas}"))
+                .collect();
             table.row([
                 task.binding.clone(),
                 task.from.clone(),

@@ -60,7 +60,11 @@ async fn annotated(client: &Client, resource: &ApiResource, keys: &[&'static str
             let keys: Vec<_> = keys.iter().copied().filter(is_present).collect();
             if !keys.is_empty() {
                 let namespace = object.metadata.namespace.clone().unwrap_or_default();
-                found.push(Annotated { namespace, name: object.metadata.name.clone().unwrap_or_default(), keys });
+                found.push(Annotated {
+                    namespace,
+                    name: object.metadata.name.clone().unwrap_or_default(),
+                    keys,
+                });
             }
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -85,10 +89,18 @@ async fn remove(
     };
     let removed: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
     let patch = Patch::Merge(json!({"metadata": {"annotations": removed}}));
-    let parameters = PatchParams { dry_run, field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let parameters = PatchParams {
+        dry_run,
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
     let shown = shown(&resource.kind, namespace, name);
     match api.patch(name, &parameters, &patch).await {
-        Ok(_) => Ok(Some(format!("changed {shown}: removed {}{}", keys.join(", "), note(dry_run)))),
+        Ok(_) => Ok(Some(format!(
+            "changed {shown}: removed {}{}",
+            keys.join(", "),
+            note(dry_run)
+        ))),
         Err(error) if is_not_found(&error) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("removing annotations of {shown}")),
     }
@@ -103,7 +115,11 @@ async fn report_drains(client: &Client, lines: &mut Vec<String>) -> anyhow::Resu
     for cluster in &clusters.items {
         if cluster.spec.taints.iter().any(|taint| taint.key == keys::DRAIN_TAINT) {
             let what = "keeps workloads away from it; remove it from spec.taints to end the drain";
-            lines.push(format!("kept the taint {} of Cluster {}, which {what}", keys::DRAIN_TAINT, cluster.name_any()));
+            lines.push(format!(
+                "kept the taint {} of Cluster {}, which {what}",
+                keys::DRAIN_TAINT,
+                cluster.name_any()
+            ));
         }
     }
     Ok(())

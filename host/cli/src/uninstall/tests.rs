@@ -42,7 +42,11 @@ fn lease(name: &str, modes: &str) -> Value {
 /// Creates a control plane with an installation that ran in `modes`.
 async fn control_plane(modes: &str) -> Client {
     let kind = |info: &bulkhead_api::KindInfo| {
-        let make = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
+        let make = if info.namespaced {
+            ResourceKind::namespaced
+        } else {
+            ResourceKind::cluster_scoped
+        };
         make(info.group, info.version, info.kind, info.plural)
     };
     let all = kinds::kubernetes()
@@ -51,12 +55,28 @@ async fn control_plane(modes: &str) -> Client {
         .chain(bulkhead_api::kinds::REGISTERED.iter().map(kind))
         .collect();
     let options = Options::new("hub", 1, Clock::new(at(0).timestamp()));
-    let client = ApiServer::new(Options { kinds: all, auto_create_namespaces: true, ..options }).client();
+    let client = ApiServer::new(Options {
+        kinds: all,
+        auto_create_namespaces: true,
+        ..options
+    })
+    .client();
     create(&client, lease("bulkhead", modes)).await;
     let (admission, interpreter) = ("admissionregistration.k8s.io/v1", "config.karmada.io/v1alpha1");
-    let (mutating, interpreting) = ("MutatingWebhookConfiguration", "ResourceInterpreterWebhookConfiguration");
-    create(&client, registration(admission, mutating, "bulkhead", "admit.bulkhead.dev")).await;
-    create(&client, registration(interpreter, interpreting, "bulkhead", "interpret.bulkhead.dev")).await;
+    let (mutating, interpreting) = (
+        "MutatingWebhookConfiguration",
+        "ResourceInterpreterWebhookConfiguration",
+    );
+    create(
+        &client,
+        registration(admission, mutating, "bulkhead", "admit.bulkhead.dev"),
+    )
+    .await;
+    create(
+        &client,
+        registration(interpreter, interpreting, "bulkhead", "interpret.bulkhead.dev"),
+    )
+    .await;
     create(
         &client,
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": WEBHOOK_SECRET,
@@ -85,7 +105,13 @@ async fn control_plane(modes: &str) -> Client {
 }
 
 fn installation<'a>(client: &'a Client, modes: &'a [Mode], dry_run: bool) -> Installation<'a> {
-    Installation { client, namespace: "karmada-system", name: "bulkhead", modes, dry_run }
+    Installation {
+        client,
+        namespace: "karmada-system",
+        name: "bulkhead",
+        modes,
+        dry_run,
+    }
 }
 
 async fn removed(installation: &Installation<'_>, force: bool, now: Time) -> anyhow::Result<Vec<String>> {
@@ -108,52 +134,102 @@ const ALL: [&str; 7] = [
 async fn a_stopped_installation_is_removed_and_a_repetition_finds_nothing_to_change() {
     let client = control_plane("evict,interpret").await;
     let modes = [Mode::Evict, Mode::Interpret];
-    let lines = removed(&installation(&client, &modes, false), false, at(60)).await.unwrap();
+    let lines = removed(&installation(&client, &modes, false), false, at(60))
+        .await
+        .unwrap();
     assert_eq!(lines, ALL);
-    let cluster = Api::<bulkhead_api::Cluster>::all(client.clone()).get("member1").await.unwrap();
+    let cluster = Api::<bulkhead_api::Cluster>::all(client.clone())
+        .get("member1")
+        .await
+        .unwrap();
     assert_eq!(cluster.annotations().keys().collect::<Vec<_>>(), ["example.com/kept"]);
-    let again = removed(&installation(&client, &modes, false), false, at(60)).await.unwrap();
-    assert!(matches!(again.as_slice(), [line] if line.starts_with("kept the taint")), "{again:?}");
+    let again = removed(&installation(&client, &modes, false), false, at(60))
+        .await
+        .unwrap();
+    assert!(
+        matches!(again.as_slice(), [line] if line.starts_with("kept the taint")),
+        "{again:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_dry_run_names_the_same_objects_and_changes_none() {
     let client = control_plane("evict,interpret").await;
     let modes = [Mode::Evict, Mode::Interpret];
-    let lines = removed(&installation(&client, &modes, true), false, at(60)).await.unwrap();
-    let expected = ALL.map(|line| if line.starts_with("kept") { line.to_owned() } else { format!("{line} (dry run)") });
+    let lines = removed(&installation(&client, &modes, true), false, at(60))
+        .await
+        .unwrap();
+    let expected = ALL.map(|line| {
+        if line.starts_with("kept") {
+            line.to_owned()
+        } else {
+            format!("{line} (dry run)")
+        }
+    });
     assert_eq!(lines, expected);
-    assert_eq!(removed(&installation(&client, &modes, false), false, at(60)).await.unwrap(), ALL);
+    assert_eq!(
+        removed(&installation(&client, &modes, false), false, at(60))
+            .await
+            .unwrap(),
+        ALL
+    );
 }
 
 #[tokio::test]
 async fn a_running_process_is_refused_unless_it_is_forced_or_in_another_mode() {
     let client = control_plane("evict").await;
-    let refused = removed(&installation(&client, &[Mode::Evict], false), false, at(14)).await.unwrap_err().to_string();
+    let refused = removed(&installation(&client, &[Mode::Evict], false), false, at(14))
+        .await
+        .unwrap_err()
+        .to_string();
     let expected = "bulkhead-0 renews Lease karmada-system/bulkhead in mode evict; nothing was removed";
-    assert!(refused.starts_with(expected) && refused.contains("--force"), "{refused}");
-    let other = removed(&installation(&client, &[Mode::Report], false), false, at(14)).await.unwrap();
-    assert!(matches!(other.as_slice(), [line] if line.ends_with("the installation has mode evict too")), "{other:?}");
-    let forced = removed(&installation(&client, &[Mode::Evict], false), true, at(14)).await.unwrap();
-    assert!(forced.contains(&"removed Lease karmada-system/bulkhead".to_owned()), "{forced:?}");
+    assert!(
+        refused.starts_with(expected) && refused.contains("--force"),
+        "{refused}"
+    );
+    let other = removed(&installation(&client, &[Mode::Report], false), false, at(14))
+        .await
+        .unwrap();
+    assert!(
+        matches!(other.as_slice(), [line] if line.ends_with("the installation has mode evict too")),
+        "{other:?}"
+    );
+    let forced = removed(&installation(&client, &[Mode::Evict], false), true, at(14))
+        .await
+        .unwrap();
+    assert!(
+        forced.contains(&"removed Lease karmada-system/bulkhead".to_owned()),
+        "{forced:?}"
+    );
 }
 
 #[tokio::test]
 async fn modes_that_remain_keep_what_they_share() {
     let client = control_plane("evict,interpret").await;
-    let lines = removed(&installation(&client, &[Mode::Interpret], false), false, at(60)).await.unwrap();
+    let lines = removed(&installation(&client, &[Mode::Interpret], false), false, at(60))
+        .await
+        .unwrap();
     let kept = "kept Lease karmada-system/bulkhead, its admission webhook, certificate and annotations: the \
                 installation has mode evict too";
-    assert_eq!(lines, ["removed ResourceInterpreterWebhookConfiguration bulkhead", kept]);
+    assert_eq!(
+        lines,
+        ["removed ResourceInterpreterWebhookConfiguration bulkhead", kept]
+    );
 }
 
 #[tokio::test]
 async fn objects_of_another_installation_are_kept() {
     let client = control_plane("evict").await;
     create(&client, lease("second", "finish")).await;
-    let lines = removed(&installation(&client, &[Mode::Evict], false), false, at(60)).await.unwrap();
+    let lines = removed(&installation(&client, &[Mode::Evict], false), false, at(60))
+        .await
+        .unwrap();
     let kept = "kept the annotations and the certificate: Lease karmada-system/second is of another installation";
-    let expected = ["removed MutatingWebhookConfiguration bulkhead", kept, "removed Lease karmada-system/bulkhead"];
+    let expected = [
+        "removed MutatingWebhookConfiguration bulkhead",
+        kept,
+        "removed Lease karmada-system/bulkhead",
+    ];
     assert_eq!(lines, expected);
 }
 
@@ -162,11 +238,20 @@ async fn a_registration_of_another_program_is_kept() {
     let client = control_plane("interpret").await;
     let (version, kind) = ("config.karmada.io/v1alpha1", "ResourceInterpreterWebhookConfiguration");
     create(&client, registration(version, kind, "other", "interpret.example.com")).await;
-    let other = Installation { name: "other", ..installation(&client, &[Mode::Interpret], true) };
+    let other = Installation {
+        name: "other",
+        ..installation(&client, &[Mode::Interpret], true)
+    };
     let lines = removed(&other, false, at(60)).await.unwrap();
-    assert_eq!(lines.first().map(String::as_str), Some(format!("kept {kind} other: another program made it").as_str()));
-    for (name, expected) in [("interpret.bulkhead.dev", true), ("notbulkhead.dev", false), ("bulkhead.dev.com", false)]
-    {
+    assert_eq!(
+        lines.first().map(String::as_str),
+        Some(format!("kept {kind} other: another program made it").as_str())
+    );
+    for (name, expected) in [
+        ("interpret.bulkhead.dev", true),
+        ("notbulkhead.dev", false),
+        ("bulkhead.dev.com", false),
+    ] {
         assert_eq!(is_our_hook(name), expected, "{name}");
     }
 }

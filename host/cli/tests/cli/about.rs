@@ -7,7 +7,12 @@ use serde_json::Value;
 
 fn succeeds(words: &[&str]) -> String {
     let output = super::bulkhead().args(words).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -15,17 +20,30 @@ fn succeeds(words: &[&str]) -> String {
 fn the_version_is_the_same_in_every_form() {
     let json: Value = serde_json::from_str(&succeeds(&["version", "-o", "json"])).unwrap();
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(serde_saphyr::from_str::<Value>(&succeeds(&["version", "-o", "yaml"])).unwrap(), json);
+    assert_eq!(
+        serde_saphyr::from_str::<Value>(&succeeds(&["version", "-o", "yaml"])).unwrap(),
+        json
+    );
     let (line, text) = (succeeds(&["--version"]), succeeds(&["version"]));
-    assert!(line.starts_with(concat!("bulkhead ", env!("CARGO_PKG_VERSION"))), "{line}");
+    assert!(
+        line.starts_with(concat!("bulkhead ", env!("CARGO_PKG_VERSION"))),
+        "{line}"
+    );
     let commit = json["commit"].as_str();
-    assert!(text.contains(&format!("commit: {}\n", commit.unwrap_or("unknown"))), "{text}");
+    assert!(
+        text.contains(&format!("commit: {}\n", commit.unwrap_or("unknown"))),
+        "{text}"
+    );
     assert_eq!(line.contains('('), commit.is_some(), "{line}");
 }
 
 #[test]
 fn each_shell_completes_every_command() {
-    for (shell, mark) in [("bash", "complete -F"), ("zsh", "#compdef bulkhead"), ("fish", "complete -c bulkhead")] {
+    for (shell, mark) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef bulkhead"),
+        ("fish", "complete -c bulkhead"),
+    ] {
         let script = succeeds(&["completion", shell]);
         for part in [mark, "simulate", "inspect", "cluster-kubeconfig", "completion"] {
             assert!(script.contains(part), "{shell}: no {part:?}");
@@ -41,7 +59,11 @@ fn every_command_has_a_man_page_with_its_flags() {
     let _ = fs::remove_dir_all(&folder);
     let path = folder.display().to_string();
     assert_eq!(succeeds(&["man", &path]), "");
-    for (page, part) in [("bulkhead", "simulate"), ("bulkhead-run", "mode"), ("bulkhead-plugin-test", "junit")] {
+    for (page, part) in [
+        ("bulkhead", "simulate"),
+        ("bulkhead-run", "mode"),
+        ("bulkhead-plugin-test", "junit"),
+    ] {
         let text = fs::read_to_string(folder.join(format!("{page}.1"))).unwrap();
         assert!(text.contains(".TH") && text.contains(part), "{page}: {text}");
     }

@@ -23,26 +23,54 @@ const HEAD: &str = "apiVersion: bulkhead.dev/v1alpha1\nkind: BulkheadConfigurati
 #[test]
 fn a_configuration_is_printed_with_its_origins() {
     let path = file("good.yaml", &format!("{HEAD}mode: finish\n"));
-    let (code, message, _) = bulkhead(&["config", "print", "--config", &path, "--leader-elect=false", "-o", "json"]);
+    let (code, message, _) = bulkhead(&[
+        "config",
+        "print",
+        "--config",
+        &path,
+        "--leader-elect=false",
+        "-o",
+        "json",
+    ]);
     assert_eq!(code, Some(0), "{message}");
     let data: serde_json::Value = serde_json::from_str(&message).unwrap();
-    let value =
-        |name: &str| data["values"].as_array().unwrap().iter().find(|value| value["name"] == name).unwrap().clone();
+    let value = |name: &str| {
+        data["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|value| value["name"] == name)
+            .unwrap()
+            .clone()
+    };
     let mode = value("mode");
-    assert_eq!((&mode["value"][0], &mode["from"]["line"]), (&"finish".into(), &3.into()));
+    assert_eq!(
+        (&mode["value"][0], &mode["from"]["line"]),
+        (&"finish".into(), &3.into())
+    );
     assert_eq!(value("leader-elect")["from"]["kind"], "flag");
     assert_eq!(value("kube-api-qps")["from"]["kind"], "default");
 }
 
 #[test]
 fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
-    let path = file("environment.yaml", &format!("{HEAD}mode: finish\njournal: of-the-file\n"));
+    let path = file(
+        "environment.yaml",
+        &format!("{HEAD}mode: finish\njournal: of-the-file\n"),
+    );
     let values = |words: &[&str]| {
         let mut command = super::bulkhead();
         command.args(["config", "print", "-o", "json"]).args(words);
-        command.env("BULKHEAD_CONFIG", &path).env("BULKHEAD_MODE", "evict,interpret");
+        command
+            .env("BULKHEAD_CONFIG", &path)
+            .env("BULKHEAD_MODE", "evict,interpret");
         let output = command.env("BULKHEAD_JOURNAL", "of-the-environment").output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let data: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let values = data["values"].as_array().unwrap().clone();
         move |name: &str| values.iter().find(|value| value["name"] == name).unwrap().clone()
@@ -50,11 +78,17 @@ fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
     let webhook = "--webhook-bind-address=127.0.0.1:0";
     let given = values(&[webhook]);
     assert_eq!(given("mode")["value"], serde_json::json!(["evict", "interpret"]));
-    assert_eq!(given("mode")["from"], serde_json::json!({"kind": "environment", "variable": "BULKHEAD_MODE"}));
+    assert_eq!(
+        given("mode")["from"],
+        serde_json::json!({"kind": "environment", "variable": "BULKHEAD_MODE"})
+    );
     assert_eq!(given("journal")["value"], "of-the-environment");
     let given = values(&["--mode=finish", "--journal=of-the-line"]);
     assert_eq!(
-        (given("mode")["from"]["kind"].as_str(), given("journal")["value"].as_str()),
+        (
+            given("mode")["from"]["kind"].as_str(),
+            given("journal")["value"].as_str()
+        ),
         (Some("flag"), Some("of-the-line"))
     );
 }
@@ -79,21 +113,40 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
         let words: Vec<_> = command.iter().copied().chain(["--config", &path]).collect();
         let (code, message, complaint) = bulkhead(&words);
         assert_eq!((code, message.as_str()), (Some(2), ""), "{command:?}: {complaint}");
-        assert!(complaint.contains("together.yaml:3:1: mode: report,evict: "), "{complaint}");
+        assert!(
+            complaint.contains("together.yaml:3:1: mode: report,evict: "),
+            "{complaint}"
+        );
     }
 }
 
 #[test]
 fn a_missing_kubeconfig_is_reported_once() {
     let commands = [
-        &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..],
+        &[
+            "run",
+            "--kubeconfig=/nowhere/a",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ][..],
         &["unjoin", "m1", "--kubeconfig=/nowhere/a"],
-        &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"],
+        &[
+            "agent",
+            "--cluster-name=m1",
+            "--kubeconfig=/nowhere/a",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ],
     ];
     for command in commands {
         let (code, _, complaint) = bulkhead(command);
-        assert_eq!((code, complaint.matches("os error 2").count()), (Some(2), 1), "{command:?}: {complaint}");
-        assert!(complaint.contains("reading the kubeconfig /nowhere/a"), "{command:?}: {complaint}");
+        assert_eq!(
+            (code, complaint.matches("os error 2").count()),
+            (Some(2), 1),
+            "{command:?}: {complaint}"
+        );
+        assert!(
+            complaint.contains("reading the kubeconfig /nowhere/a"),
+            "{command:?}: {complaint}"
+        );
     }
     let (code, message, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);
     assert_eq!((code, message.matches("os error 2").count()), (Some(1), 1), "{message}");
@@ -103,16 +156,26 @@ fn a_missing_kubeconfig_is_reported_once() {
 #[test]
 fn what_the_values_come_to_is_printed_beside_them() {
     let words = ["config", "print", "--mode=finish"];
-    let Output { stdout, .. } = super::bulkhead().args(words).env("KUBECONFIG", "/a/b").output().unwrap();
+    let Output { stdout, .. } = super::bulkhead()
+        .args(words)
+        .env("KUBECONFIG", "/a/b")
+        .output()
+        .unwrap();
     let message = String::from_utf8(stdout).unwrap();
     assert!(message.contains("#   $KUBECONFIG is /a/b\n"), "{message}");
-    assert!(message.contains("#   in this mode: gracefulEviction, pluginStatus\n"), "{message}");
+    assert!(
+        message.contains("#   in this mode: gracefulEviction, pluginStatus\n"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_member_whose_name_cannot_be_one_is_refused_before_anything_is_asked() {
     let (code, _, complaint) = bulkhead(&["join", "M_1", "--member-kubeconfig=/nowhere/a"]);
-    assert!(code == Some(2) && complaint.contains("lower-case letters, digits and hyphens"), "{complaint}");
+    assert!(
+        code == Some(2) && complaint.contains("lower-case letters, digits and hyphens"),
+        "{complaint}"
+    );
 }
 
 #[test]
@@ -131,5 +194,8 @@ fn a_control_plane_that_is_not_there_is_reported_and_has_a_code_of_its_own() {
     );
     assert!(!message.contains('\u{1b}'), "{message}");
     let (code, _, complaint) = bulkhead(&["what-if", "--down=m1", "--kubeconfig", &kubeconfig]);
-    assert!(code == Some(2) && complaint.contains("http://127.0.0.1:1/ does not answer"), "{complaint}");
+    assert!(
+        code == Some(2) && complaint.contains("http://127.0.0.1:1/ does not answer"),
+        "{complaint}"
+    );
 }

@@ -23,7 +23,10 @@ use crate::embedded::has_kubectl;
 /// Timeout of a block, long enough to compile a plugin on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Command that builds everything before it runs the main example, and the part of it that a test can run.
-const DEMO: (&str, &str) = ("cargo xtask demo", "bulkhead simulate examples/nginx-divided/scenario.yaml");
+const DEMO: (&str, &str) = (
+    "cargo xtask demo",
+    "bulkhead simulate examples/nginx-divided/scenario.yaml",
+);
 /// Sorts of blocks without commands.
 const OTHER_LANGUAGES: [&str; 6] = ["json", "lua", "promql", "rust", "text", "yaml"];
 /// Pages with blocks for `cargo xtask e2e`.
@@ -75,32 +78,72 @@ const RELEASE: &str = "needs a release of the Helm chart";
 
 /// Blocks that no test runs: page, first line, and the reason.
 const NOT_RUN: &[(&str, &str, &str)] = &[
-    ("README.md", "$ cargo xtask guests                 # example plugins, into target/guests", "builds the program"),
-    ("README.md", "$ export KUBECONFIG=$PWD/karmada.kubeconfig", "short form of the tutorial that the e2e tests run"),
-    ("docs/src/how-to/join-a-member.md", "$ bulkhead crds | kubectl apply --server-side -f -", CONTROL_PLANE),
-    ("docs/src/how-to/join-a-member.md", "$ bulkhead join member1 --cluster-kubeconfig member1.kubeconfig", MEMBER),
+    (
+        "README.md",
+        "$ cargo xtask guests                 # example plugins, into target/guests",
+        "builds the program",
+    ),
+    (
+        "README.md",
+        "$ export KUBECONFIG=$PWD/karmada.kubeconfig",
+        "short form of the tutorial that the e2e tests run",
+    ),
+    (
+        "docs/src/how-to/join-a-member.md",
+        "$ bulkhead crds | kubectl apply --server-side -f -",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/join-a-member.md",
+        "$ bulkhead join member1 --cluster-kubeconfig member1.kubeconfig",
+        MEMBER,
+    ),
     (
         "docs/src/how-to/join-a-member.md",
         "$ bulkhead join member2 --cluster-kubeconfig member2.kubeconfig --pull agent.kubeconfig",
         MEMBER,
     ),
-    ("docs/src/how-to/join-a-member.md", "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig", MEMBER),
+    (
+        "docs/src/how-to/join-a-member.md",
+        "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig",
+        MEMBER,
+    ),
     (
         "docs/src/how-to/join-a-member.md",
         "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig --gone-control-plane UID",
         MEMBER,
     ),
-    ("docs/src/how-to/pause-evictions.md", "$ bulkhead pause --reason \"incident 4711\"", CONTROL_PLANE),
+    (
+        "docs/src/how-to/pause-evictions.md",
+        "$ bulkhead pause --reason \"incident 4711\"",
+        CONTROL_PLANE,
+    ),
     ("docs/src/how-to/pause-evictions.md", "$ bulkhead resume", CONTROL_PLANE),
-    ("docs/src/how-to/roll-back.md", "$ bulkhead pause --kubeconfig KARMADA --reason \"roll back\"", CONTROL_PLANE),
-    ("docs/src/how-to/roll-back.md", "$ helm rollback bulkhead --namespace karmada-system", RELEASE),
-    ("docs/src/how-to/roll-back.md", "$ bulkhead resume --kubeconfig KARMADA", CONTROL_PLANE),
+    (
+        "docs/src/how-to/roll-back.md",
+        "$ bulkhead pause --kubeconfig KARMADA --reason \"roll back\"",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/roll-back.md",
+        "$ helm rollback bulkhead --namespace karmada-system",
+        RELEASE,
+    ),
+    (
+        "docs/src/how-to/roll-back.md",
+        "$ bulkhead resume --kubeconfig KARMADA",
+        CONTROL_PLANE,
+    ),
     (
         "docs/src/how-to/simulate-and-trials.md",
         "$ bulkhead simulate target/random/random-seed-17.yaml",
         "the file is written only when a trial fails",
     ),
-    ("docs/src/how-to/take-it-out-again.md", "$ helm uninstall bulkhead --namespace karmada-system", RELEASE),
+    (
+        "docs/src/how-to/take-it-out-again.md",
+        "$ helm uninstall bulkhead --namespace karmada-system",
+        RELEASE,
+    ),
     (
         "docs/src/how-to/take-it-out-again.md",
         "$ bulkhead uninstall --mode MODES --kubeconfig KARMADA --dry-run",
@@ -116,7 +159,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "$ bulkhead crds --group bulkhead.dev | kubectl --kubeconfig KARMADA apply --server-side -f -",
         MEMBER,
     ),
-    ("docs/src/reference/modes-and-roles.md", "$ bulkhead account --mode MODE", CONTROL_PLANE),
+    (
+        "docs/src/reference/modes-and-roles.md",
+        "$ bulkhead account --mode MODE",
+        CONTROL_PLANE,
+    ),
     (
         "docs/src/how-to/read-the-logs.md",
         "kubectl -n karmada-system logs -l app.kubernetes.io/name=bulkhead | grep 3f9a1c2e55-41",
@@ -132,7 +179,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "$ bulkhead plugin object vital-first.lua | kubectl apply --server-side -f -",
         CONTROL_PLANE,
     ),
-    ("docs/src/runbook.md", "$ bulkhead pause --kubeconfig KARMADA --reason \"under investigation\"", CONTROL_PLANE),
+    (
+        "docs/src/runbook.md",
+        "$ bulkhead pause --kubeconfig KARMADA --reason \"under investigation\"",
+        CONTROL_PLANE,
+    ),
     (
         "docs/src/runbook.md",
         "$ kubectl -n karmada-system get pods -l app.kubernetes.io/name=bulkhead",
@@ -148,13 +199,21 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "$ kubectl --kubeconfig karmada.kubeconfig get resourcebindings,clusterresourcebindings -A \\",
         CONTROL_PLANE,
     ),
-    ("docs/src/tutorials/move-lua-scripts.md", "$ mkdir -p fleet", CONTROL_PLANE),
+    (
+        "docs/src/tutorials/move-lua-scripts.md",
+        "$ mkdir -p fleet",
+        CONTROL_PLANE,
+    ),
     (
         "docs/src/tutorials/move-lua-scripts.md",
         "$ bulkhead history --journal journal --decision PluginFault",
         CONTROL_PLANE,
     ),
-    ("docs/src/tutorials/what-if-before-maintenance.md", "$ mkdir export", CONTROL_PLANE),
+    (
+        "docs/src/tutorials/what-if-before-maintenance.md",
+        "$ mkdir export",
+        CONTROL_PLANE,
+    ),
     (
         "docs/src/tutorials/what-if-before-maintenance.md",
         "$ bulkhead what-if --kubeconfig hub.yaml --down member1 --rate 2 --report what-if.html \\",
@@ -197,7 +256,11 @@ impl Checkout {
         fs::create_dir_all(folder.join("target")).unwrap();
         copy(&root().join("examples"), &folder.join("examples"));
         let guests = root().join("target/guests");
-        assert!(guests.is_dir(), "{} is missing; run `cargo xtask guests`", guests.display());
+        assert!(
+            guests.is_dir(),
+            "{} is missing; run `cargo xtask guests`",
+            guests.display()
+        );
         symlink(guests, folder.join("target/guests")).unwrap();
         Self { folder }
     }
@@ -234,7 +297,10 @@ impl Checkout {
         }
         // A failed block leaves its background processes behind; they are in the process group of the shell.
         let group = format!("-{}", child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
         let _ = child.wait();
         let text = String::from_utf8_lossy(&fs::read(output).unwrap()).into_owned();
         (status.and_then(|status| status.code()), text)
@@ -250,7 +316,9 @@ fn check(page: &str) {
     }
     let checkout = Checkout::new(page);
     for (at, block) in blocks.iter().enumerate() {
-        let next = blocks.get(at + 1).filter(|next| next.language == "text" && next.section == block.section);
+        let next = blocks
+            .get(at + 1)
+            .filter(|next| next.language == "text" && next.section == block.section);
         let below = next.map(|next| next.text.as_str());
         let mut steps = match block.language.as_str() {
             "sh" => vec![(block.text.clone(), String::new())],
@@ -303,7 +371,11 @@ fn all() -> Vec<(String, Vec<Block>)> {
 /// Returns the pages that have a block of one of these languages.
 fn pages_with(languages: &[&str]) -> Vec<String> {
     let has = |blocks: &[Block]| blocks.iter().any(|block| languages.contains(&block.language.as_str()));
-    all().into_iter().filter(|(_, blocks)| has(blocks)).map(|(page, _)| page).collect()
+    all()
+        .into_iter()
+        .filter(|(_, blocks)| has(blocks))
+        .map(|(page, _)| page)
+        .collect()
 }
 
 #[test]
@@ -318,13 +390,21 @@ fn every_page_with_commands_has_a_test() {
 fn every_block_that_is_not_run_has_a_reason() {
     let mut found = Vec::new();
     for (page, blocks) in all() {
-        let not_run = blocks.iter().filter(|block| ["sh,norun", "console,norun"].contains(&block.language.as_str()));
+        let not_run = blocks
+            .iter()
+            .filter(|block| ["sh,norun", "console,norun"].contains(&block.language.as_str()));
         found.extend(not_run.map(|block| (page.clone(), block.text.lines().next().unwrap_or_default().to_owned())));
     }
     found.sort();
-    let mut listed: Vec<_> = NOT_RUN.iter().map(|(page, line, _)| ((*page).to_owned(), (*line).to_owned())).collect();
+    let mut listed: Vec<_> = NOT_RUN
+        .iter()
+        .map(|(page, line, _)| ((*page).to_owned(), (*line).to_owned()))
+        .collect();
     listed.sort();
-    assert_eq!(found, listed, "NOT_RUN must list exactly the blocks with the mark norun");
+    assert_eq!(
+        found, listed,
+        "NOT_RUN must list exactly the blocks with the mark norun"
+    );
     let without: Vec<_> = NOT_RUN.iter().filter(|(_, _, reason)| reason.is_empty()).collect();
     assert!(without.is_empty(), "{without:?}");
 }
@@ -348,5 +428,8 @@ fn every_block_has_a_known_sort() {
 #[test]
 fn the_demo_runs_the_example_that_stands_in_for_it() {
     let example = DEMO.1.split_whitespace().last().unwrap();
-    assert!(read("host/xtask/src/main.rs").contains(&format!("\"{example}\"")), "{example}");
+    assert!(
+        read("host/xtask/src/main.rs").contains(&format!("\"{example}\"")),
+        "{example}"
+    );
 }

@@ -36,8 +36,15 @@ impl Program {
         std::fs::create_dir_all(folder).unwrap();
         let log = File::create(folder.join("log")).unwrap();
         let mut command = bulkhead();
-        command.args(arguments).stdout(log.try_clone().unwrap()).stderr(log).stdin(Stdio::null());
-        Self { child: command.spawn().unwrap(), folder: folder.to_path_buf() }
+        command
+            .args(arguments)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .stdin(Stdio::null());
+        Self {
+            child: command.spawn().unwrap(),
+            folder: folder.to_path_buf(),
+        }
     }
 
     /// Starts a control plane, and waits for its kubeconfig and readiness.
@@ -45,8 +52,13 @@ impl Program {
         let kubeconfig = folder.join("kubeconfig");
         let _ = std::fs::remove_file(&kubeconfig);
         let kubeconfig = kubeconfig.display().to_string();
-        let of_run =
-            ["run", "--embedded", "--health-probe-bind-address=127.0.0.1:0", "--write-kubeconfig", &kubeconfig];
+        let of_run = [
+            "run",
+            "--embedded",
+            "--health-probe-bind-address=127.0.0.1:0",
+            "--write-kubeconfig",
+            &kubeconfig,
+        ];
         let mut embedded = Self::spawn(folder, &[&of_run[..], arguments].concat());
         embedded.until("it serves", |embedded| {
             embedded.kubeconfig().exists() && embedded.kubectl(&["get", "--raw", "/readyz"]).status.success()
@@ -65,7 +77,11 @@ impl Program {
     fn kubectl(&self, arguments: &[&str]) -> Output {
         let cache = self.folder.join("cache");
         let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).env("KUBECACHEDIR", cache);
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .args(arguments)
+            .env("KUBECACHEDIR", cache);
         command.output().unwrap()
     }
 
@@ -73,8 +89,15 @@ impl Program {
     #[track_caller]
     pub(crate) fn kubectl_output(&self, arguments: &[&str]) -> String {
         let output = self.kubectl(arguments);
-        let (message, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "kubectl {arguments:?}: {message}{complaint}\n{}", self.log());
+        let (message, complaint) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {message}{complaint}\n{}",
+            self.log()
+        );
         message.into_owned()
     }
 
@@ -86,7 +109,11 @@ impl Program {
         while !holds(self) {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "it ended with {ended:?}:\n{}", self.log());
-            assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}\n{}", self.log());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -112,8 +139,10 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 
 /// Returns true if kubectl is installed; prints that the test is skipped otherwise.
 pub(crate) fn has_kubectl(test: &str) -> bool {
-    let found =
-        Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
+    let found = Command::new("kubectl")
+        .args(["version", "--client"])
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped: {test} needs kubectl");
     }
@@ -130,11 +159,26 @@ fn kubectl_works_as_against_any_cluster() {
     assert!(steps.len() > 70, "the transcript has {} commands", steps.len());
     let outcomes = transcript::run(root(), &steps, &embedded.kubeconfig(), &embedded.folder.join("cache"));
     let shown = |outcome: &Outcome| {
-        let Outcome { command, code, output, problems } = outcome;
+        let Outcome {
+            command,
+            code,
+            output,
+            problems,
+        } = outcome;
         format!("$ {command}\n{output}=> {code:?}: {}\n", problems.join("; "))
     };
-    let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).map(shown).collect();
-    assert!(failed.is_empty(), "{} of {} commands failed:\n{}", failed.len(), steps.len(), failed.join("\n"));
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.problems.is_empty())
+        .map(shown)
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {} commands failed:\n{}",
+        failed.len(),
+        steps.len(),
+        failed.join("\n")
+    );
     assert_eq!(embedded.stop(), Some(0));
 }
 
@@ -155,7 +199,10 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     }
     let folder = folder("failover");
     let data = folder.join("data").display().to_string();
-    let arguments: Vec<&str> = ["--data-dir", &data].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let arguments: Vec<&str> = ["--data-dir", &data]
+        .into_iter()
+        .chain(FAILOVER.iter().copied())
+        .collect();
     let mut embedded = Program::start(&folder, &arguments);
     embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
@@ -167,7 +214,9 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
         let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
         String::from_utf8_lossy(&binding.stdout).into_owned()
     };
-    embedded.until("the replicas are divided", |embedded| placed(embedded).split_whitespace().count() == 2);
+    embedded.until("the replicas are divided", |embedded| {
+        placed(embedded).split_whitespace().count() == 2
+    });
     embedded.until("member1 runs its share", |embedded| {
         let pods = embedded.kubectl(&["--context", "member1", "get", "pods", "--no-headers"]);
         String::from_utf8_lossy(&pods.stdout).contains("Running")
@@ -190,11 +239,26 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     assert_eq!(placed(&embedded).split_whitespace().count(), 2);
 
     embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    embedded.kubectl_output(&["annotate", "cluster", "member1", "simulation.bulkhead.dev/state=unreachable"]);
-    embedded.until("all replicas are on member2", |embedded| placed(embedded).trim() == "member2=3");
-    assert!(!embedded.kubectl(&["--context", "member1", "get", "pods"]).status.success());
-    let top =
-        bulkhead().args(["top", "--once", "-o", "json", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    embedded.kubectl_output(&[
+        "annotate",
+        "cluster",
+        "member1",
+        "simulation.bulkhead.dev/state=unreachable",
+    ]);
+    embedded.until("all replicas are on member2", |embedded| {
+        placed(embedded).trim() == "member2=3"
+    });
+    assert!(
+        !embedded
+            .kubectl(&["--context", "member1", "get", "pods"])
+            .status
+            .success()
+    );
+    let top = bulkhead()
+        .args(["top", "--once", "-o", "json", "--kubeconfig"])
+        .arg(embedded.kubeconfig())
+        .output()
+        .unwrap();
     let view: Value = serde_json::from_slice(&top.stdout).unwrap();
     assert_eq!(view["clusters"][0]["name"], "member1", "{view}");
     assert_ne!(view["clusters"][0]["ready"], "True", "{view}");
@@ -205,12 +269,17 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
 /// Returns a metric of the process, by its full name with labels.
 pub(crate) fn metric(embedded: &Program, name: &str) -> Option<f64> {
     let log = embedded.log();
-    let address = log.lines().find_map(|line| line.split("health and metrics at http://").nth(1))?.trim().to_owned();
+    let address = log
+        .lines()
+        .find_map(|line| line.split("health and metrics at http://").nth(1))?
+        .trim()
+        .to_owned();
     let mut stream = TcpStream::connect(address).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[test]
@@ -224,7 +293,10 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
     let freeze = plugins.join("freeze.lua");
     std::fs::write(&freeze, "function EvictionCheck(binding, task, observed, now) retrun").unwrap();
     let directory = plugins.display().to_string();
-    let arguments: Vec<&str> = ["--plugin-directory", &directory].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let arguments: Vec<&str> = ["--plugin-directory", &directory]
+        .into_iter()
+        .chain(FAILOVER.iter().copied())
+        .collect();
     let mut embedded = Program::start(&folder, &arguments);
     embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["policy.yaml", "nginx.yaml"] {
@@ -237,25 +309,41 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
         String::from_utf8_lossy(&binding.stdout).into_owned()
     };
     let healthy = |embedded: &Program| field(embedded, "{.status.aggregatedStatus[*].health}");
-    embedded.until("both copies are healthy", |embedded| healthy(embedded).trim() == "Healthy Healthy");
-    let drained = bulkhead().args(["drain", "member1", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    embedded.until("both copies are healthy", |embedded| {
+        healthy(embedded).trim() == "Healthy Healthy"
+    });
+    let drained = bulkhead()
+        .args(["drain", "member1", "--kubeconfig"])
+        .arg(embedded.kubeconfig())
+        .output()
+        .unwrap();
     assert!(drained.status.success(), "{}", String::from_utf8_lossy(&drained.stderr));
     let tasks = |embedded: &Program| field(embedded, "{.spec.gracefulEvictionTasks[*].fromCluster}");
     embedded.until("its replicas are on member2", |embedded| {
         tasks(embedded) == "member1"
-            && field(embedded, "{.status.aggregatedStatus[?(@.clusterName==\"member2\")].status.availableReplicas}")
-                == "3"
+            && field(
+                embedded,
+                "{.status.aggregatedStatus[?(@.clusterName==\"member2\")].status.availableReplicas}",
+            ) == "3"
     });
     // The eviction is decided again several times with a healthy replacement, and held each time.
     let faults =
         |embedded: &Program| metric(embedded, "bulkhead_plugin_faults_total{plugin=\"freeze\"}").unwrap_or(0.0);
     let before = faults(&embedded);
     embedded.until("the plugin was asked", |embedded| faults(embedded) >= before + 2.0);
-    assert_eq!(tasks(&embedded), "member1", "released without the plugin:\n{}", embedded.log());
+    assert_eq!(
+        tasks(&embedded),
+        "member1",
+        "released without the plugin:\n{}",
+        embedded.log()
+    );
     let message =
         "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was";
     assert!(embedded.log().contains(message), "{}", embedded.log());
-    assert_eq!(metric(&embedded, "bulkhead_plugin_loaded{plugin=\"freeze\"}"), Some(0.0));
+    assert_eq!(
+        metric(&embedded, "bulkhead_plugin_loaded{plugin=\"freeze\"}"),
+        Some(0.0)
+    );
     std::fs::write(
         &freeze,
         "function EvictionCheck(binding, task, observed, now) return { verdict = \"abstain\" } end",
@@ -272,7 +360,10 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
     }
     let folder = folder("pause");
     let journal = folder.join("journal").display().to_string();
-    let arguments: Vec<&str> = ["--journal", &journal].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let arguments: Vec<&str> = ["--journal", &journal]
+        .into_iter()
+        .chain(FAILOVER.iter().copied())
+        .collect();
     let mut embedded = Program::start(&folder, &arguments);
     embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["policy.yaml", "nginx.yaml"] {
@@ -284,20 +375,40 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
         let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
         String::from_utf8_lossy(&binding.stdout).into_owned()
     };
-    embedded.until("it is on both clusters", |embedded| clusters(embedded).split_whitespace().count() == 2);
+    embedded.until("it is on both clusters", |embedded| {
+        clusters(embedded).split_whitespace().count() == 2
+    });
     let run = |embedded: &Program, words: &[&str]| {
-        let output = bulkhead().args(words).arg("--kubeconfig").arg(embedded.kubeconfig()).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = bulkhead()
+            .args(words)
+            .arg("--kubeconfig")
+            .arg(embedded.kubeconfig())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let paused = run(&embedded, &["pause", "-n", "default", "--reason", "quarter end"]);
-    assert!(paused.starts_with("EvictionPause namespace-default holds evictions of namespace default"), "{paused}");
+    assert!(
+        paused.starts_with("EvictionPause namespace-default holds evictions of namespace default"),
+        "{paused}"
+    );
     run(&embedded, &["drain", "member1"]);
     embedded.until("the eviction waits", |_| {
-        let output = bulkhead().args(["history", "--decision", "EvictionsWait", "--journal", &journal]).output();
+        let output = bulkhead()
+            .args(["history", "--decision", "EvictionsWait", "--journal", &journal])
+            .output();
         String::from_utf8_lossy(&output.unwrap().stdout).contains("EvictionPaused")
     });
-    assert!(clusters(&embedded).contains("member1"), "evicted in spite of the pause:\n{}", embedded.log());
+    assert!(
+        clusters(&embedded).contains("member1"),
+        "evicted in spite of the pause:\n{}",
+        embedded.log()
+    );
     let resumed = run(&embedded, &["resume", "-n", "default"]);
     assert!(resumed.contains("can evict now: drain of member1"), "{resumed}");
     embedded.until("the cluster is empty", |embedded| clusters(embedded) == "member2");

@@ -22,17 +22,33 @@ fn directory(name: &str) -> PathBuf {
 fn journal(name: &str) -> PathBuf {
     let directory = directory(name);
     let output = record(&directory);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     directory
 }
 
 fn record(directory: &Path) -> Output {
-    bulkhead().arg("simulate").arg(example()).arg("--journal").arg(directory).output().unwrap()
+    bulkhead()
+        .arg("simulate")
+        .arg(example())
+        .arg("--journal")
+        .arg(directory)
+        .output()
+        .unwrap()
 }
 
 /// Runs a command on a journal. Returns exit code, standard output and standard error.
 fn ask(journal: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = bulkhead().args(arguments).arg("--journal").arg(journal).output().unwrap();
+    let output = bulkhead()
+        .args(arguments)
+        .arg("--journal")
+        .arg(journal)
+        .output()
+        .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -53,21 +69,44 @@ fn check(journal: &Path, arguments: &[&str], code: i32, parts: &[&str]) -> Strin
 #[test]
 fn a_recorded_run_is_listed_explained_and_made_again() {
     let journal = journal("whole");
-    let message =
-        check(&journal, &["history"], 0, &["Evicted", "ResourceBinding default/nginx-deployment", "TaintUntolerated"]);
+    let message = check(
+        &journal,
+        &["history"],
+        0,
+        &[
+            "Evicted",
+            "ResourceBinding default/nginx-deployment",
+            "TaintUntolerated",
+        ],
+    );
     let evicted = message.lines().find(|line| line.contains("  Evicted ")).unwrap();
     let id = evicted.split_whitespace().next().unwrap().trim_start_matches('#');
     check(
         &journal,
         &["explain", id],
         0,
-        &["taints: not tolerated", "target available: yes", "would change it:", "snapshot "],
+        &[
+            "taints: not tolerated",
+            "target available: yes",
+            "would change it:",
+            "snapshot ",
+        ],
     );
-    check(&journal, &["explain", "default/nginx-deployment"], 0, &["Scheduled", "Evicted", "Released"]);
+    check(
+        &journal,
+        &["explain", "default/nginx-deployment"],
+        0,
+        &["Scheduled", "Evicted", "Released"],
+    );
     check(&journal, &["replay", id], 0, &["1 decision repeated, 1 identical"]);
     let all = check(&journal, &["replay", "--all"], 0, &[" identical\n"]);
     assert!(!all.contains("different"), "{all}");
-    let only = check(&journal, &["history", "member1", "--decision", "tainted", "--last", "1"], 0, &["Tainted"]);
+    let only = check(
+        &journal,
+        &["history", "member1", "--decision", "tainted", "--last", "1"],
+        0,
+        &["Tainted"],
+    );
     assert_eq!(only.lines().count(), 1, "{only}");
 }
 
@@ -75,11 +114,19 @@ fn a_recorded_run_is_listed_explained_and_made_again() {
 fn a_namespace_is_given_as_to_kubectl() {
     let journal = journal("namespace");
     let whole = check(&journal, &["explain", "default/nginx-deployment"], 0, &["Evicted"]);
-    assert_eq!(check(&journal, &["explain", "nginx-deployment", "-n", "default"], 0, &[]), whole);
+    assert_eq!(
+        check(&journal, &["explain", "nginx-deployment", "-n", "default"], 0, &[]),
+        whole
+    );
     check(&journal, &["explain", "nginx-deployment", "-n", "other"], 2, &[]);
     let named = check(&journal, &["history", "-n", "default"], 0, &["nginx-deployment"]);
     assert!(named.lines().all(|line| line.contains(" default/")), "{named}");
-    check(&journal, &["history", "--namespace", "other"], 0, &["no matching decisions"]);
+    check(
+        &journal,
+        &["history", "--namespace", "other"],
+        0,
+        &["no matching decisions"],
+    );
 }
 
 #[test]
@@ -94,7 +141,10 @@ fn data_is_json() {
     assert_eq!(history[0]["record"]["id"], 1);
     assert!(history[0]["atMs"].is_i64());
     let (code, yaml, _) = ask(&journal, &["history", "-o", "yaml"]);
-    assert_eq!((code, serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap()), (Some(0), history));
+    assert_eq!(
+        (code, serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap()),
+        (Some(0), history)
+    );
     let explained = data(&["explain", "default/nginx-deployment", "-o", "json"]);
     assert!(explained[0]["findings"][0]["gate"].is_string());
     let replayed = data(&["replay", "--all", "-o", "json"]);
@@ -108,8 +158,11 @@ fn a_plugin_that_changes_verdicts_ends_with_1() {
     fs::create_dir_all(&folder).unwrap();
     let script = |name: &str, verdict: &str| {
         let path = folder.join(name);
-        fs::write(&path, format!("function EvictionCheck(binding, task, observed, now)\n  return '{verdict}'\nend\n"))
-            .unwrap();
+        fs::write(
+            &path,
+            format!("function EvictionCheck(binding, task, observed, now)\n  return '{verdict}'\nend\n"),
+        )
+        .unwrap();
         path.display().to_string()
     };
     let (holds, silent) = (script("holds.lua", "hold"), script("silent.lua", "abstain"));
@@ -132,10 +185,30 @@ fn a_plugin_that_changes_verdicts_ends_with_1() {
 #[test]
 fn bad_names_say_what_there_is() {
     let journal = journal("names");
-    check(&journal, &["explain", "100000"], 2, &["there is no decision 100000; the journal has 1 to "]);
-    check(&journal, &["history", "default/nginx"], 2, &["did you mean default/nginx-deployment?"]);
-    check(&journal, &["history", "--decision", "evict"], 2, &["there is no decision evict; there are Bound, "]);
-    check(&journal, &["replay"], 2, &["no decision is named", "bulkhead history --journal", "--all"]);
+    check(
+        &journal,
+        &["explain", "100000"],
+        2,
+        &["there is no decision 100000; the journal has 1 to "],
+    );
+    check(
+        &journal,
+        &["history", "default/nginx"],
+        2,
+        &["did you mean default/nginx-deployment?"],
+    );
+    check(
+        &journal,
+        &["history", "--decision", "evict"],
+        2,
+        &["there is no decision evict; there are Bound, "],
+    );
+    check(
+        &journal,
+        &["replay"],
+        2,
+        &["no decision is named", "bulkhead history --journal", "--all"],
+    );
     check(&journal, &["replay", "nginx"], 2, &["is not a decision ID"]);
 }
 
@@ -144,30 +217,64 @@ fn bad_journals_say_what_is_wrong() {
     let nothing = directory("nothing");
     check(&nothing, &["history"], 2, &["reading the directory", "nothing"]);
     fs::create_dir_all(&nothing).unwrap();
-    check(&nothing, &["replay", "--all"], 2, &["there is no journal in this directory"]);
+    check(
+        &nothing,
+        &["replay", "--all"],
+        2,
+        &["there is no journal in this directory"],
+    );
     let journal = journal("damaged");
-    assert_eq!(record(&journal).status.code(), Some(2), "a second run must not be added to the first");
+    assert_eq!(
+        record(&journal).status.code(),
+        Some(2),
+        "a second run must not be added to the first"
+    );
     let segment = journal.join("segment-0000000001.journal");
     let mut bytes = fs::read(&segment).unwrap();
     let whole = bytes.clone();
     bytes.truncate(whole.len() - 3);
     fs::write(&segment, &bytes).unwrap();
-    check(&journal, &["replay", "--all"], 0, &["note: ", "bytes are an incomplete record"]);
+    check(
+        &journal,
+        &["replay", "--all"],
+        0,
+        &["note: ", "bytes are an incomplete record"],
+    );
     let mut bytes = whole;
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&segment, &bytes).unwrap();
-    check(&journal, &["replay", "--all"], 2, &["damaged or changed at byte", "cannot read every decision"]);
+    check(
+        &journal,
+        &["replay", "--all"],
+        2,
+        &["damaged or changed at byte", "cannot read every decision"],
+    );
     check(&journal, &["history"], 0, &["warning: ", "Bound"]);
 }
 
 #[test]
 fn faults_are_named_and_promises_hold() {
-    let trials = |arguments: &[&str]| bulkhead().arg("simulate").arg(example()).args(arguments).output().unwrap();
+    let trials = |arguments: &[&str]| {
+        bulkhead()
+            .arg("simulate")
+            .arg(example())
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
     let output = trials(&["--seeds", "2", "--faults", "flap,crash-after-write,late-watches"]);
     let message = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{message}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(message.contains("2 seeds") && message.contains("every invariant held"), "{message}");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{message}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        message.contains("2 seeds") && message.contains("every invariant held"),
+        "{message}"
+    );
     let output = trials(&["--seeds", "2", "--faults", "earthquake"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
@@ -198,34 +305,72 @@ fn with_plugin(name: &str, reason: &str) -> PathBuf {
 fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
     let scenario = with_plugin("replay-plugin", "Freeze");
     let journal = directory("replay-plugin-journal");
-    let output = bulkhead().arg("simulate").arg(&scenario).arg("--journal").arg(&journal).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = bulkhead()
+        .arg("simulate")
+        .arg(&scenario)
+        .arg("--journal")
+        .arg(&journal)
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     check(&journal, &["history"], 0, &["Held", "Freeze"]);
-    check(&journal, &["replay", "--all"], 0, &["note: hold", "is not loaded, so its answers are those of the record"]);
+    check(
+        &journal,
+        &["replay", "--all"],
+        0,
+        &["note: hold", "is not loaded, so its answers are those of the record"],
+    );
     let again = ["replay", "--all", "--plugins", scenario.to_str().unwrap()];
     let message = check(&journal, &again, 0, &["plugins called again: hold"]);
     assert!(!message.contains("note: "), "{message}");
     let other = with_plugin("replay-plugin-other", "Thaw");
     let again = ["replay", "--all", "--plugins", other.to_str().unwrap()];
     check(&journal, &again, 0, &["note: hold", "is here with other code"]);
-    check(&journal, &["replay", "--all", "--plugins", "nowhere"], 2, &["--plugins", "nowhere"]);
+    check(
+        &journal,
+        &["replay", "--all", "--plugins", "nowhere"],
+        2,
+        &["--plugins", "nowhere"],
+    );
 }
 
 #[test]
 fn random_federations_are_written_and_run() {
     let folder = directory("random");
     let random = |arguments: &[&str]| {
-        let output = bulkhead().args(["simulate", "--random"]).arg(&folder).args(arguments).output().unwrap();
-        let message = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let output = bulkhead()
+            .args(["simulate", "--random"])
+            .arg(&folder)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let message = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         (output.status.code(), message)
     };
     let (code, message) = random(&["--seeds", "3", "--seed", "5"]);
     assert_eq!(code, Some(0), "{message}");
-    assert!(message.contains("3 seeds") && message.contains("every invariant held"), "{message}");
+    assert!(
+        message.contains("3 seeds") && message.contains("every invariant held"),
+        "{message}"
+    );
     let (code, message) = random(&["--seeds", "1", "--seed", "7", "--write-only"]);
     assert_eq!(code, Some(0), "{message}");
     let written = folder.join("random-7.yaml");
     let output = bulkhead().arg("simulate").arg(&written).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     assert_eq!(random(&[]).0, Some(2), "--random needs --seeds");
 }

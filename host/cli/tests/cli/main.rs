@@ -35,8 +35,17 @@ fn simulate(name: &str, scenario: &str, arguments: &[&str]) -> Output {
 fn bulkhead() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    command.env("XDG_CACHE_HOME", folder.join("caches")).env("XDG_STATE_HOME", folder.join("state"));
-    for name in ["CONFIG", "JOURNAL", "MODE", "PLUGINS", "PLUGIN_CACHE", "PLUGIN_STATE_DIRECTORY"] {
+    command
+        .env("XDG_CACHE_HOME", folder.join("caches"))
+        .env("XDG_STATE_HOME", folder.join("state"));
+    for name in [
+        "CONFIG",
+        "JOURNAL",
+        "MODE",
+        "PLUGINS",
+        "PLUGIN_CACHE",
+        "PLUGIN_STATE_DIRECTORY",
+    ] {
         command.env_remove(format!("BULKHEAD_{name}"));
     }
     command
@@ -48,7 +57,12 @@ const HEAD: &str = "name: cli\nduration: 30s\nclusters: [{name: member1}]\n";
 fn success_is_0_and_data_is_json() {
     let scenario = format!("{HEAD}expect: [{{cluster: member1, ready: \"True\"}}]\n");
     let output = simulate("success", &scenario, &["-o", "json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["expectations"][0]["held"], true);
 }
@@ -57,11 +71,25 @@ fn success_is_0_and_data_is_json() {
 fn a_closed_pipe_is_no_error() {
     let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-regions/scenario.yaml");
     let example = example.display().to_string();
-    for words in [&["crds"][..], &["schema", "scenario"], &["simulate", &example], &["interpret", "--show", "list"]] {
-        let mut child = bulkhead().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for words in [
+        &["crds"][..],
+        &["schema", "scenario"],
+        &["simulate", &example],
+        &["interpret", "--show", "list"],
+    ] {
+        let mut child = bulkhead()
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let Output { status, stderr, .. } = child.wait_with_output().unwrap();
-        assert_eq!((status.code(), String::from_utf8_lossy(&stderr).as_ref()), (Some(0), ""), "{words:?}");
+        assert_eq!(
+            (status.code(), String::from_utf8_lossy(&stderr).as_ref()),
+            (Some(0), ""),
+            "{words:?}"
+        );
     }
 }
 
@@ -71,8 +99,14 @@ fn a_failed_expectation_is_1_and_says_what_was_seen() {
     let output = simulate("failure", &scenario, &[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("seen: Ready is True") && text.contains("scenario line 5"), "{text}");
-    assert!(text.contains("1 of 1 expectations failed") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        text.contains("seen: Ready is True") && text.contains("scenario line 5"),
+        "{text}"
+    );
+    assert!(
+        text.contains("1 of 1 expectations failed") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 }
 
 #[test]
@@ -86,12 +120,28 @@ fn a_bad_scenario_is_2_and_only_stderr_speaks() {
 #[test]
 fn the_report_is_written_and_the_chain_of_reasons_is_printed() {
     let report = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");
-    let arguments = ["--report", &report.display().to_string(), "--explain", "default/nothing"].map(str::to_owned);
-    let output = simulate("report", HEAD, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let arguments = [
+        "--report",
+        &report.display().to_string(),
+        "--explain",
+        "default/nothing",
+    ]
+    .map(str::to_owned);
+    let output = simulate(
+        "report",
+        HEAD,
+        &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     assert_eq!(output.status.code(), Some(2));
     let page = fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!doctype html>"));
-    assert!(page.contains("<th scope=\"row\">scenario file</th><td>sha256:"), "{page}");
+    assert!(
+        page.contains("<th scope=\"row\">scenario file</th><td>sha256:"),
+        "{page}"
+    );
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("--explain default/nothing: there is no decision about this binding"), "{error}");
+    assert!(
+        error.contains("--explain default/nothing: there is no decision about this binding"),
+        "{error}"
+    );
 }

@@ -28,9 +28,16 @@ fn a_misspelt_part_of_a_scenario_is_named_with_place_path_and_suggestion() {
     let check = |text: &str, expected: &str| {
         let folder = folder("scenario", &[("a.yaml", text)]);
         let (code, output, error) = bulkhead(&folder, &["simulate", "a.yaml"]);
-        assert_eq!((code, output.as_str(), error), (Some(2), "", format!("error: a.yaml:{expected}\n")), "{text}");
+        assert_eq!(
+            (code, output.as_str(), error),
+            (Some(2), "", format!("error: a.yaml:{expected}\n")),
+            "{text}"
+        );
     };
-    check("name: a\nduraton: 30s\n", "2:1: duraton: unknown field, did you mean duration?");
+    check(
+        "name: a\nduraton: 30s\n",
+        "2:1: duraton: unknown field, did you mean duration?",
+    );
     check(
         "name: a\nduration: 30s\nclusters:\n- name: member1\n  replicasReadyAfter: 4s\n",
         "5:3: clusters[0].replicasReadyAfter: unknown field, did you mean replicaReadyAfter?",
@@ -60,7 +67,10 @@ fn a_misspelt_part_of_a_scenario_is_named_with_place_path_and_suggestion() {
         "4:13: manifests[0]: expected a file name, {file, count}, or {objects}: unknown field `fiel`, expected one of \
          `file`, `first`, `count`, did you mean file?",
     );
-    check("name: a\nduration: 10\n", "2:11: duration: \"10\" is not a duration such as 10s, 1m30s or 500ms");
+    check(
+        "name: a\nduration: 10\n",
+        "2:11: duration: \"10\" is not a duration such as 10s, 1m30s or 500ms",
+    );
     check("name: a\nclusters: [{name: b}\n", "2:11: unclosed bracket '['");
 }
 
@@ -74,7 +84,14 @@ fn misspelt_parts_of_other_files_have_suggestions_too() {
     let folder = folder("others", &files);
     let (code, output, _) = bulkhead(
         &folder,
-        &["doctor", "--mode=finish", "--kubeconfig=/nowhere/a", "--plugin-directory=.", "-o", "json"],
+        &[
+            "doctor",
+            "--mode=finish",
+            "--kubeconfig=/nowhere/a",
+            "--plugin-directory=.",
+            "-o",
+            "json",
+        ],
     );
     let expected = "./plugins.yaml:4:30: plugins[0].mod: unknown field, did you mean mode?";
     assert!(code == Some(1) && output.contains(expected), "{output}");
@@ -88,7 +105,10 @@ fn a_directory_in_place_of_a_scenario_is_an_error_with_the_file_to_name() {
     let folder = folder("directory", &[("scenario.yaml", super::HEAD)]);
     fs::create_dir_all(folder.join("empty")).unwrap();
     let (code, _, error) = bulkhead(&folder, &["simulate", "."]);
-    assert_eq!((code, error.as_str()), (Some(2), "error: . is a directory; its scenario is ./scenario.yaml\n"));
+    assert_eq!(
+        (code, error.as_str()),
+        (Some(2), "error: . is a directory; its scenario is ./scenario.yaml\n")
+    );
     let (code, _, error) = bulkhead(&folder, &["simulate", "empty"]);
     let expected = "error: empty is a directory without a scenario.yaml; name a scenario file\n";
     assert_eq!((code, error.as_str()), (Some(2), expected));
@@ -97,10 +117,18 @@ fn a_directory_in_place_of_a_scenario_is_an_error_with_the_file_to_name() {
 #[test]
 fn a_replay_without_an_id_names_the_ways_to_an_id() {
     let folder = folder("replay", &[("scenario.yaml", super::HEAD)]);
-    assert_eq!(bulkhead(&folder, &["simulate", "scenario.yaml", "--journal", "journal"]).0, Some(0));
+    assert_eq!(
+        bulkhead(&folder, &["simulate", "scenario.yaml", "--journal", "journal"]).0,
+        Some(0)
+    );
     let (code, _, error) = bulkhead(&folder, &["replay", "--journal", "journal"]);
     assert_eq!(code, Some(2), "{error}");
-    for part in ["bulkhead history --journal journal", "bulkhead.dev/decision", "--all", "the journal has 1 to "] {
+    for part in [
+        "bulkhead history --journal journal",
+        "bulkhead.dev/decision",
+        "--all",
+        "the journal has 1 to ",
+    ] {
         assert!(error.contains(part), "no {part:?} in: {error}");
     }
 }
@@ -110,7 +138,14 @@ fn a_plugin_directory_that_is_not_there_is_an_error_with_its_expected_content() 
     let folder = folder("plugins", &[("health.lua", "")]);
     for path in ["missing", "health.lua"] {
         let argument = format!("--plugin-directory={path}");
-        let words = ["doctor", "--mode=finish", "--kubeconfig=/nowhere/a", &argument, "-o", "json"];
+        let words = [
+            "doctor",
+            "--mode=finish",
+            "--kubeconfig=/nowhere/a",
+            &argument,
+            "-o",
+            "json",
+        ];
         let (code, output, _) = bulkhead(&folder, &words);
         let expected = format!("{path}: there is no such directory; a directory of plugins has a plugins.yaml, or ");
         assert!(code == Some(1) && output.contains(&expected), "{output}");
@@ -123,11 +158,21 @@ fn a_call_of_nil_in_a_script_names_the_function() {
     let check = |body: &str, expected: &str| {
         let script = format!("local check = nil\nfunction InterpretHealth(object)\n  return {body}\nend\n");
         let folder = folder("nil", &[("health.lua", &script), ("object.yaml", object)]);
-        let words =
-            ["interpret", "-f", "health.lua", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+        let words = [
+            "interpret",
+            "-f",
+            "health.lua",
+            "--operation",
+            "InterpretHealth",
+            "--observed-file",
+            "object.yaml",
+        ];
         let (code, output, error) = bulkhead(&folder, &words);
         let expected = format!("health.lua:3: attempt to call a nil value: {expected}\n");
-        assert!(code == Some(1) && (output.clone() + &error).contains(&expected), "{body}: {output}{error}");
+        assert!(
+            code == Some(1) && (output.clone() + &error).contains(&expected),
+            "{body}: {output}{error}"
+        );
     };
     check("isHealthy(object)", "isHealthy is not defined");
     check("chek(object)", "chek is not defined; did you mean check?");
@@ -141,13 +186,19 @@ fn a_file_in_place_of_the_directory_of_generated_scenarios_is_named() {
     let folder = folder("random", &[("base.yaml", "name: a\n")]);
     let (code, _, error) = bulkhead(&folder, &["simulate", "--random", "base.yaml", "--seeds", "1"]);
     assert_ne!(code, Some(0), "{error}");
-    assert!(error.contains("--random base.yaml: cannot create this directory"), "{error}");
+    assert!(
+        error.contains("--random base.yaml: cannot create this directory"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_negative_number_of_replicas_is_refused() {
     let folder = folder("replicas", &[]);
-    let (code, _, error) = bulkhead(&folder, &["interpret", "--operation", "ReviseReplica", "--desired-replica=-3"]);
+    let (code, _, error) = bulkhead(
+        &folder,
+        &["interpret", "--operation", "ReviseReplica", "--desired-replica=-3"],
+    );
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("-3 is not in 0.."), "{error}");
 }
@@ -159,7 +210,10 @@ fn a_plugin_name_that_control_planes_refuse_is_refused() {
     for name in ["Bad_Name ü", "", "a..b"] {
         let (code, output, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", name]);
         assert!(code != Some(0) && output.is_empty(), "{name:?}: {output}");
-        assert!(error.contains("cannot be the name of an object: use --name"), "{name:?}: {error}");
+        assert!(
+            error.contains("cannot be the name of an object: use --name"),
+            "{name:?}: {error}"
+        );
     }
     let (code, _, error) = bulkhead(&folder, &["plugin", "object", "hold.lua", "--name", "hold-1.example"]);
     assert_eq!(code, Some(0), "{error}");
@@ -170,12 +224,21 @@ fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
     let (first, second) = ("segment-0000000001.journal", "segment-0000000002.journal");
     let new = folder("new-journal", &[(first, "")]);
     let (_, _, error) = bulkhead(&new, &["history", "--journal", "."]);
-    assert!(error.contains("segment-0000000001.journal: has no bytes: nothing is recorded yet"), "{error}");
+    assert!(
+        error.contains("segment-0000000001.journal: has no bytes: nothing is recorded yet"),
+        "{error}"
+    );
     let folder = folder("empty-journal", &[(first, ""), (second, "")]);
-    for words in [["history", "--journal", "."].as_slice(), &["replay", "--all", "--journal", "."]] {
+    for words in [
+        ["history", "--journal", "."].as_slice(),
+        &["replay", "--all", "--journal", "."],
+    ] {
         let (code, output, error) = bulkhead(&folder, words);
         assert_eq!((code, output.as_str()), (Some(2), ""), "{words:?}: {error}");
-        assert!(error.contains("segment-0000000001.journal: ends at byte 0"), "{words:?}: {error}");
+        assert!(
+            error.contains("segment-0000000001.journal: ends at byte 0"),
+            "{words:?}: {error}"
+        );
     }
 }
 
@@ -186,5 +249,8 @@ fn a_link_to_its_own_directory_is_searched_once() {
     let before = check();
     std::os::unix::fs::symlink(".", folder.join("itself")).unwrap();
     assert_eq!(check(), before);
-    assert!(before.1.contains("web.lua") || before.2.contains("web.lua"), "{before:?}");
+    assert!(
+        before.1.contains("web.lua") || before.2.contains("web.lua"),
+        "{before:?}"
+    );
 }

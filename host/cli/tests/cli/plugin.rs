@@ -15,8 +15,16 @@ fn folder(name: &str) -> PathBuf {
 fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = super::bulkhead();
     // One target directory for all tests, so that the SDK is compiled once.
-    command.env("CARGO_TARGET_DIR", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"));
-    let output = command.arg("plugin").args(arguments).current_dir(folder).output().unwrap();
+    command.env(
+        "CARGO_TARGET_DIR",
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"),
+    );
+    let output = command
+        .arg("plugin")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code(), text)
 }
@@ -27,7 +35,14 @@ fn succeeds(folder: &Path, arguments: &[&str]) -> String {
     text
 }
 
-const KINDS: [&str; 6] = ["health", "cluster-taint", "filter", "score", "eviction-check", "resource-interpreter"];
+const KINDS: [&str; 6] = [
+    "health",
+    "cluster-taint",
+    "filter",
+    "score",
+    "eviction-check",
+    "resource-interpreter",
+];
 
 #[test]
 fn a_new_script_of_each_kind_loads_and_passes_its_tests() {
@@ -54,7 +69,10 @@ fn a_new_crate_of_each_kind_builds_loads_and_passes_its_tests() {
         let message = succeeds(&mine, &["test"]);
         assert!(message.contains("passed"), "{kind}: {message}");
         assert!(succeeds(&mine, &["test", "--reused"]).contains("passed"), "{kind}");
-        assert!(succeeds(&mine, &["inspect"]).contains("bulkhead:policy@0.1.0"), "{kind}");
+        assert!(
+            succeeds(&mine, &["inspect"]).contains("bulkhead:policy@0.1.0"),
+            "{kind}"
+        );
         assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
     }
 }
@@ -65,10 +83,16 @@ fn one_question_is_asked_and_answered() {
     succeeds(&folder, &["new", "--kind", "eviction-check", "--lang", "lua", "mine"]);
     let mine = folder.join("mine");
     let message = succeeds(&mine, &["run", "--input", "cases/cases.yaml"]);
-    assert!(message.contains("verdict: hold") && message.contains("2 of 3 replicas"), "{message}");
+    assert!(
+        message.contains("verdict: hold") && message.contains("2 of 3 replicas"),
+        "{message}"
+    );
     let (code, message) = plugin(&mine, &["run", "--input", "cases/cases.yaml", "--name", "nothing"]);
     assert_eq!(code, Some(2));
-    assert!(message.contains("there is no such case; there are: the old copy is held"), "{message}");
+    assert!(
+        message.contains("there is no such case; there are: the old copy is held"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -76,7 +100,11 @@ fn a_plugin_that_breaks_its_cases_ends_with_1() {
     let folder = folder("broken");
     succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
     let mine = folder.join("mine");
-    fs::write(mine.join("mine.lua"), "function Score(binding, clusters, now) return {} end").unwrap();
+    fs::write(
+        mine.join("mine.lua"),
+        "function Score(binding, clusters, now) return {} end",
+    )
+    .unwrap();
     let (code, message) = plugin(&mine, &["test", "--junit", "junit.xml"]);
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("clusters of the region come first"), "{message}");
@@ -95,7 +123,11 @@ fn unusable_input_ends_with_2_and_a_reason() {
     fs::write(folder.join("text.wasm"), "no component").unwrap();
     fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
     fs::write(folder.join("readme.txt"), "no plugin").unwrap();
-    fs::write(folder.join("broken.lua"), "function InterpretHealth(obj)\n  return obj.\nend").unwrap();
+    fs::write(
+        folder.join("broken.lua"),
+        "function InterpretHealth(obj)\n  return obj.\nend",
+    )
+    .unwrap();
     check(&["inspect", "text.wasm"], "is not WebAssembly in binary form");
     check(&["inspect", "empty.lua"], "none of the known global functions");
     check(&["inspect", "broken.lua"], "broken.lua:3:");
@@ -115,8 +147,17 @@ fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
     let folder = folder("cache");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let guest = workspace.join("target/guests/most-free.wasm");
-    assert!(guest.is_file(), "{} is missing; run `cargo xtask guests`", guest.display());
-    let inspect = |cache: &str| succeeds(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", cache]);
+    assert!(
+        guest.is_file(),
+        "{} is missing; run `cargo xtask guests`",
+        guest.display()
+    );
+    let inspect = |cache: &str| {
+        succeeds(
+            &folder,
+            &["inspect", &guest.display().to_string(), "--plugin-cache", cache],
+        )
+    };
     let kept = |cache: &str| fs::read_dir(folder.join(cache)).map_or(0, Iterator::count);
     let compiled = inspect("off");
     assert_eq!(kept("off"), 0);
@@ -125,9 +166,15 @@ fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
         assert_eq!(kept("kept"), 1);
     }
     fs::write(folder.join("file"), "").unwrap();
-    let (code, message) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
+    let (code, message) = plugin(
+        &folder,
+        &["inspect", &guest.display().to_string(), "--plugin-cache", "file"],
+    );
     assert_eq!(code, Some(2));
-    assert!(message.contains("--plugin-cache: cannot create the folder file for compiled components"), "{message}");
+    assert!(
+        message.contains("--plugin-cache: cannot create the folder file for compiled components"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -135,8 +182,14 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let library = workspace.join("plugins/lua/kinds/apps.kruise.io/v1alpha1/CloneSet");
     let message = succeeds(&library, &["test", "customization.yaml"]);
-    assert!(message.contains("ok      Karmada's Lua engine accepts its scripts"), "{message}");
-    assert!(message.matches("  ok ").count() > 10, "its own cases were not run: {message}");
+    assert!(
+        message.contains("ok      Karmada's Lua engine accepts its scripts"),
+        "{message}"
+    );
+    assert!(
+        message.matches("  ok ").count() > 10,
+        "its own cases were not run: {message}"
+    );
     let folder = folder("customization");
     let script =
         "function InterpretHealth(o)\n          local n = 0\n          n += 1\n          return n == 1\n        end";
@@ -176,14 +229,25 @@ fn a_fault_of_a_customization_has_the_coordinates_of_interpret() {
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains(cause), "{message}");
     let mut interpret = super::bulkhead();
-    interpret.args(["interpret", "-f", "a.yaml", "--operation", "InterpretHealth", "--observed-file", "object.yaml"]);
+    interpret.args([
+        "interpret",
+        "-f",
+        "a.yaml",
+        "--operation",
+        "InterpretHealth",
+        "--observed-file",
+        "object.yaml",
+    ]);
     let output = interpret.current_dir(&folder).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains(cause), "{message}");
     fs::write(folder.join("a.yaml"), text.replace("o.gone.ready == true", "o.")).unwrap();
     let (code, message) = plugin(&folder, &["test", "a.yaml"]);
     assert_eq!(code, Some(2), "{message}");
-    assert!(message.contains("a.yaml:11: Expected identifier, got 'end'"), "{message}");
+    assert!(
+        message.contains("a.yaml:11: Expected identifier, got 'end'"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -193,12 +257,22 @@ fn a_plugin_becomes_an_object_that_says_the_same() {
     let text = succeeds(&folder, &["object", "mine", "--name", "vital", "--config", "{}"]);
     let object: bulkhead_api::Plugin = serde_saphyr::from_str(&text).unwrap();
     let found = bulkhead_plugin::find_object(&object.to_object()).unwrap();
-    let mut files = fs::read_dir(folder.join("mine")).unwrap().map(|entry| entry.unwrap().path());
-    let script = files.find(|path| path.extension().is_some_and(|extension| extension == "lua")).unwrap();
-    assert_eq!((found.source.name.as_str(), &found.source.modules[0].code), ("vital", &fs::read(script).unwrap()));
+    let mut files = fs::read_dir(folder.join("mine"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let script = files
+        .find(|path| path.extension().is_some_and(|extension| extension == "lua"))
+        .unwrap();
+    assert_eq!(
+        (found.source.name.as_str(), &found.source.modules[0].code),
+        ("vital", &fs::read(script).unwrap())
+    );
     assert_eq!(found.source.config, serde_json::json!({}));
     fs::write(folder.join("broken.lua"), "function Score(").unwrap();
     let (code, message) = plugin(&folder, &["object", "broken.lua"]);
-    assert!(code != Some(0) && message.contains("broken.lua") && message.contains("failed to compile"), "{message}");
+    assert!(
+        code != Some(0) && message.contains("broken.lua") && message.contains("failed to compile"),
+        "{message}"
+    );
     assert!(!message.contains("kind: Plugin"), "{message}");
 }

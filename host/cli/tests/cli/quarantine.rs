@@ -27,13 +27,18 @@ fn endless_plugins(folder: &Path, names: &[&str]) -> String {
 fn loading(record: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(record.join("plugins-running")).unwrap_or_default();
     let lines = text.lines().filter(|line| line.starts_with("running "));
-    let mut names: Vec<_> = lines.filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect();
+    let mut names: Vec<_> = lines
+        .filter_map(|line| line.rsplit(' ').next())
+        .map(str::to_owned)
+        .collect();
     names.sort();
     names
 }
 
 fn is_quarantined(program: &Program, name: &str) -> bool {
-    program.log().contains(&format!("{name}.lua failed to leave quarantine"))
+    program
+        .log()
+        .contains(&format!("{name}.lua failed to leave quarantine"))
 }
 
 #[test]
@@ -51,7 +56,11 @@ fn a_plugin_whose_load_ended_the_process_is_quarantined_at_the_next_start() {
     let mut embedded = Program::start(&folder, &arguments);
     embedded.until("it is quarantined", |embedded| is_quarantined(embedded, "freeze"));
     assert!(loading(&data).is_empty());
-    assert!(embedded.log().contains("plugin freeze is quarantined: a process ended during load of its code"));
+    assert!(
+        embedded
+            .log()
+            .contains("plugin freeze is quarantined: a process ended during load of its code")
+    );
     assert!(data.join("plugins-quarantined").exists());
     assert_eq!(embedded.stop(), Some(0));
 }
@@ -65,13 +74,24 @@ fn of_two_plugins_that_were_loaded_when_the_process_ended_the_one_that_ends_it_a
     let folder = folder("suspects");
     let (plugins, state) = (endless_plugins(&folder, &["first", "second"]), folder.join("state"));
     let record = state.display().to_string();
-    let arguments = ["--members", "0", "--plugin-directory", &plugins, "--plugin-state-directory", &record];
+    let arguments = [
+        "--members",
+        "0",
+        "--plugin-directory",
+        &plugins,
+        "--plugin-state-directory",
+        &record,
+    ];
     let mut embedded = Program::start(&folder, &arguments);
     embedded.until("both are being loaded", |_| loading(&state) == ["first", "second"]);
     drop(embedded);
     let mut embedded = Program::start(&folder, &arguments);
     embedded.until("a suspect is being loaded", |_| !loading(&state).is_empty());
-    assert!(embedded.log().contains("they are loaded one at a time now"), "{}", embedded.log());
+    assert!(
+        embedded.log().contains("they are loaded one at a time now"),
+        "{}",
+        embedded.log()
+    );
     assert_eq!(loading(&state), ["first"]);
     drop(embedded);
     let mut embedded = Program::start(&folder, &arguments);
@@ -98,13 +118,27 @@ fn an_agent_quarantines_a_plugin_whose_load_ended_it_and_runs_without_a_writable
     }
     let folder = folder("agent-quarantine");
     let embedded = Program::start(&folder.join("hub"), &["--members", "1"]);
-    let (hub, member) = (embedded.kubeconfig().display().to_string(), member_kubeconfig(&embedded, "member1"));
+    let (hub, member) = (
+        embedded.kubeconfig().display().to_string(),
+        member_kubeconfig(&embedded, "member1"),
+    );
     let (plugins, member) = (endless_plugins(&folder, &["freeze"]), member.display().to_string());
     let state = folder.join("state");
     let start = |record: &Path| {
         let record = record.display().to_string();
-        let of_agent = ["agent", "--cluster-name=member1", "--health-probe-bind-address=127.0.0.1:0"];
-        let more = ["--kubeconfig", &hub, "--cluster-kubeconfig", &member, "--plugin-directory", &plugins];
+        let of_agent = [
+            "agent",
+            "--cluster-name=member1",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ];
+        let more = [
+            "--kubeconfig",
+            &hub,
+            "--cluster-kubeconfig",
+            &member,
+            "--plugin-directory",
+            &plugins,
+        ];
         let of_record = ["--plugin-state-directory", &record];
         Program::spawn(&folder.join("agent"), &[&of_agent[..], &more, &of_record].concat())
     };

@@ -13,12 +13,20 @@ const KINDS: [&str; 4] = ["scenario", "plugins", "cases", "configuration"];
 const LINE: &str = "# yaml-language-server: $schema=";
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn schema(kind: &str) -> String {
     let output = super::bulkhead().args(["schema", kind]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{kind}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -36,7 +44,9 @@ fn problems(validator: &Validator, text: &str) -> Vec<String> {
         serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let of_document = |document: &Value| {
         let errors = validator.iter_errors(document);
-        errors.map(|error| format!("{}: {error}", error.instance_path())).collect::<Vec<_>>()
+        errors
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect::<Vec<_>>()
     };
     documents.iter().flatten().flat_map(of_document).collect()
 }
@@ -78,7 +88,10 @@ fn blocks(document: &str) -> Vec<String> {
         if language == "yaml" {
             found.push(text.to_owned());
         }
-        let written = text.split("<<END\n").skip(1).filter_map(|rest| rest.split_once("\nEND"));
+        let written = text
+            .split("<<END\n")
+            .skip(1)
+            .filter_map(|rest| rest.split_once("\nEND"));
         found.extend(written.map(|(file, _)| file.to_owned()));
     }
     found
@@ -92,9 +105,16 @@ fn the_schemas_of_the_documents_are_those_of_the_program() {
             fs::write(&path, &printed).unwrap();
         }
         let kept = fs::read_to_string(&path).unwrap_or_default();
-        let differs = printed.lines().zip(kept.lines()).position(|(printed, kept)| printed != kept);
+        let differs = printed
+            .lines()
+            .zip(kept.lines())
+            .position(|(printed, kept)| printed != kept);
         let at = differs.map(|index| (index + 1, printed.lines().nth(index)));
-        assert!(printed == kept, "{} is old at {at:?}; UPDATE_GOLDENS=1 rewrites it", path.display());
+        assert!(
+            printed == kept,
+            "{} is old at {at:?}; UPDATE_GOLDENS=1 rewrites it",
+            path.display()
+        );
     }
 }
 
@@ -104,10 +124,19 @@ fn examples_name_their_schema_and_satisfy_it() {
     for path in files(&root.join("examples"), "yaml") {
         let text = fs::read_to_string(&path).unwrap();
         let Some(kind) = kind_of(&text) else { continue };
-        let named = text.lines().next().and_then(|line| line.strip_prefix(LINE)).unwrap_or_default();
+        let named = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(LINE))
+            .unwrap_or_default();
         let named = path.with_file_name("").join(named).canonicalize().ok();
         let expected = root.join("docs/schemas").join(format!("{kind}.json"));
-        assert_eq!(named, Some(expected), "the first line of {} must name its schema", path.display());
+        assert_eq!(
+            named,
+            Some(expected),
+            "the first line of {} must name its schema",
+            path.display()
+        );
         assert_eq!(problems(&validators[kind], &text), [""; 0], "{}", path.display());
         *seen.entry(kind).or_default() += 1;
     }
@@ -132,11 +161,21 @@ fn documented_files_and_the_cases_of_the_library_satisfy_their_schema() {
     }
     for (path, text) in texts {
         let Some(kind) = kind_of(&text) else { continue };
-        assert_eq!(problems(&validators[kind], &text), [""; 0], "{}\n{text}", path.display());
+        assert_eq!(
+            problems(&validators[kind], &text),
+            [""; 0],
+            "{}\n{text}",
+            path.display()
+        );
         *seen.entry(kind).or_default() += 1;
     }
     let least = [("scenario", 6), ("plugins", 2), ("cases", 30), ("configuration", 2)];
-    assert!(least.iter().all(|(kind, least)| seen.get(kind).is_some_and(|count| count >= least)), "{seen:?}");
+    assert!(
+        least
+            .iter()
+            .all(|(kind, least)| seen.get(kind).is_some_and(|count| count >= least)),
+        "{seen:?}"
+    );
 }
 
 const SCENARIO: &str = "
@@ -192,37 +231,139 @@ cluster-failure-threshold: 10s
 type Typo = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const TYPOS: [Typo; 32] = [
-    ("a field of a scenario is misspelt", "scenario", SCENARIO, "duration:", "duraton:"),
+    (
+        "a field of a scenario is misspelt",
+        "scenario",
+        SCENARIO,
+        "duration:",
+        "duraton:",
+    ),
     ("a duration has no unit", "scenario", SCENARIO, "10m", "\"10\""),
     ("a duration is a number", "scenario", SCENARIO, "10m", "10"),
     ("a profile is unknown", "scenario", SCENARIO, "classic", "clasic"),
-    ("a flag is misspelt", "scenario", SCENARIO, "resource-eviction-rate", "resource-evicton-rate"),
-    ("a flag has the wrong type", "scenario", SCENARIO, "rate: 2", "rate: fast"),
-    ("a feature gate is misspelt", "scenario", SCENARIO, "Failover", "Failver"),
-    ("a cluster has an unknown field", "scenario", SCENARIO, "replicaReadyAfter", "replicasReadyAfter"),
-    ("a failure mode is unknown", "scenario", SCENARIO, "crash-loop", "crashloop"),
-    ("the count of a manifest is a text", "scenario", SCENARIO, "count: 3", "count: three"),
+    (
+        "a flag is misspelt",
+        "scenario",
+        SCENARIO,
+        "resource-eviction-rate",
+        "resource-evicton-rate",
+    ),
+    (
+        "a flag has the wrong type",
+        "scenario",
+        SCENARIO,
+        "rate: 2",
+        "rate: fast",
+    ),
+    (
+        "a feature gate is misspelt",
+        "scenario",
+        SCENARIO,
+        "Failover",
+        "Failver",
+    ),
+    (
+        "a cluster has an unknown field",
+        "scenario",
+        SCENARIO,
+        "replicaReadyAfter",
+        "replicasReadyAfter",
+    ),
+    (
+        "a failure mode is unknown",
+        "scenario",
+        SCENARIO,
+        "crash-loop",
+        "crashloop",
+    ),
+    (
+        "the count of a manifest is a text",
+        "scenario",
+        SCENARIO,
+        "count: 3",
+        "count: three",
+    ),
     ("a state is unknown", "scenario", SCENARIO, "unreachable", "unreachabel"),
     ("an event has no time", "scenario", SCENARIO, "at: 60s, ", ""),
     ("a fault is unknown", "scenario", SCENARIO, "late-watches", "late-watch"),
-    ("an expectation is misspelt", "scenario", SCENARIO, "binding:", "bindng:"),
-    ("replicas are a text", "scenario", SCENARIO, "member1: 1", "member1: one"),
+    (
+        "an expectation is misspelt",
+        "scenario",
+        SCENARIO,
+        "binding:",
+        "bindng:",
+    ),
+    (
+        "replicas are a text",
+        "scenario",
+        SCENARIO,
+        "member1: 1",
+        "member1: one",
+    ),
     ("a decision is unknown", "scenario", SCENARIO, "Evicted", "evicted"),
-    ("the kind of a list is wrong", "plugins", PLUGINS, "PluginList", "PluginsList"),
-    ("a composition rule is unknown", "plugins", PLUGINS, "any-hold-wins", "any-hold"),
+    (
+        "the kind of a list is wrong",
+        "plugins",
+        PLUGINS,
+        "PluginList",
+        "PluginsList",
+    ),
+    (
+        "a composition rule is unknown",
+        "plugins",
+        PLUGINS,
+        "any-hold-wins",
+        "any-hold",
+    ),
     ("a plugin has no code", "plugins", PLUGINS, "wasm: freeze.wasm, ", ""),
-    ("a plugin has code twice", "plugins", PLUGINS, "mode: shadow", "lua: freeze.lua"),
+    (
+        "a plugin has code twice",
+        "plugins",
+        PLUGINS,
+        "mode: shadow",
+        "lua: freeze.lua",
+    ),
     ("a fallback is unknown", "plugins", PLUGINS, "abstain", "abstains"),
-    ("a limit of a breaker is misspelt", "plugins", PLUGINS, "faults: 5", "fault: 5"),
+    (
+        "a limit of a breaker is misspelt",
+        "plugins",
+        PLUGINS,
+        "faults: 5",
+        "fault: 5",
+    ),
     ("a function is unknown", "plugins", PLUGINS, "[score]", "[scores]"),
     ("a weight is negative", "plugins", PLUGINS, "weight: 2", "weight: -2"),
-    ("a kind of call is misspelt", "cases", CASES, "kind: health", "kind: heatlh"),
+    (
+        "a kind of call is misspelt",
+        "cases",
+        CASES,
+        "kind: health",
+        "kind: heatlh",
+    ),
     ("an input is misspelt", "cases", CASES, "binding:", "bindings:"),
     ("a verdict is unknown", "cases", CASES, "unfit", "unfitting"),
-    ("an operation is unknown", "cases", KARMADA_CASES, "InterpretHealth", "InterpretHelth"),
+    (
+        "an operation is unknown",
+        "cases",
+        KARMADA_CASES,
+        "InterpretHealth",
+        "InterpretHelth",
+    ),
     ("a result is unknown", "cases", KARMADA_CASES, "healthy:", "helthy:"),
-    ("a mode is unknown", "configuration", CONFIGURATION, "interpret]", "interprets]"),
-    ("an argument is misspelt", "configuration", CONFIGURATION, "leader-elect:", "leader-elct:"),
+    (
+        "a mode is unknown",
+        "configuration",
+        CONFIGURATION,
+        "interpret]",
+        "interprets]",
+    ),
+    (
+        "an argument is misspelt",
+        "configuration",
+        CONFIGURATION,
+        "leader-elect:",
+        "leader-elct:",
+    ),
     ("a size has a unit", "configuration", CONFIGURATION, "1000000", "1GB"),
 ];
 
@@ -230,9 +371,21 @@ const TYPOS: [Typo; 32] = [
 fn typos_are_rejected() {
     let validators = validators();
     for (name, kind, text, right, wrong) in TYPOS {
-        assert_eq!(problems(&validators[kind], text), [""; 0], "{name}: the file without the typo");
-        assert_eq!(text.matches(right).count(), 1, "{name}: {right:?} must be in the file once");
-        assert_ne!(problems(&validators[kind], &text.replace(right, wrong)), [""; 0], "{name}");
+        assert_eq!(
+            problems(&validators[kind], text),
+            [""; 0],
+            "{name}: the file without the typo"
+        );
+        assert_eq!(
+            text.matches(right).count(),
+            1,
+            "{name}: {right:?} must be in the file once"
+        );
+        assert_ne!(
+            problems(&validators[kind], &text.replace(right, wrong)),
+            [""; 0],
+            "{name}"
+        );
     }
 }
 

@@ -46,7 +46,11 @@ fn serve(stream: &TcpStream, answered: &str) {
 fn run(command: &[&str], kubeconfig: &str) -> (Option<i32>, String, String) {
     let limits = ["--request-timeout=200ms", "--kubeconfig", kubeconfig];
     let Output { status, stdout, stderr } = super::bulkhead().args(command).args(limits).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    (
+        status.code(),
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
 }
 
 const DOCTOR: &[&str] = &["doctor", "--mode=finish", "-o", "json"];
@@ -77,7 +81,10 @@ fn apis_that_do_not_answer_are_named_by_their_paths() {
         "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases",
         "/apis/cluster.karmada.io/v1alpha1/clusters",
     ] {
-        assert!(message.contains(&format!("GET {path}: no answer within 200ms")), "{path}: {message}");
+        assert!(
+            message.contains(&format!("GET {path}: no answer within 200ms")),
+            "{path}: {message}"
+        );
     }
     let (code, message, complaint) = run(TOP, &kubeconfig);
     assert_eq!((code, message.as_str()), (Some(2), ""), "{complaint}");
@@ -94,5 +101,8 @@ fn apis_that_do_not_answer_are_named_by_their_paths() {
 fn a_request_without_a_time_limit_is_refused() {
     let Output { status, stderr, .. } = super::bulkhead().args(["top", "--request-timeout=0"]).output().unwrap();
     let complaint = String::from_utf8(stderr).unwrap();
-    assert!(status.code() == Some(2) && complaint.contains("must be greater than 0"), "{complaint}");
+    assert!(
+        status.code() == Some(2) && complaint.contains("must be greater than 0"),
+        "{complaint}"
+    );
 }

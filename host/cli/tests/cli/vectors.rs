@@ -9,8 +9,17 @@ use serde_json::Value;
 fn the_command_answers_as_karmadas_does() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/interpreter.json");
     let mut cases: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    cases["cases"].as_array_mut().unwrap().retain(|case| case["level"] == "cli");
-    let options = Options { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_bulkhead"))), ..Options::default() };
+    cases["cases"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|case| case["level"] == "cli");
+    let options = Options {
+        program: Some(PathBuf::from(env!("CARGO_BIN_EXE_bulkhead"))),
+        ..Options::default()
+    };
     let report = run(&cases.to_string(), &options).unwrap();
-    assert!(report.failures.is_empty() && report.notes.is_empty() && report.passed >= 18, "{report}");
+    assert!(
+        report.failures.is_empty() && report.notes.is_empty() && report.passed >= 18,
+        "{report}"
+    );
 }

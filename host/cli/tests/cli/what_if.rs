@@ -52,16 +52,20 @@ fn a_directory_may_stand_after_the_clusters() {
         &["--down", "m1,m1", &folder],
     ] {
         let (code, message, complaint) = what_if(words);
-        assert!(code == Some(0) && message.contains("REPLICAS"), "{words:?}: {message}{complaint}");
+        assert!(
+            code == Some(0) && message.contains("REPLICAS"),
+            "{words:?}: {message}{complaint}"
+        );
     }
 }
 
 #[test]
 fn several_clusters_are_separated_by_commas_or_named_one_by_one() {
     let folder = export("several");
-    for words in
-        [&["--down", "m1,m2", &folder, "-o", "json"][..], &["--down=m1", "--down", "m2", &folder, "-o", "json"]]
-    {
+    for words in [
+        &["--down", "m1,m2", &folder, "-o", "json"][..],
+        &["--down=m1", "--down", "m2", &folder, "-o", "json"],
+    ] {
         let (code, message, complaint) = what_if(words);
         let answer: Value = serde_json::from_str(&message).unwrap_or_else(|_| panic!("{words:?}: {complaint}"));
         assert_eq!(
@@ -80,5 +84,8 @@ fn every_cluster_lost_is_1_and_says_so() {
     let folder = export("every");
     let (code, message, complaint) = what_if(&["--down", "m1,m2", &folder]);
     assert_eq!(code, Some(1), "{complaint}");
-    assert!(message.starts_with("EVERY CLUSTER IS LOST OR NOT READY: no workload can move\n"), "{message}");
+    assert!(
+        message.starts_with("EVERY CLUSTER IS LOST OR NOT READY: no workload can move\n"),
+        "{message}"
+    );
 }

@@ -50,7 +50,15 @@ impl DecisionLine {
 
     /// Logs the line in the current span, which has the id of the decision.
     pub(super) fn log(&self) {
-        let Self { level, controller, subject, cluster, decision, attribution, effect } = self;
+        let Self {
+            level,
+            controller,
+            subject,
+            cluster,
+            decision,
+            attribution,
+            effect,
+        } = self;
         let (code, message) = (attribution.reason.code.as_str(), attribution.reason.message.as_str());
         let policy = attribution.policy.as_ref().map(tracing::field::display);
         // The level of a callsite is a constant.

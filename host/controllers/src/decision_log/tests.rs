@@ -13,7 +13,12 @@ fn log() -> DecisionLog {
     let clock = Clock::new(|| bulkhead_core::time::Time::from_millis(0).timestamp());
     let (events, _) = events::events(hub_of_everything(1).client(), clock.clone());
     let journal = Arc::new(Journal::new(10).of_process("3f9a"));
-    DecisionLog { journal, clock, registry: Arc::new(Registry::new(Vec::new())), events }
+    DecisionLog {
+        journal,
+        clock,
+        registry: Arc::new(Registry::new(Vec::new())),
+        events,
+    }
 }
 
 fn record(decision: Decision) -> Record {
@@ -32,10 +37,16 @@ fn record(decision: Decision) -> Record {
 fn with_decisions(lines: &Captured) -> Vec<(String, String)> {
     let id = |line: &Value| {
         let spans = line["spans"].as_array().into_iter().flatten();
-        let ids = spans.filter(|span| span["name"] == "decision").filter_map(|span| span["id"].as_str());
+        let ids = spans
+            .filter(|span| span["name"] == "decision")
+            .filter_map(|span| span["id"].as_str());
         ids.collect::<Vec<_>>().join(" ")
     };
-    lines.json().iter().map(|line| (id(line), line["message"].as_str().unwrap().to_owned())).collect()
+    lines
+        .json()
+        .iter()
+        .map(|line| (id(line), line["message"].as_str().unwrap().to_owned()))
+        .collect()
 }
 
 #[tokio::test]
@@ -43,7 +54,10 @@ async fn the_lines_of_a_write_and_of_its_events_have_the_id_of_the_decision() {
     let (dispatch, captured) = captured::subscriber(LevelFilter::DEBUG);
     let _subscribed = tracing::dispatcher::set_default(&dispatch);
     let log = log();
-    let records = [log.record(record(Decision::Scheduled)), log.record(record(Decision::Evicted))];
+    let records = [
+        log.record(record(Decision::Scheduled)),
+        log.record(record(Decision::Evicted)),
+    ];
     let write = async {
         tokio::task::yield_now().await;
         debug!("patched");
@@ -51,7 +65,13 @@ async fn the_lines_of_a_write_and_of_its_events_have_the_id_of_the_decision() {
     };
     log.apply(&records, write).await.unwrap();
     let about = ObjectReference::default();
-    log.events_of(&records).emit("taint-manager", about, EventType::Normal, "Evicted", "Evict from cluster m1.");
+    log.events_of(&records).emit(
+        "taint-manager",
+        about,
+        EventType::Normal,
+        "Evicted",
+        "Evict from cluster m1.",
+    );
     debug!("later");
     let line = |id: &str, message: &str| (id.to_owned(), message.to_owned());
     assert_eq!(
@@ -79,7 +99,10 @@ async fn a_refused_decision_is_abandoned_with_its_reason() {
     let line = captured.json().pop().unwrap();
     assert_eq!(line["message"], "abandoned");
     assert_eq!(line["error"], "evicting web: the object has been modified");
-    assert_eq!(log.journal.records()[0].outcome, bulkhead_core::journal::Outcome::Abandoned);
+    assert_eq!(
+        log.journal.records()[0].outcome,
+        bulkhead_core::journal::Outcome::Abandoned
+    );
 }
 
 #[test]
@@ -102,7 +125,10 @@ fn decisions_about_the_place_of_workloads_are_logged_with_level_info() {
         assert_eq!(line["level"], expected, "{decision:?}");
         assert_eq!(line["spans"][0]["kind"], format!("{decision:?}"));
         let expected = json!(["taint-manager", "m1", "TaintUntolerated", null]);
-        assert_eq!(json!([line["controller"], line["cluster"], line["reason"], line["effect"]]), expected);
+        assert_eq!(
+            json!([line["controller"], line["cluster"], line["reason"], line["effect"]]),
+            expected
+        );
     }
 }
 

@@ -32,7 +32,11 @@ pub(super) async fn ensure(
 ) -> Result<bool, Error> {
     let id = independent.permanent_id();
     let id = id.ok_or_else(|| {
-        Error::NotYet(format!("ResourceBinding {} has no label {}", Key::of(independent), ResourceBinding::ID_LABEL))
+        Error::NotYet(format!(
+            "ResourceBinding {} has no label {}",
+            Key::of(independent),
+            ResourceBinding::ID_LABEL
+        ))
     })?;
     let existing = deps.stores.bindings.get(key);
     if let Some(existing) = &existing {
@@ -40,9 +44,18 @@ pub(super) async fn ensure(
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_else(|| fresh(key, kind, object));
     let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
-    desired.labels_mut().insert(names::depended_by_label(&namespace, &name), id.to_owned());
+    desired
+        .labels_mut()
+        .insert(names::depended_by_label(&namespace, &name), id.to_owned());
     let clusters = dependencies::clusters(&independent.spec);
-    dependencies::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
+    dependencies::attach(
+        &mut desired.spec,
+        &Snapshot {
+            namespace,
+            name,
+            clusters,
+        },
+    );
     desired.spec.resource = templates::reference(kind, object);
     let disagreements = settle_strategies(deps, &mut desired, Some(independent));
     if existing.as_deref() == Some(&desired) {
@@ -51,7 +64,13 @@ pub(super) async fn ensure(
     write(deps, independent, existing.as_deref(), &desired).await?;
     if !disagreements.is_empty() {
         let message = format!("Dependency policy conflict detected: {disagreements}.");
-        deps.log.events.emit(NAME, about(&desired), EventType::Warning, "DependencyPolicyConflict", message);
+        deps.log.events.emit(
+            NAME,
+            about(&desired),
+            EventType::Warning,
+            "DependencyPolicyConflict",
+            message,
+        );
     }
     Ok(true)
 }
@@ -68,7 +87,9 @@ pub(super) async fn remove(
     }
     let mut desired = attached.clone();
     let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
-    desired.labels_mut().remove(&names::depended_by_label(&namespace, &name));
+    desired
+        .labels_mut()
+        .remove(&names::depended_by_label(&namespace, &name));
     dependencies::detach(&mut desired.spec, &namespace, &name);
     if desired.spec.required_by.is_empty() && is_ours(&desired) {
         return delete(deps, independent, attached).await;
@@ -82,7 +103,11 @@ pub(super) async fn remove(
 
 /// True if a binding exists for dependants only: no policy claims its object, and no other manager made it.
 fn is_ours(binding: &ResourceBinding) -> bool {
-    let claims = [keys::PROPAGATION_POLICY_ID, keys::CLUSTER_PROPAGATION_POLICY_ID, keys::BINDING_MANAGED_BY];
+    let claims = [
+        keys::PROPAGATION_POLICY_ID,
+        keys::CLUSTER_PROPAGATION_POLICY_ID,
+        keys::BINDING_MANAGED_BY,
+    ];
     binding.spec.placement.is_none() && !claims.iter().any(|label| binding.labels().contains_key(*label))
 }
 
@@ -95,12 +120,14 @@ fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) ->
     match Owner::of(existing, &templates::reference(kind, object)) {
         Owner::Same => Ok(()),
         // Issue 6034: the binding of an earlier object is deleted with that object, and a new one is created then.
-        Owner::Earlier => {
-            Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")))
-        }
+        Owner::Earlier => Err(Error::NotYet(format!(
+            "ResourceBinding {key} belongs to an earlier object of the same name"
+        ))),
         Owner::Other(owner) => {
             let wanted = binding_owner::described(&templates::reference(kind, object));
-            Err(Error::Undecided(format!("ResourceBinding {key} belongs to {owner}, not to {wanted}")))
+            Err(Error::Undecided(format!(
+                "ResourceBinding {key} belongs to {owner}, not to {wanted}"
+            )))
         }
     }
 }
@@ -134,10 +161,15 @@ fn settle_strategies(deps: &Dependencies, attached: &mut ResourceBinding, newer:
     if attached.spec.placement.is_some() {
         return String::new();
     }
-    let keys = dependencies::dependants(&attached.spec).into_iter().map(|(namespace, name)| Key::new(namespace, name));
+    let keys = dependencies::dependants(&attached.spec)
+        .into_iter()
+        .map(|(namespace, name)| Key::new(namespace, name));
     let known: Vec<_> = keys.filter_map(|key| deps.stores.bindings.get(&key)).collect();
-    let newest =
-        known.iter().map(|binding| newer.filter(|newer| Key::of(*newer) == Key::of(&**binding)).unwrap_or(binding));
+    let newest = known.iter().map(|binding| {
+        newer
+            .filter(|newer| Key::of(*newer) == Key::of(&**binding))
+            .unwrap_or(binding)
+    });
     let strategies = Strategies::of(newest.map(|binding| &binding.spec));
     strategies.apply(&mut attached.spec);
     strategies.disagreements()
@@ -165,7 +197,9 @@ async fn write(
             None => api.create(&PostParams::default(), desired).await,
             Some(_) => api.replace(&key.name, &PostParams::default(), desired).await,
         };
-        written.map(drop).map_err(Error::api(format!("writing ResourceBinding {key}")))
+        written
+            .map(drop)
+            .map_err(Error::api(format!("writing ResourceBinding {key}")))
     };
     deps.log.apply(&[record], written).await
 }
@@ -177,7 +211,11 @@ fn effect(binding: &ResourceBinding) -> String {
     format!(
         "{} goes to {}",
         binding.spec.resource,
-        if clusters.is_empty() { "no cluster".to_owned() } else { clusters.join(", ") }
+        if clusters.is_empty() {
+            "no cluster".to_owned()
+        } else {
+            clusters.join(", ")
+        }
     )
 }
 
@@ -196,13 +234,18 @@ async fn delete(deps: &Dependencies, independent: &ResourceBinding, attached: &R
         inputs: vec![input(independent), input(attached)],
     });
     // A dependant that is added at this moment writes to the binding, which then stays.
-    let preconditions = Preconditions { resource_version: attached.resource_version(), uid: attached.uid() };
+    let preconditions = Preconditions {
+        resource_version: attached.resource_version(),
+        uid: attached.uid(),
+    };
     let parameters = DeleteParams::background().preconditions(preconditions);
     let api: Api<ResourceBinding> = Api::namespaced(deps.hub.clone(), &key.namespace);
     let deleted = async {
         match api.delete(&key.name, &parameters).await {
             Err(error) if is_not_found(&error) => Ok(()),
-            deleted => deleted.map(drop).map_err(Error::api(format!("deleting ResourceBinding {key}"))),
+            deleted => deleted
+                .map(drop)
+                .map_err(Error::api(format!("deleting ResourceBinding {key}"))),
         }
     };
     deps.log.apply(&[record], deleted).await

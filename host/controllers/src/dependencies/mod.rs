@@ -75,8 +75,14 @@ pub(crate) async fn run(deps: Dependencies) {
     let (changed, stores) = (Arc::clone(&queue), Arc::clone(&deps.stores));
     let _objects = deps.templates.cache.subscribe(move |origin, change| {
         for (kind, object) in versions(&origin.kind, change) {
-            for binding in stores.bindings.by_index(&need(kind, &object.namespace().unwrap_or_default())) {
-                if references(&binding).iter().any(|reference| refers_to(reference, kind, object)) {
+            for binding in stores
+                .bindings
+                .by_index(&need(kind, &object.namespace().unwrap_or_default()))
+            {
+                if references(&binding)
+                    .iter()
+                    .any(|reference| refers_to(reference, kind, object))
+                {
                     changed.add(Key::of(&*binding));
                 }
             }
@@ -87,16 +93,30 @@ pub(crate) async fn run(deps: Dependencies) {
         move |key| reconcile(deps.clone(), key)
     };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(queue, WORKERS, reconcile, deps.failures.counter(NAME, binding_kind::named)).await;
+    controller::run(
+        queue,
+        WORKERS,
+        reconcile,
+        deps.failures.counter(NAME, binding_kind::named),
+    )
+    .await;
 }
 
 fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    dependencies::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), &object.labels())
+    dependencies::refers_to(
+        reference,
+        (&kind.api_version, &kind.kind),
+        (&namespace, &name),
+        &object.labels(),
+    )
 }
 
 fn is_marked(binding: &ResourceBinding) -> bool {
-    binding.finalizers().iter().any(|finalizer| finalizer == keys::DEPENDENCIES_FINALIZER)
+    binding
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == keys::DEPENDENCIES_FINALIZER)
 }
 
 /// True if a binding distributes dependencies, or did and has to clean up.
@@ -121,7 +141,9 @@ fn versions<'a>(kind: &'a ObjectKind, change: &'a Change<'_, KeptObject>) -> Vec
 }
 
 async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
-    let Some(binding) = deps.stores.bindings.get(&key) else { return Ok(Action::Wait) };
+    let Some(binding) = deps.stores.bindings.get(&key) else {
+        return Ok(Action::Wait);
+    };
     let on = deps.flags.gate(FeatureGate::PropagateDeps) && binding.spec.propagate_deps;
     if !on || binding.metadata.deletion_timestamp.is_some() {
         return release(&deps, &binding).await;
@@ -129,7 +151,9 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
     if binding.spec.clusters.is_empty() && !is_marked(&binding) {
         return Ok(Action::Wait);
     }
-    let Some(references) = interpreted(&deps, &binding).await? else { return Ok(Action::Wait) };
+    let Some(references) = interpreted(&deps, &binding).await? else {
+        return Ok(Action::Wait);
+    };
     let binding = record(&deps, &binding, &references).await?;
     let synced = sync(&deps, &binding, &references).await;
     let (type_, reason, message) = match &synced {
@@ -139,7 +163,11 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
             "SyncScheduleResultToDependenciesSucceed",
             "Sync schedule results to dependencies succeed.".to_owned(),
         ),
-        Err(error) => (EventType::Warning, "SyncScheduleResultToDependenciesFailed", error.describe()),
+        Err(error) => (
+            EventType::Warning,
+            "SyncScheduleResultToDependenciesFailed",
+            error.describe(),
+        ),
     };
     deps.log.events.emit(NAME, about(&*binding), type_, reason, message);
     synced.map(|_| Action::Wait)
@@ -153,15 +181,28 @@ async fn interpreted(
 ) -> Result<Option<Vec<DependentObjectReference>>, Error> {
     let resource = &binding.spec.resource;
     let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-    let template = deps.templates.read(&kind, &Key::new(&resource.namespace, &resource.name)).await?;
+    let template = deps
+        .templates
+        .read(&kind, &Key::new(&resource.namespace, &resource.name))
+        .await?;
     let Some(template) = template else { return Ok(None) };
     let object = Arc::new(dynamic::to_value(&kind, &template));
-    match deps.interpreters.interpret(NAME, &subject(binding), Operation::Dependencies { object: &object }).await {
+    match deps
+        .interpreters
+        .interpret(NAME, &subject(binding), Operation::Dependencies { object: &object })
+        .await
+    {
         Ok(Some(Interpretation::Dependencies(references))) => Ok(Some(references)),
         Ok(_) => Ok(None),
         Err(fault) => {
             let message = format!("dependencies of {resource}: {}", fault.reason());
-            deps.log.events.emit(NAME, about(binding), EventType::Warning, "GetDependenciesFailed", message.clone());
+            deps.log.events.emit(
+                NAME,
+                about(binding),
+                EventType::Warning,
+                "GetDependenciesFailed",
+                message.clone(),
+            );
             Err(Error::Undecided(message))
         }
     }
@@ -182,7 +223,9 @@ async fn record(
         finalizers.push(keys::DEPENDENCIES_FINALIZER.to_owned());
     }
     let patch = json!({"metadata": {"finalizers": finalizers, "annotations": {keys::DEPENDENCIES: text}}});
-    let recorded = ResourceBinding::writer(&deps.bindings, binding).patch_if_unchanged(binding, patch).await;
+    let recorded = ResourceBinding::writer(&deps.bindings, binding)
+        .patch_if_unchanged(binding, patch)
+        .await;
     let operation = format!("recording the dependencies of ResourceBinding {}", Key::of(&**binding));
     recorded.map(Arc::new).map_err(Error::api(operation))
 }
@@ -199,7 +242,10 @@ async fn sync(
         match objects(deps, reference).await {
             Ok(found) => needed.extend(found.into_iter().map(|(kind, object)| {
                 let name = names::binding_name(&kind.kind, &object.name_any());
-                ((Key::new(binding.namespace().unwrap_or_default(), name), object.uid()), (kind, object))
+                (
+                    (Key::new(binding.namespace().unwrap_or_default(), name), object.uid()),
+                    (kind, object),
+                )
             })),
             Err(failed) => drop(error.get_or_insert(failed)),
         }
@@ -210,7 +256,10 @@ async fn sync(
     // An object that could not be read may be needed, so nothing is detached after such an error.
     if error.is_none() {
         let attached = attached_to(deps, binding);
-        let unneeded = attached.into_iter().filter(|attached| !is_needed(&needed, attached)).collect();
+        let unneeded = attached
+            .into_iter()
+            .filter(|attached| !is_needed(&needed, attached))
+            .collect();
         (written, error) = detach(deps, binding, unneeded).await;
     }
     for ((key, _), (kind, object)) in &needed {
@@ -225,9 +274,12 @@ async fn sync(
 /// True if an attached binding belongs to a needed object.
 fn is_needed(needed: &Needed, attached: &ResourceBinding) -> bool {
     let of_its_name = needed.iter().filter(|((key, _), _)| *key == Key::of(attached));
-    of_its_name
-        .into_iter()
-        .any(|(_, (kind, object))| !matches!(Owner::of(attached, &templates::reference(kind, object)), Owner::Other(_)))
+    of_its_name.into_iter().any(|(_, (kind, object))| {
+        !matches!(
+            Owner::of(attached, &templates::reference(kind, object)),
+            Owner::Other(_)
+        )
+    })
 }
 
 /// Returns the objects that a reference names or selects. A missing one is skipped; its creation triggers another
@@ -239,7 +291,10 @@ async fn objects(
     let kind = ObjectKind::new(&reference.api_version, &reference.kind);
     deps.templates.ensure(&kind).await?;
     if !reference.name.is_empty() {
-        let found = deps.templates.read(&kind, &Key::new(&reference.namespace, &reference.name)).await?;
+        let found = deps
+            .templates
+            .read(&kind, &Key::new(&reference.namespace, &reference.name))
+            .await?;
         return Ok(found.into_iter().map(|object| (kind.clone(), object)).collect());
     }
     let store = deps.templates.store(&kind).filter(|store| store.has_synced());
@@ -247,7 +302,10 @@ async fn objects(
         store.list_namespace(&reference.namespace)
     } else {
         let api = deps.templates.api(&kind, &reference.namespace).await?;
-        let listed = api.list(&ListParams::default()).await.map_err(Error::api(format!("listing {kind}")))?;
+        let listed = api
+            .list(&ListParams::default())
+            .await
+            .map_err(Error::api(format!("listing {kind}")))?;
         listed.items.into_iter().map(|object| Arc::new(object.into())).collect()
     };
     let selected = all.into_iter().filter(|object| refers_to(reference, &kind, object));
@@ -284,9 +342,14 @@ async fn release(deps: &Dependencies, binding: &Arc<ResourceBinding>) -> Result<
         return Err(error);
     }
     if is_marked(binding) {
-        let others = binding.finalizers().iter().filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
+        let others = binding
+            .finalizers()
+            .iter()
+            .filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
         let patch = json!({"metadata": {"finalizers": others.collect::<Vec<_>>()}});
-        let released = ResourceBinding::writer(&deps.bindings, binding).patch_if_unchanged(binding, patch).await;
+        let released = ResourceBinding::writer(&deps.bindings, binding)
+            .patch_if_unchanged(binding, patch)
+            .await;
         match released {
             Err(error) if controller::is_not_found(&error) => {}
             released => {

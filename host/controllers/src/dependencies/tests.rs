@@ -31,7 +31,11 @@ impl Hub {
     async fn new() -> Self {
         let server = hub_of_works(1);
         let (components, events) = components(server.client(), member().client());
-        let hub = Self { server, components, events };
+        let hub = Self {
+            server,
+            components,
+            events,
+        };
         let web = binding("web", json!({"finalizers": [keys::DEPENDENCIES_FINALIZER]}), json!([]));
         hub.bindings().create(&PostParams::default(), &web).await.unwrap();
         let labels = json!({(names::depended_by_label("default", "web")): "id"});
@@ -40,7 +44,10 @@ impl Hub {
             let attached = binding(name, json!({"labels": labels}), dependants);
             hub.bindings().create(&PostParams::default(), &attached).await.unwrap();
         }
-        let (store, all) = (Arc::clone(&hub.components.stores.bindings), Api::all(hub.server.client()));
+        let (store, all) = (
+            Arc::clone(&hub.components.stores.bindings),
+            Api::all(hub.server.client()),
+        );
         tokio::spawn(store.run_informer(all, watcher::Config::default()));
         hub.components.stores.bindings.wait_for_cache_sync().await;
         hub
@@ -62,7 +69,10 @@ impl Hub {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let all = self.bindings().list(&ListParams::default()).await.unwrap().items;
         let web = all.iter().find(|binding| binding.name_any() == "web").unwrap();
-        (all.iter().map(ResourceExt::name_any).collect(), web.finalizers().to_vec())
+        (
+            all.iter().map(ResourceExt::name_any).collect(),
+            web.finalizers().to_vec(),
+        )
     }
 }
 
@@ -72,7 +82,10 @@ async fn a_dependency_that_cannot_be_detached_keeps_no_other_attached() {
     let web = || hub.components.stores.bindings.get(&Key::new("default", "web")).unwrap();
     hub.fail_the_deletion_of("a");
     let failed = sync(&hub.components.dependencies(), &web(), &[]).await.unwrap_err();
-    assert!(failed.to_string().contains("deleting ResourceBinding default/a"), "{failed}");
+    assert!(
+        failed.to_string().contains("deleting ResourceBinding default/a"),
+        "{failed}"
+    );
     assert_eq!(hub.left().await.0, ["a", "web"]);
     assert_eq!(sync(&hub.components.dependencies(), &web(), &[]).await.unwrap(), 1);
     assert_eq!(hub.left().await.0, ["web"]);

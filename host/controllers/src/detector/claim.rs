@@ -36,10 +36,20 @@ pub(super) fn choose<'a>(
         let claimed = template.labels.get(label);
         claimed.is_some() && claimed == permanent_id(meta, label)
     };
-    best(namespaced.clone().filter(|(meta, _)| claims(meta, NAMESPACED)), NAMESPACED, template)
-        .or_else(|| best(cluster_wide.clone().filter(|(meta, _)| claims(meta, CLUSTER_WIDE)), CLUSTER_WIDE, template))
-        .or_else(|| best(namespaced, NAMESPACED, template))
-        .or_else(|| best(cluster_wide, CLUSTER_WIDE, template))
+    best(
+        namespaced.clone().filter(|(meta, _)| claims(meta, NAMESPACED)),
+        NAMESPACED,
+        template,
+    )
+    .or_else(|| {
+        best(
+            cluster_wide.clone().filter(|(meta, _)| claims(meta, CLUSTER_WIDE)),
+            CLUSTER_WIDE,
+            template,
+        )
+    })
+    .or_else(|| best(namespaced, NAMESPACED, template))
+    .or_else(|| best(cluster_wide, CLUSTER_WIDE, template))
 }
 
 /// Returns the permanent ID of a policy, which the templates that it claims carry too.
@@ -52,20 +62,39 @@ fn permanent_id<'a>(meta: &'a ObjectMeta, label: &str) -> Option<&'a String> {
 fn best<'a>(candidates: impl Iterator<Item = Candidate<'a>>, id_label: &str, template: &Template<'_>) -> Option<Claim> {
     let mut best: Option<((i32, Specificity), _, _, _)> = None;
     for (meta, spec) in candidates {
-        let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, template));
+        let matching = spec
+            .resource_selectors
+            .iter()
+            .filter_map(|selector| specificity(selector, template));
         // A policy without an ID could not be found again, so it claims nothing.
-        let (Some(specificity), Some(id)) = (matching.max(), permanent_id(meta, id_label)) else { continue };
+        let (Some(specificity), Some(id)) = (matching.max(), permanent_id(meta, id_label)) else {
+            continue;
+        };
         let rank = (spec.priority.unwrap_or_default(), specificity);
         if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
             best = Some((rank, meta, id, spec));
         }
     }
     let ((_, specificity), meta, id, spec) = best?;
-    let policy = Key::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
-    let policy_kind = if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
-    let attribution =
-        Attribution::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
-    Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), attribution })
+    let policy = Key::new(
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    );
+    let policy_kind = if policy.namespace.is_empty() {
+        "ClusterPropagationPolicy"
+    } else {
+        "PropagationPolicy"
+    };
+    let attribution = Attribution::rule(
+        "PolicyMatched",
+        format!("{policy_kind} {policy} selects it {}", specificity.how()),
+    );
+    Some(Claim {
+        policy,
+        permanent_id: id.clone(),
+        spec: spec.clone(),
+        attribution,
+    })
 }
 
 #[cfg(test)]
@@ -78,8 +107,11 @@ mod tests {
 
     /// Creates a policy; without a namespace it is a ClusterPropagationPolicy.
     fn policy(namespace: &str, name: &str, selects: &str, priority: i32) -> (ObjectMeta, PropagationSpec) {
-        let label =
-            if namespace.is_empty() { keys::CLUSTER_PROPAGATION_POLICY_ID } else { keys::PROPAGATION_POLICY_ID };
+        let label = if namespace.is_empty() {
+            keys::CLUSTER_PROPAGATION_POLICY_ID
+        } else {
+            keys::PROPAGATION_POLICY_ID
+        };
         let meta = ObjectMeta {
             name: Some(name.to_owned()),
             namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
@@ -103,21 +135,37 @@ mod tests {
             policies.iter().map(|policy| (&policy.0, &policy.1)).filter(is_in)
         };
         let claim = choose(of_scope(true), of_scope(false), &Template::new(&kind, &object));
-        assert_eq!(claim.map(|claim| claim.policy.to_string()).as_deref(), Some(expected), "labels {labels}");
+        assert_eq!(
+            claim.map(|claim| claim.policy.to_string()).as_deref(),
+            Some(expected),
+            "labels {labels}"
+        );
     }
 
     #[test]
     fn a_namespaced_policy_comes_first_at_the_first_claim_only() {
         let policies = [policy("default", "own", "web", 0), policy("", "all", "web", 100)];
         check(&policies, json!({}), "default/own");
-        check(&policies, json!({(keys::CLUSTER_PROPAGATION_POLICY_ID): "id-all"}), "all");
-        check(&policies, json!({(keys::PROPAGATION_POLICY_ID): "id-own"}), "default/own");
+        check(
+            &policies,
+            json!({(keys::CLUSTER_PROPAGATION_POLICY_ID): "id-all"}),
+            "all",
+        );
+        check(
+            &policies,
+            json!({(keys::PROPAGATION_POLICY_ID): "id-own"}),
+            "default/own",
+        );
     }
 
     #[test]
     fn a_claim_ends_with_its_policy_or_its_match() {
         let claimed = json!({(keys::CLUSTER_PROPAGATION_POLICY_ID): "id-all"});
-        check(&[policy("default", "own", "web", 0), policy("", "all", "other", 0)], claimed.clone(), "default/own");
+        check(
+            &[policy("default", "own", "web", 0), policy("", "all", "other", 0)],
+            claimed.clone(),
+            "default/own",
+        );
         check(&[policy("default", "own", "web", 0)], claimed, "default/own");
     }
 
@@ -125,6 +173,10 @@ mod tests {
     fn a_claimed_template_is_not_taken_over_by_a_higher_priority() {
         let policies = [policy("default", "high", "web", 9), policy("default", "low", "web", 1)];
         check(&policies, json!({}), "default/high");
-        check(&policies, json!({(keys::PROPAGATION_POLICY_ID): "id-low"}), "default/low");
+        check(
+            &policies,
+            json!({(keys::PROPAGATION_POLICY_ID): "id-low"}),
+            "default/low",
+        );
     }
 }

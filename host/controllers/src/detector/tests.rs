@@ -42,7 +42,12 @@ impl Hub {
         let known = components.detector().templates;
         known.ensure(&deployments()).await.unwrap();
         known.store(&deployments()).unwrap().wait_for_cache_sync().await;
-        Self { components, bindings: Api::namespaced(hub, "default"), refused: Arc::default(), events }
+        Self {
+            components,
+            bindings: Api::namespaced(hub, "default"),
+            refused: Arc::default(),
+            events,
+        }
     }
 
     async fn reconcile(&self) -> Result<Action, Error> {
@@ -60,18 +65,33 @@ async fn a_template_is_claimed_and_bound_once() {
     let hub = Hub::new(policy_for("")).await;
     assert_eq!(hub.reconcile().await.unwrap(), Action::Wait);
     let bound = hub.binding().await.unwrap();
-    assert_eq!((bound.spec.resource.kind.as_str(), bound.spec.resource.name.as_str()), ("Deployment", "web"));
-    assert_eq!(bound.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str), Some("id"));
+    assert_eq!(
+        (bound.spec.resource.kind.as_str(), bound.spec.resource.name.as_str()),
+        ("Deployment", "web")
+    );
+    assert_eq!(
+        bound.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str),
+        Some("id")
+    );
     // The informer delivers the labels of the claim.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let known = hub.components.detector().templates;
     let template = known.get(&deployments(), &Key::new("default", "web")).unwrap();
-    assert_eq!(template.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str), Some("id"));
+    assert_eq!(
+        template.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str),
+        Some("id")
+    );
     hub.components.stores.bindings.replace_all([bound.clone()]);
     assert_eq!(hub.reconcile().await.unwrap(), Action::Wait);
-    assert_eq!(hub.binding().await.unwrap().metadata.resource_version, bound.metadata.resource_version);
+    assert_eq!(
+        hub.binding().await.unwrap().metadata.resource_version,
+        bound.metadata.resource_version
+    );
     let records = hub.components.journal.records();
-    assert_eq!(records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(), [Decision::Bound]);
+    assert_eq!(
+        records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(),
+        [Decision::Bound]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +113,13 @@ async fn a_binding_of_another_object_is_refused_until_it_is_gone() {
         "spec": {"resource": resource},
     }))]);
     let refused = hub.reconcile().await.unwrap_err().to_string();
-    assert!(refused.contains("belongs to Deployment.example.io default/web"), "{refused}");
+    assert!(
+        refused.contains("belongs to Deployment.example.io default/web"),
+        "{refused}"
+    );
     let waiting = hub.refused.take(&Key::new("default", "web-deployment"));
-    assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [(deployments(), Key::new("default", "web"))]);
+    assert_eq!(
+        waiting.into_iter().collect::<Vec<_>>(),
+        [(deployments(), Key::new("default", "web"))]
+    );
 }

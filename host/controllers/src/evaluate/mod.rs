@@ -93,7 +93,8 @@ impl Decider {
         let is_host_only = lane.is_host_only();
         let plan = self.evaluator.run(lane, limit, move || deciding(&asked)).await;
         if !is_host_only {
-            self.metrics.evaluated(plan.as_ref().err().map_or("answered", |unanswered| unanswered.name()));
+            self.metrics
+                .evaluated(plan.as_ref().err().map_or("answered", |unanswered| unanswered.name()));
         }
         match plan {
             Ok(plan) => (recorder, plan),
@@ -111,7 +112,9 @@ impl Decider {
         controller: &'static str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
-        self.evaluator.run(Lane::of_work(controller), LOADING_TIME_MAX, work).await
+        self.evaluator
+            .run(Lane::of_work(controller), LOADING_TIME_MAX, work)
+            .await
     }
 
     /// Evaluates a decision that makes calls of these kinds, and records it with its inputs if the journal keeps
@@ -152,7 +155,8 @@ impl Decider {
         asks: impl Fn(&dyn Policy) -> bool,
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
     ) -> T {
-        self.ask_within(DECISION_TIME_MAX, controller, policies, asks, decide).await
+        self.ask_within(DECISION_TIME_MAX, controller, policies, asks, decide)
+            .await
     }
 
     /// Evaluates calls as [`ask`](Self::ask) does, with another limit.
@@ -165,12 +169,17 @@ impl Decider {
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
     ) -> T {
         let lane = Lane::of(controller, &policies, asks);
-        self.evaluate(lane, limit, policies, DecisionRecorder::unrecorded, decide).await.1
+        self.evaluate(lane, limit, policies, DecisionRecorder::unrecorded, decide)
+            .await
+            .1
     }
 }
 
 fn answers(policy: &dyn Policy, kinds: &[CallKind]) -> bool {
-    policy.capabilities().iter().any(|capability| kinds.contains(&capability.kind))
+    policy
+        .capabilities()
+        .iter()
+        .any(|capability| kinds.contains(&capability.kind))
 }
 
 /// Returns the policies with a fault in place of the answers of plugins. Plugins in shadow are switched off.
@@ -179,9 +188,18 @@ fn without_guests(policies: &PolicySet, why: Unanswered) -> PolicySet {
     let entry = |entry: &PolicyEntry| match entry.mode {
         Mode::Enforce if is_guest(&*entry.policy) => {
             let inner = Arc::clone(&entry.policy);
-            PolicyEntry { policy: Arc::new(NotAsked { inner, fault: fault.clone() }), ..entry.clone() }
+            PolicyEntry {
+                policy: Arc::new(NotAsked {
+                    inner,
+                    fault: fault.clone(),
+                }),
+                ..entry.clone()
+            }
         }
-        Mode::Shadow if is_guest(&*entry.policy) => PolicyEntry { mode: Mode::Off, ..entry.clone() },
+        Mode::Shadow if is_guest(&*entry.policy) => PolicyEntry {
+            mode: Mode::Off,
+            ..entry.clone()
+        },
         _ => entry.clone(),
     };
     PolicySet::composed(policies.entries().iter().map(entry).collect(), policies.composition())

@@ -29,12 +29,18 @@ impl Lane {
     /// Returns the lane of a decision that calls the policies that `asks` selects.
     pub fn of(controller: &'static str, policies: &PolicySet, asks: impl Fn(&dyn Policy) -> bool) -> Self {
         let plugins = policies.iter().filter(|policy| is_guest(*policy) && asks(*policy));
-        Self { controller, plugins: plugins.map(|policy| policy.id().name.clone()).collect() }
+        Self {
+            controller,
+            plugins: plugins.map(|policy| policy.id().name.clone()).collect(),
+        }
     }
 
     /// Returns the lane of other work of a controller that may take long.
     pub fn of_work(controller: &'static str) -> Self {
-        Self { controller, plugins: vec![String::new()] }
+        Self {
+            controller,
+            plugins: vec![String::new()],
+        }
     }
 
     /// True if no plugin is called. Such a decision takes microseconds.
@@ -65,7 +71,11 @@ impl PoolLimits {
     /// turn.
     pub fn for_processors(processors: usize) -> Self {
         let lane_threads = (processors / 2).clamp(2, 8);
-        Self { threads: (8 + 2 * processors).clamp(12, 48), lane_threads, waiting: 4_096 }
+        Self {
+            threads: (8 + 2 * processors).clamp(12, 48),
+            lane_threads,
+            waiting: 4_096,
+        }
     }
 }
 
@@ -120,7 +130,9 @@ struct Queue {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("waiting", &self.waiting).finish_non_exhaustive()
+        f.debug_struct("State")
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
     }
 }
 
@@ -131,11 +143,17 @@ impl Pool {
     ///
     /// If the system refuses a thread.
     pub fn start(name: &str, limits: PoolLimits) -> io::Result<Self> {
-        let shared = Arc::new(Shared { limits, state: Mutex::default(), work: Condvar::new() });
+        let shared = Arc::new(Shared {
+            limits,
+            state: Mutex::default(),
+            work: Condvar::new(),
+        });
         let pool = Self(Arc::clone(&shared));
         for number in 0..limits.threads {
             let shared = Arc::clone(&shared);
-            thread::Builder::new().name(format!("{name}-{number}")).spawn(move || shared.serve())?;
+            thread::Builder::new()
+                .name(format!("{name}-{number}"))
+                .spawn(move || shared.serve())?;
         }
         Ok(pool)
     }

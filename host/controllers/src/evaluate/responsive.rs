@@ -97,31 +97,58 @@ struct Process {
 
 impl Process {
     fn start(workers: usize, scope: Scope, kind: CallKind, clusters: usize, controllers: &[&str]) -> Self {
-        let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
+        let runtime = |threads| {
+            Builder::new_multi_thread()
+                .worker_threads(threads)
+                .enable_all()
+                .build()
+                .unwrap()
+        };
         let (runtime, lease_runtime) = (runtime(workers), runtime(1));
         let ((entered, entries), gate) = (mpsc::channel(), Latch::default());
         let ((probed, probes), (renewed, leases)) = (mpsc::channel(), mpsc::channel());
         let entered_runtime = runtime.enter();
         let (hub, member) = (testing::hub_of_everything(1), testing::hub_of_everything(2));
         let registry = Arc::new(Registry::new(Vec::new()));
-        let id = PolicyId { engine: EngineKind::Lua, ..PolicyId::builtin("blocks") };
-        let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: gate.clone() };
+        let id = PolicyId {
+            engine: EngineKind::Lua,
+            ..PolicyId::builtin("blocks")
+        };
+        let blocks = Blocks {
+            id,
+            capabilities: [Capability::any(kind)],
+            entered,
+            gate: gate.clone(),
+        };
         registry.replace(Layer::Plugins, vec![Arc::new(blocks)]);
         let clock = Clock::new(|| Time::from_millis(1_767_225_600_000).timestamp());
         let (emitter, _) = events::events(hub.client(), clock.clone());
         let lease_clients = {
             let _entered = lease_runtime.enter();
-            let members = Arc::new(Probed { client: member.client(), probes: probed });
+            let members = Arc::new(Probed {
+                client: member.client(),
+                probes: probed,
+            });
             LeaseRuntime {
                 runtime: lease_runtime.handle().clone(),
-                clients: LeaseClients { hub: counting(&hub, renewed), members },
+                clients: LeaseClients {
+                    hub: counting(&hub, renewed),
+                    members,
+                },
             }
         };
         let (unread, _) = mpsc::channel();
-        let limits = PoolLimits { threads: 6, lane_threads: 4, waiting: 100 };
+        let limits = PoolLimits {
+            threads: 6,
+            lane_threads: 4,
+            waiting: 100,
+        };
         let (base, _) = testing::components(hub.client(), member.client());
         let components = Components {
-            members: Arc::new(Probed { client: member.client(), probes: unread }),
+            members: Arc::new(Probed {
+                client: member.client(),
+                probes: unread,
+            }),
             scope,
             lease_runtime: Some(lease_clients),
             clock,
@@ -144,7 +171,16 @@ impl Process {
             assert!(manager.start_controller(name), "{name}");
         }
         drop(entered_runtime);
-        Self { runtime, lease_runtime, hub, gate, entered: entries, probes, leases, _manager: manager }
+        Self {
+            runtime,
+            lease_runtime,
+            hub,
+            gate,
+            entered: entries,
+            probes,
+            leases,
+            _manager: manager,
+        }
     }
 
     /// Waits until `calls` calls block at the same time.
@@ -190,9 +226,15 @@ async fn objects(hub: &ApiServer, clusters: usize, is_push: bool) {
             },
         });
         let cluster = serde_json::from_value(cluster).unwrap();
-        Api::<Cluster>::all(hub.client()).create(&PostParams::default(), &cluster).await.unwrap();
+        Api::<Cluster>::all(hub.client())
+            .create(&PostParams::default(), &cluster)
+            .await
+            .unwrap();
         let lease = Lease {
-            metadata: ObjectMeta { name: Some(format!("member{number}")), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(format!("member{number}")),
+                ..ObjectMeta::default()
+            },
             ..Lease::default()
         };
         let leases = Api::<Lease>::namespaced(hub.client(), LEASE_NAMESPACE);

@@ -17,8 +17,14 @@ struct Releases {
 
 impl Releases {
     fn by(name: &str, engine: EngineKind) -> Arc<dyn Policy> {
-        let id = PolicyId { engine, ..PolicyId::builtin(name) };
-        Arc::new(Self { id, capabilities: vec![Capability::any(CallKind::EvictionCheck)] })
+        let id = PolicyId {
+            engine,
+            ..PolicyId::builtin(name)
+        };
+        Arc::new(Self {
+            id,
+            capabilities: vec![Capability::any(CallKind::EvictionCheck)],
+        })
     }
 }
 
@@ -32,30 +38,51 @@ impl Policy for Releases {
     }
 
     fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
-        Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Released", "test"))))
+        Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new(
+            "Released", "test",
+        ))))
     }
 }
 
 fn outcome(policies: &PolicySet) -> combine::EvictionOutcome {
     let (binding, task) = (Binding::default(), GracefulEvictionTask::default());
     let now = Time::from_millis(0);
-    combine::eviction_check(policies, EvictionCheckCall { binding: &binding, task: &task, observed: &[], now })
+    combine::eviction_check(
+        policies,
+        EvictionCheckCall {
+            binding: &binding,
+            task: &task,
+            observed: &[],
+            now,
+        },
+    )
 }
 
 #[test]
 fn a_plugin_that_does_not_answer_in_time_holds_an_eviction() {
-    let (host, guest) = (Releases::by("host", EngineKind::Builtin), Releases::by("guest", EngineKind::Lua));
+    let (host, guest) = (
+        Releases::by("host", EngineKind::Builtin),
+        Releases::by("guest", EngineKind::Lua),
+    );
     let policies = PolicySet::new(vec![host, guest]);
     assert!(outcome(&policies).released);
     let late = outcome(&without_guests(&policies, Unanswered::Deadline(DECISION_TIME_MAX)));
     assert!(!late.released);
-    let faults: Vec<_> = late.diagnostics.faults.iter().map(|fault| fault.reason().to_string()).collect();
+    let faults: Vec<_> = late
+        .diagnostics
+        .faults
+        .iter()
+        .map(|fault| fault.reason().to_string())
+        .collect();
     assert_eq!(faults, ["HostBusy: guest (lua): plugins did not answer within 30 s"]);
 }
 
 #[test]
 fn a_plugin_in_shadow_that_does_not_answer_in_time_changes_nothing() {
-    let shadow = PolicyEntry { mode: Mode::Shadow, ..PolicyEntry::enforced(Releases::by("guest", EngineKind::Wasm)) };
+    let shadow = PolicyEntry {
+        mode: Mode::Shadow,
+        ..PolicyEntry::enforced(Releases::by("guest", EngineKind::Wasm))
+    };
     let host = PolicyEntry::enforced(Releases::by("host", EngineKind::Builtin));
     let policies = PolicySet::composed(vec![shadow, host], Default::default());
     let late = outcome(&without_guests(&policies, Unanswered::QueueFull));
@@ -77,7 +104,11 @@ fn decisions_that_ask_no_plugin_need_no_thread() {
 async fn a_decision_on_a_thread_is_in_the_span_of_its_caller() {
     let (dispatch, _) = captured::subscriber(LevelFilter::INFO);
     let _subscribed = tracing::dispatcher::set_default(&dispatch);
-    let limits = PoolLimits { threads: 1, lane_threads: 1, waiting: 1 };
+    let limits = PoolLimits {
+        threads: 1,
+        lane_threads: 1,
+        waiting: 1,
+    };
     let evaluator = Evaluator::on(Pool::start("test", limits).unwrap());
     let (span, on_thread) = (info_span!("reconcile"), dispatch.clone());
     let job = move || tracing::dispatcher::with_default(&on_thread, || Span::current().id());
@@ -85,6 +116,8 @@ async fn a_decision_on_a_thread_is_in_the_span_of_its_caller() {
     let deciding = evaluator.run(lane, DECISION_TIME_MAX, job).instrument(span.clone());
     let (id, main) = (deciding.await.unwrap(), std::thread::current().id());
     assert!(id.is_some() && id == span.id(), "{id:?}");
-    let elsewhere = evaluator.run(Lane::of_work("test"), DECISION_TIME_MAX, || std::thread::current().id()).await;
+    let elsewhere = evaluator
+        .run(Lane::of_work("test"), DECISION_TIME_MAX, || std::thread::current().id())
+        .await;
     assert_ne!(elsewhere, Ok(main));
 }

@@ -33,7 +33,12 @@ impl Execution {
                 }
             }
         } else if !cluster.is_terminating() {
-            if self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+            if self
+                .waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key.clone())
+            {
                 let message = format!("cluster({}) not ready: the Work keeps its finalizer", cluster.name);
                 self.record(
                     work,
@@ -46,9 +51,20 @@ impl Execution {
             return Err(Error::NotYet(format!("cluster({}) not ready", cluster.name)));
         }
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        let remaining: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+        let remaining: Vec<_> = work
+            .finalizers()
+            .iter()
+            .filter(|f| *f != keys::EXECUTION_FINALIZER)
+            .cloned()
+            .collect();
         let patch = json!({"metadata": {"finalizers": remaining}});
-        match self.deps.writers.works(&key.namespace).patch_despite_status(work, patch).await {
+        match self
+            .deps
+            .writers
+            .works(&key.namespace)
+            .patch_despite_status(work, patch)
+            .await
+        {
             Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {key}"))(error)),
             _ => Ok(Action::Wait),
         }
@@ -66,7 +82,10 @@ impl Execution {
             let attribution = Attribution::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
             let record = self.record(work, cluster, Decision::Removed, attribution, &describe(manifest));
             // Deletes only the object that was read, not one that another process created or took over meanwhile.
-            let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
+            let preconditions = Preconditions {
+                uid: observed.uid(),
+                resource_version: observed.resource_version(),
+            };
             let parameters = DeleteParams::background().preconditions(preconditions);
             let deleted = async {
                 match api.delete(&observed.name_any(), &parameters).await {
@@ -88,8 +107,14 @@ impl Execution {
         let recorded = member_owner::recorded(observed);
         let owner = member_owner::of(&self.deps.stores, work, manifest, &recorded);
         if owner == Ownership::Foreign {
-            let message = format!("{} in {cluster} is not deleted: it belongs to {recorded}", describe(manifest));
-            self.deps.log.events.emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
+            let message = format!(
+                "{} in {cluster} is not deleted: it belongs to {recorded}",
+                describe(manifest)
+            );
+            self.deps
+                .log
+                .events
+                .emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
         }
         owner == Ownership::Ours
     }
@@ -103,7 +128,11 @@ impl Execution {
         if !self.may_remove(work, cluster, manifest, &observed) {
             return Ok(());
         }
-        let nulls = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect::<Value>();
+        let nulls = |keys: &[&str]| {
+            keys.iter()
+                .map(|key| ((*key).to_owned(), Value::Null))
+                .collect::<Value>()
+        };
         let labels = nulls(&[
             keys::RESOURCE_BINDING_ID,
             keys::CLUSTER_RESOURCE_BINDING_ID,
@@ -124,13 +153,24 @@ impl Execution {
             keys::WORK_NAME,
         ]);
         let attribution = Attribution::rule("PreserveResourcesOnDeletion", "the policy preserves member objects");
-        let record = self.record(work, cluster, Decision::Removed, attribution, "the object stays, unmanaged");
+        let record = self.record(
+            work,
+            cluster,
+            Decision::Removed,
+            attribution,
+            "the object stays, unmanaged",
+        );
         let version = observed.resource_version();
         let metadata = json!({"labels": labels, "annotations": annotations, "resourceVersion": version});
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
         let name = observed.name_any();
-        let patched = async { api.patch(&name, &PatchParams::default(), &patch).await.map(drop).map_err(operation) };
+        let patched = async {
+            api.patch(&name, &PatchParams::default(), &patch)
+                .await
+                .map(drop)
+                .map_err(operation)
+        };
         self.deps.log.apply(&[record], patched).await
     }
 }

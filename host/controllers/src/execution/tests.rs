@@ -48,17 +48,33 @@ impl Hub {
     fn new(seed: u64, member: &Client) -> Self {
         let hub = hub_of_works(seed).client();
         let (components, events) = components(hub.clone(), member.clone());
-        let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
-        Self { execution, works: Api::namespaced(hub, NAMESPACE), events }
+        let execution = Execution {
+            deps: components.execution(),
+            waiting: Mutex::default(),
+        };
+        Self {
+            execution,
+            works: Api::namespaced(hub, NAMESPACE),
+            events,
+        }
     }
 
     /// Stores a Work in place of the previous one, and applies it.
     async fn apply(&self, work: Work) -> Result<Work, Error> {
         if let Some(before) = self.works.get_opt("settings").await.unwrap() {
             let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            self.works.patch("settings", &PatchParams::default(), &patch).await.unwrap();
-            let uid = Preconditions { uid: before.uid(), resource_version: None };
-            self.works.delete("settings", &DeleteParams::default().preconditions(uid)).await.unwrap();
+            self.works
+                .patch("settings", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+            let uid = Preconditions {
+                uid: before.uid(),
+                resource_version: None,
+            };
+            self.works
+                .delete("settings", &DeleteParams::default().preconditions(uid))
+                .await
+                .unwrap();
         }
         let stored = self.works.create(&PostParams::default(), &work).await.unwrap();
         self.execution.apply_all(&stored, "m1").await.map(|_| stored)
@@ -89,7 +105,10 @@ impl Hub {
 async fn observed(member: &Client) -> Option<(String, String)> {
     let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
     let object = api.get_opt("settings").await.unwrap()?;
-    Some((object.labels().get(keys::WORK_ID).cloned().unwrap_or_default(), object.data.unwrap()["from"].clone()))
+    Some((
+        object.labels().get(keys::WORK_ID).cloned().unwrap_or_default(),
+        object.data.unwrap()["from"].clone(),
+    ))
 }
 
 fn is(work_id: &str, value: &str) -> (String, String) {
@@ -103,9 +122,22 @@ async fn two_control_planes_with_one_member_leave_each_others_objects_alone() {
     a.apply(work("id-a", "template-a", "a", "abort")).await.unwrap();
     assert_eq!(observed(&member).await, Some(is("id-a", "a")));
     for resolution in ["abort", "overwrite"] {
-        let refused = b.apply(work("id-b", "template-b", "b", resolution)).await.unwrap_err().to_string();
-        assert!(refused.contains("belongs to Work karmada-es-m1/settings with permanent id id-a"), "{refused}");
-        assert!(b.applied().await.starts_with("False: Failed to apply all manifests (0/1)"), "{}", b.applied().await);
+        let refused = b
+            .apply(work("id-b", "template-b", "b", resolution))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("belongs to Work karmada-es-m1/settings with permanent id id-a"),
+            "{refused}"
+        );
+        assert!(
+            b.applied()
+                .await
+                .starts_with("False: Failed to apply all manifests (0/1)"),
+            "{}",
+            b.applied().await
+        );
         assert_eq!(observed(&member).await, Some(is("id-a", "a")));
     }
     b.remove().await;
@@ -159,26 +191,49 @@ async fn an_object_that_changes_hands_before_its_deletion_stays() {
 async fn an_object_that_an_interpreter_retains_under_another_name_is_refused() {
     let (components, _events) = components(hub_of_works(1).client(), member().client());
     components.registry.replace(Layer::Builtins, vec![Renames::policy()]);
-    let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
+    let execution = Execution {
+        deps: components.execution(),
+        waiting: Mutex::default(),
+    };
     let object: DynamicObject =
         serde_json::from_value(json!({"metadata": {"name": "settings", "namespace": "default"}})).unwrap();
     let (work, kind) = (work("id", "template", "a", "abort"), ObjectKind::new("v1", "ConfigMap"));
-    let refused = execution.retained(&work, &kind, object.clone(), &object).await.unwrap_err().to_string();
-    assert!(refused.contains("another object: metadata.name is \"other\", not \"settings\""), "{refused}");
+    let refused = execution
+        .retained(&work, &kind, object.clone(), &object)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("another object: metadata.name is \"other\", not \"settings\""),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn a_work_of_a_lost_cluster_keeps_its_finalizer_and_is_recorded_once() {
     let (components, _events) = components(hub_of_works(1).client(), member().client());
-    components.stores.clusters.replace_all([cluster("m1", false, &json!([]))]);
+    components
+        .stores
+        .clusters
+        .replace_all([cluster("m1", false, &json!([]))]);
     let mut leaving = work("id", "template", "a", "abort");
     leaving.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
     components.stores.works.replace_all([leaving]);
-    let execution = Execution { deps: components.execution(), waiting: Mutex::default() };
+    let execution = Execution {
+        deps: components.execution(),
+        waiting: Mutex::default(),
+    };
     for _ in 0..2 {
-        let refused = execution.reconcile(Key::new(NAMESPACE, "settings")).await.unwrap_err().to_string();
+        let refused = execution
+            .reconcile(Key::new(NAMESPACE, "settings"))
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("cluster(m1) not ready"), "{refused}");
     }
     let records = components.journal.records();
-    assert_eq!(records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(), [Decision::RemovalWaits]);
+    assert_eq!(
+        records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(),
+        [Decision::RemovalWaits]
+    );
 }

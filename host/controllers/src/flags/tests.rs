@@ -6,26 +6,57 @@ fn values_out_of_range_are_named() {
         let mut flags = Flags::default();
         change(&mut flags);
         let message = flags.validate().err();
-        assert_eq!(message.as_deref().and_then(|message| message.split(':').next()), flag, "{message:?}");
+        assert_eq!(
+            message.as_deref().and_then(|message| message.split(':').next()),
+            flag,
+            "{message:?}"
+        );
     };
     check(|_| {}, None);
     check(|flags| flags.resource_eviction_rate = 0.0, None);
-    check(|flags| flags.resource_eviction_rate = -1.0, Some("resource-eviction-rate"));
-    check(|flags| flags.resource_eviction_rate = f64::NAN, Some("resource-eviction-rate"));
-    check(|flags| flags.resource_eviction_rate_per_cluster = Some(-0.1), Some("resource-eviction-rate-per-cluster"));
-    check(|flags| flags.secondary_resource_eviction_rate = -0.1, Some("secondary-resource-eviction-rate"));
-    check(|flags| flags.unhealthy_cluster_threshold = 1.1, Some("unhealthy-cluster-threshold"));
-    check(|flags| flags.unhealthy_cluster_threshold = f64::NAN, Some("unhealthy-cluster-threshold"));
-    check(|flags| flags.cluster_lease_duration = GoDuration::default(), Some("cluster-lease-duration"));
+    check(
+        |flags| flags.resource_eviction_rate = -1.0,
+        Some("resource-eviction-rate"),
+    );
+    check(
+        |flags| flags.resource_eviction_rate = f64::NAN,
+        Some("resource-eviction-rate"),
+    );
+    check(
+        |flags| flags.resource_eviction_rate_per_cluster = Some(-0.1),
+        Some("resource-eviction-rate-per-cluster"),
+    );
+    check(
+        |flags| flags.secondary_resource_eviction_rate = -0.1,
+        Some("secondary-resource-eviction-rate"),
+    );
+    check(
+        |flags| flags.unhealthy_cluster_threshold = 1.1,
+        Some("unhealthy-cluster-threshold"),
+    );
+    check(
+        |flags| flags.unhealthy_cluster_threshold = f64::NAN,
+        Some("unhealthy-cluster-threshold"),
+    );
+    check(
+        |flags| flags.cluster_lease_duration = GoDuration::default(),
+        Some("cluster-lease-duration"),
+    );
     let window = "failback-stabilization-window";
-    check(|flags| flags.failback_stabilization_window = GoDuration::default(), Some(window));
+    check(
+        |flags| flags.failback_stabilization_window = GoDuration::default(),
+        Some(window),
+    );
     check(|flags| flags.failback_concurrency = 0, Some("failback-concurrency"));
 }
 
 #[test]
 fn durations_are_spelled_as_in_go() {
     let check = |text: &str, millis: Option<u64>| {
-        let parsed = text.parse::<GoDuration>().ok().map(|duration| duration.0.as_millis() as u64);
+        let parsed = text
+            .parse::<GoDuration>()
+            .ok()
+            .map(|duration| duration.0.as_millis() as u64);
         assert_eq!(parsed, millis, "{text:?}");
     };
     check("10s", Some(10_000));

@@ -35,48 +35,76 @@ async fn an_agent_reports_no_health_before_its_plugins_are_known_and_unknown_whi
     let cluster: Cluster = from(json!({"metadata": {"name": "m1"}, "spec": {"syncMode": "Pull"}}));
     let clusters = Api::<Cluster>::all(client.clone());
     clusters.create(&PostParams::default(), &cluster).await.unwrap();
-    clusters.patch_status("m1", &PatchParams::default(), &status_of("Ready")).await.unwrap();
+    clusters
+        .patch_status("m1", &PatchParams::default(), &status_of("Ready"))
+        .await
+        .unwrap();
     let annotations = json!({keys::WORK_NAMESPACE: "karmada-es-m1", keys::WORK_NAME: "settings"});
     let metadata = json!({
         "name": "settings", "namespace": "default", "annotations": annotations,
         "labels": {keys::MANAGED: "true", keys::WORK_ID: "id"},
     });
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-    in_default.create(&PostParams::default(), &from(object.clone())).await.unwrap();
+    in_default
+        .create(&PostParams::default(), &from(object.clone()))
+        .await
+        .unwrap();
     let works = Api::<Work>::namespaced(client.clone(), "karmada-es-m1");
     let work = json!({
         "metadata": {"name": "settings", "labels": {keys::WORK_ID: "id"}},
         "spec": {"workload": {"manifests": [object]}},
     });
     works.create(&PostParams::default(), &from(work)).await.unwrap();
-    works.patch_status("settings", &PatchParams::default(), &status_of(APPLIED)).await.unwrap();
+    works
+        .patch_status("settings", &PatchParams::default(), &status_of(APPLIED))
+        .await
+        .unwrap();
     let plugin: Plugin =
         from(json!({"metadata": {"name": "health"}, "spec": {"lua": "function InterpretHealth( broken"}}));
-    Api::<Plugin>::all(client.clone()).create(&PostParams::default(), &plugin).await.unwrap();
+    Api::<Plugin>::all(client.clone())
+        .create(&PostParams::default(), &plugin)
+        .await
+        .unwrap();
     let late = Duration::from_mins(1);
-    hub.inject_for(late, Fault::HoldUntil(Instant::now() + late), |request| request.plural == "plugins");
+    hub.inject_for(late, Fault::HoldUntil(Instant::now() + late), |request| {
+        request.plural == "plugins"
+    });
 
     let (base, _events) = components(client, member.clone());
     let objects = Arc::<Objects>::default();
     let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
     let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
     let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, |_| {}));
-    let components = Components { scope: Scope::Agent("m1".to_owned()), plugins: Some(plugins), ..base };
+    let components = Components {
+        scope: Scope::Agent("m1".to_owned()),
+        plugins: Some(plugins),
+        ..base
+    };
     let kind = ObjectKind::new("v1", "ConfigMap");
-    components.member_objects.ensure("m1", &kind, &components.kinds, || Ok(member.clone())).await.unwrap();
+    components
+        .member_objects
+        .ensure("m1", &kind, &components.kinds, || Ok(member.clone()))
+        .await
+        .unwrap();
     let manager = Manager::watch(components);
     assert!(manager.start_controller("workStatus"));
     let reported = async || works.get("settings").await.unwrap().status.manifest_statuses;
     tokio::time::sleep(late / 2).await;
     assert!(reported().await.is_empty(), "the health rules are not known yet");
     tokio::time::sleep(late * 2).await;
-    assert_eq!(reported().await.first().and_then(|status| status.health), Some(Health::Unknown));
+    assert_eq!(
+        reported().await.first().and_then(|status| status.health),
+        Some(Health::Unknown)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_only_interprets_watches_no_bindings_or_works() {
     let (base, _events) = components(hub_of_everything(1).client(), member().client());
-    let components = Components { scope: Scope::Interpreter, ..base };
+    let components = Components {
+        scope: Scope::Interpreter,
+        ..base
+    };
     let stores = Arc::clone(&components.stores);
     let _manager = Manager::watch(components);
     stores.customizations.wait_for_cache_sync().await;

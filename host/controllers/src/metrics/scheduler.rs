@@ -75,13 +75,25 @@ impl SchedulerMetrics {
     /// Adds the metrics to those of the process.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("karmada_scheduler");
-        registry.register("schedule_attempts", "Attempts to schedule a binding, by result", self.attempts.clone());
+        registry.register(
+            "schedule_attempts",
+            "Attempts to schedule a binding, by result",
+            self.attempts.clone(),
+        );
         let took = "Duration of scheduling a binding, including its writes";
         registry.register("e2e_scheduling_duration_seconds", took, self.took.clone());
         let deciding = "Duration of a scheduling decision";
         registry.register("scheduling_algorithm_duration_seconds", deciding, self.deciding.clone());
-        registry.register("queue_incoming_bindings", "Bindings added to the queue", self.incoming.clone());
-        registry.register("pending_bindings", "Bindings that wait, by the reason for it", self.pending.clone());
+        registry.register(
+            "queue_incoming_bindings",
+            "Bindings added to the queue",
+            self.incoming.clone(),
+        );
+        registry.register(
+            "pending_bindings",
+            "Bindings that wait, by the reason for it",
+            self.pending.clone(),
+        );
     }
 
     /// Records an attempt with its outcome and its duration.
@@ -91,7 +103,11 @@ impl SchedulerMetrics {
             Ending::Withheld => "withheld",
             Ending::Failed => "error",
         };
-        let schedule_type = if trigger == Trigger::ReplicasChanged { "ScaleSchedule" } else { "ReconcileSchedule" };
+        let schedule_type = if trigger == Trigger::ReplicasChanged {
+            "ScaleSchedule"
+        } else {
+            "ReconcileSchedule"
+        };
         let labels = AttemptLabels { result, schedule_type };
         self.attempts.get_or_create(&labels).inc();
         self.took.get_or_create(&labels).observe(took.as_secs_f64());
@@ -115,9 +131,19 @@ impl SchedulerMetrics {
 
     /// Sets the numbers of waiting bindings.
     pub(crate) fn pending(&self, pending: PendingBindings) {
-        let PendingBindings { active, backoff, unschedulable } = pending;
-        for (queue, count) in [("active", active), ("backoff", backoff), ("unschedulable", unschedulable)] {
-            self.pending.get_or_create(&QueueLabels { queue }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        let PendingBindings {
+            active,
+            backoff,
+            unschedulable,
+        } = pending;
+        for (queue, count) in [
+            ("active", active),
+            ("backoff", backoff),
+            ("unschedulable", unschedulable),
+        ] {
+            self.pending
+                .get_or_create(&QueueLabels { queue })
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 }
@@ -132,7 +158,11 @@ mod tests {
         metrics.register(&mut registry);
         metrics.incoming(Incoming::ClusterChanged);
         metrics.attempted(Trigger::ReplicasChanged, Ending::Written, Duration::from_millis(3));
-        metrics.pending(PendingBindings { active: 2, backoff: 1, unschedulable: 0 });
+        metrics.pending(PendingBindings {
+            active: 2,
+            backoff: 1,
+            unschedulable: 0,
+        });
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [

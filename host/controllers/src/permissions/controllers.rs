@@ -8,10 +8,30 @@ pub(super) const DETECTOR: Duty = Duty {
     name: "detector",
     rules: &[
         rule("*", "*", READ, "resource templates, of the kinds that policies select"),
-        rule("*", "*", PATCH, "labels and annotations of a template that a policy claims"),
-        rule("scheduling.k8s.io", "priorityclasses", GET, "the priority that a policy names"),
-        rule(WORK, "resourcebindings", &["create", "update"], "the binding of a template"),
-        rule(WORK, "clusterresourcebindings", &["create", "update"], "the binding of a template without a namespace"),
+        rule(
+            "*",
+            "*",
+            PATCH,
+            "labels and annotations of a template that a policy claims",
+        ),
+        rule(
+            "scheduling.k8s.io",
+            "priorityclasses",
+            GET,
+            "the priority that a policy names",
+        ),
+        rule(
+            WORK,
+            "resourcebindings",
+            &["create", "update"],
+            "the binding of a template",
+        ),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            &["create", "update"],
+            "the binding of a template without a namespace",
+        ),
         HOOK_SERVICE,
     ],
 };
@@ -19,15 +39,35 @@ pub(super) const DETECTOR: Duty = Duty {
 pub(super) const SCHEDULER: Duty = Duty {
     name: "scheduler",
     rules: &[
-        rule(WORK, "resourcebindings", PATCH, "the scheduling result and the applied placement"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the scheduling result and the applied placement"),
+        rule(
+            WORK,
+            "resourcebindings",
+            PATCH,
+            "the scheduling result and the applied placement",
+        ),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "the scheduling result and the applied placement",
+        ),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "resourcebindings/status", UPDATE, "the condition Scheduled"),
-        rule(WORK, "clusterresourcebindings/status", UPDATE, "the condition Scheduled"),
+        rule(
+            WORK,
+            "clusterresourcebindings/status",
+            UPDATE,
+            "the condition Scheduled",
+        ),
         within(
             KARMADA,
-            rule("", "services", GET, "addresses of accurate estimators; only with --enable-scheduler-estimator"),
+            rule(
+                "",
+                "services",
+                GET,
+                "addresses of accurate estimators; only with --enable-scheduler-estimator",
+            ),
         ),
     ],
 };
@@ -35,9 +75,24 @@ pub(super) const SCHEDULER: Duty = Duty {
 pub(super) const BINDING: Duty = Duty {
     name: "binding",
     rules: &[
-        rule(WORK, "works", &["create", "update", "delete"], "the Work of each target cluster"),
-        rule(WORK, "resourcebindings", PATCH, "remove the finalizer of a deleted binding"),
-        rule(WORK, "clusterresourcebindings", PATCH, "remove the finalizer of a deleted binding"),
+        rule(
+            WORK,
+            "works",
+            &["create", "update", "delete"],
+            "the Work of each target cluster",
+        ),
+        rule(
+            WORK,
+            "resourcebindings",
+            PATCH,
+            "remove the finalizer of a deleted binding",
+        ),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "remove the finalizer of a deleted binding",
+        ),
         rule("*", "*", GET, "a template that no informer knows yet"),
         HOOK_SERVICE,
     ],
@@ -46,7 +101,12 @@ pub(super) const BINDING: Duty = Duty {
 pub(super) const EXECUTION: Duty = Duty {
     name: "execution",
     rules: &[
-        rule(WORK, "works", PATCH, "remove the finalizer of a deleted Work after its objects"),
+        rule(
+            WORK,
+            "works",
+            PATCH,
+            "remove the finalizer of a deleted Work after its objects",
+        ),
         rule(WORK, "works", GET, "a fresh copy after a conflict"),
         rule(WORK, "works/status", UPDATE, "the conditions Applied and Dispatching"),
         HOOK_SERVICE,
@@ -57,7 +117,12 @@ pub(super) const WORK_STATUS: Duty = Duty {
     name: "workStatus",
     rules: &[
         rule(WORK, "works", GET, "a fresh copy after a conflict"),
-        rule(WORK, "works/status", UPDATE, "status and health of the objects in the member"),
+        rule(
+            WORK,
+            "works/status",
+            UPDATE,
+            "status and health of the objects in the member",
+        ),
         HOOK_SERVICE,
     ],
 };
@@ -69,7 +134,12 @@ pub(super) const BINDING_STATUS: Duty = Duty {
         rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "resourcebindings/status", UPDATE, "the aggregated status"),
         rule(WORK, "clusterresourcebindings/status", UPDATE, "the aggregated status"),
-        rule("*", "*/status", PATCH, "the status of a template, aggregated from the member clusters"),
+        rule(
+            "*",
+            "*/status",
+            PATCH,
+            "the status of a template, aggregated from the member clusters",
+        ),
         HOOK_SERVICE,
     ],
 };
@@ -78,7 +148,12 @@ pub(super) const CLUSTER_STATUS: Duty = Duty {
     name: "clusterStatus",
     rules: &[
         rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
-        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready, versions, sums of nodes and pods"),
+        rule(
+            CLUSTERS,
+            "clusters/status",
+            UPDATE,
+            "the condition Ready, versions, sums of nodes and pods",
+        ),
     ],
 };
 
@@ -87,13 +162,33 @@ pub(super) const CLUSTER: Duty = Duty {
     rules: &[
         rule(CLUSTERS, "clusters", PATCH, "finalizer of a Cluster"),
         rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
-        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready of a Pull cluster that stopped reporting"),
-        rule("", "namespaces", &["get", "create", "delete"], "the execution namespace karmada-es-NAME of a cluster"),
-        rule(WORK, "works", PATCH, "remove the finalizers of the Works of a removed Pull cluster"),
+        rule(
+            CLUSTERS,
+            "clusters/status",
+            UPDATE,
+            "the condition Ready of a Pull cluster that stopped reporting",
+        ),
+        rule(
+            "",
+            "namespaces",
+            &["get", "create", "delete"],
+            "the execution namespace karmada-es-NAME of a cluster",
+        ),
+        rule(
+            WORK,
+            "works",
+            PATCH,
+            "remove the finalizers of the Works of a removed Pull cluster",
+        ),
         within(MEMBERS, rule(LEASES, "leases", GET, "heartbeats of Pull clusters")),
         within(
             MEMBERS,
-            rule(LEASES, "leases", &["create"], "the Lease of an agent, which renews it and may not create it"),
+            rule(
+                LEASES,
+                "leases",
+                &["create"],
+                "the Lease of an agent, which renews it and may not create it",
+            ),
         ),
     ],
 };
@@ -101,7 +196,12 @@ pub(super) const CLUSTER: Duty = Duty {
 pub(super) const CLUSTER_TAINT_POLICY: Duty = Duty {
     name: "clustertaintpolicy",
     rules: &[
-        rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that record their owners"),
+        rule(
+            CLUSTERS,
+            "clusters",
+            PATCH,
+            "taints, and the annotations that record their owners",
+        ),
         rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
     ],
 };
@@ -110,7 +210,12 @@ pub(super) const TAINT_MANAGER: Duty = Duty {
     name: "taintManager",
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks"),
-        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks"),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "move a target to the eviction tasks",
+        ),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
@@ -128,7 +233,12 @@ pub(super) const GRACEFUL_EVICTION: Duty = Duty {
     name: "gracefulEviction",
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "complete or cancel an eviction task"),
-        rule(WORK, "clusterresourcebindings", PATCH, "complete or cancel an eviction task"),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "complete or cancel an eviction task",
+        ),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
@@ -137,8 +247,18 @@ pub(super) const GRACEFUL_EVICTION: Duty = Duty {
 pub(super) const APPLICATION_FAILOVER: Duty = Duty {
     name: "applicationFailover",
     rules: &[
-        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
-        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
+        rule(
+            WORK,
+            "resourcebindings",
+            PATCH,
+            "move a target to the eviction tasks, and record its health",
+        ),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "move a target to the eviction tasks, and record its health",
+        ),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
@@ -149,7 +269,12 @@ pub(super) const DEPENDENCIES_DISTRIBUTOR: Duty = Duty {
     rules: &[
         rule("*", "*", READ, "objects that workloads depend on"),
         rule("*", "*", GET, "a dependency that no informer knows yet"),
-        rule(WORK, "resourcebindings", &["create", "patch", "update", "delete"], "the bindings of dependencies"),
+        rule(
+            WORK,
+            "resourcebindings",
+            &["create", "patch", "update", "delete"],
+            "the bindings of dependencies",
+        ),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         HOOK_SERVICE,
     ],

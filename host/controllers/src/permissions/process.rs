@@ -10,11 +10,24 @@ pub(super) const LEADER_ELECTION: Duty = Duty {
     rules: &[
         within(
             Place::LeaseNamespace,
-            rule(LEASES, "leases", &["create"], "create the Lease; a rule for create cannot name it"),
+            rule(
+                LEASES,
+                "leases",
+                &["create"],
+                "create the Lease; a rule for create cannot name it",
+            ),
         ),
         within(
             Place::LeaseNamespace,
-            only("bulkhead", rule(LEASES, "leases", &["get", "update"], "take, renew and release the Lease")),
+            only(
+                "bulkhead",
+                rule(
+                    LEASES,
+                    "leases",
+                    &["get", "update"],
+                    "take, renew and release the Lease",
+                ),
+            ),
         ),
     ],
 };
@@ -26,14 +39,24 @@ pub(super) const DEFAULT_MODE: Duty = Duty {
             KARMADA,
             only(
                 "karmada-controller-manager",
-                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada's controllers run"),
+                rule(
+                    LEASES,
+                    "leases",
+                    GET,
+                    "refuse to run without --mode while Karmada's controllers run",
+                ),
             ),
         ),
         within(
             KARMADA,
             only(
                 "karmada-scheduler",
-                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada schedules"),
+                rule(
+                    LEASES,
+                    "leases",
+                    GET,
+                    "refuse to run without --mode while Karmada schedules",
+                ),
             ),
         ),
     ],
@@ -44,7 +67,12 @@ pub(super) const DOCTOR: Duty = Duty {
     rules: &[
         within(
             Place::LeaseNamespace,
-            rule(LEASES, "leases", &["list"], "the Leases of Karmada's controllers, for `bulkhead doctor`"),
+            rule(
+                LEASES,
+                "leases",
+                &["list"],
+                "the Leases of Karmada's controllers, for `bulkhead doctor`",
+            ),
         ),
         only(
             "bulkhead",
@@ -62,7 +90,12 @@ pub(super) const INFORMERS: Duty = Duty {
     name: "informers",
     rules: &[
         rule(CLUSTERS, "clusters", READ, "clusters and their state"),
-        rule(POLICY, "propagationpolicies", READ, "selected resources, their placement and failover"),
+        rule(
+            POLICY,
+            "propagationpolicies",
+            READ,
+            "selected resources, their placement and failover",
+        ),
         rule(
             POLICY,
             "clusterpropagationpolicies",
@@ -71,23 +104,40 @@ pub(super) const INFORMERS: Duty = Duty {
         ),
         rule(POLICY, "clustertaintpolicies", READ, "conditions that taint a cluster"),
         rule(WORK, "resourcebindings", READ, "scheduling results and eviction tasks"),
-        rule(WORK, "clusterresourcebindings", READ, "scheduling results and eviction tasks of cluster-scoped objects"),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            READ,
+            "scheduling results and eviction tasks of cluster-scoped objects",
+        ),
         rule(WORK, "works", READ, "objects dispatched to each cluster"),
         CUSTOMIZATIONS,
-        rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "webhooks that interpret kinds"),
+        rule(
+            CONFIG,
+            "resourceinterpreterwebhookconfigurations",
+            READ,
+            "webhooks that interpret kinds",
+        ),
         rule(OURS, "evictionpauses", READ, "pauses of evictions"),
         rule(OURS, "clusterdrains", READ, "clusters to drain"),
         PLUGINS,
     ],
 };
 
-const CUSTOMIZATIONS: Rule = rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds");
+const CUSTOMIZATIONS: Rule = rule(
+    CONFIG,
+    "resourceinterpretercustomizations",
+    READ,
+    "scripts that interpret kinds",
+);
 
 const PLUGINS: Rule = rule(OURS, "plugins", READ, "plugins that are objects");
 
 /// Informers of a process in mode `interpret` alone, which decides nothing.
-pub(super) const INTERPRETER_INFORMERS: Duty =
-    Duty { name: "interpreter informers", rules: &[CUSTOMIZATIONS, PLUGINS] };
+pub(super) const INTERPRETER_INFORMERS: Duty = Duty {
+    name: "interpreter informers",
+    rules: &[CUSTOMIZATIONS, PLUGINS],
+};
 
 /// Kinds that only `bulkhead doctor` reads in mode `interpret`.
 pub(super) const DOCTOR_OF_INTERPRETER: Duty = Duty {
@@ -96,15 +146,30 @@ pub(super) const DOCTOR_OF_INTERPRETER: Duty = Duty {
         rule(CLUSTERS, "clusters", LIST, "member clusters and their state"),
         rule(POLICY, "propagationpolicies", LIST, "kinds in use"),
         rule(POLICY, "clusterpropagationpolicies", LIST, "kinds in use"),
-        rule(POLICY, "clustertaintpolicies", LIST, "taints that a policy would remove"),
-        rule(CONFIG, "resourceinterpreterwebhookconfigurations", LIST, "registrations without a process"),
+        rule(
+            POLICY,
+            "clustertaintpolicies",
+            LIST,
+            "taints that a policy would remove",
+        ),
+        rule(
+            CONFIG,
+            "resourceinterpreterwebhookconfigurations",
+            LIST,
+            "registrations without a process",
+        ),
         rule(OURS, "evictionpauses", LIST, "pauses of evictions"),
     ],
 };
 
 pub(super) const EVENTS: Duty = Duty {
     name: "events",
-    rules: &[rule("", "events", &["create", "patch"], "report actions; a repeated event increments the count")],
+    rules: &[rule(
+        "",
+        "events",
+        &["create", "patch"],
+        "report actions; a repeated event increments the count",
+    )],
 };
 
 pub(super) const ADMISSION: Duty = Duty {
@@ -125,11 +190,19 @@ pub(super) const WEBHOOK_CERTIFICATE: Duty = Duty {
     rules: &[
         within(
             Place::LeaseNamespace,
-            rule("", "secrets", &["create"], "store the certificate; only without --webhook-cert-dir"),
+            rule(
+                "",
+                "secrets",
+                &["create"],
+                "store the certificate; only without --webhook-cert-dir",
+            ),
         ),
         within(
             Place::LeaseNamespace,
-            only("bulkhead-webhook", rule("", "secrets", &["get", "update"], "share and renew the certificate")),
+            only(
+                "bulkhead-webhook",
+                rule("", "secrets", &["get", "update"], "share and renew the certificate"),
+            ),
         ),
     ],
 };
@@ -138,11 +211,19 @@ pub(super) const MEMBER_CREDENTIALS: Duty = Duty {
     name: "member clients",
     rules: &[within(
         MEMBERS,
-        rule("", "secrets", GET, "token and CA of each Push member, where `bulkhead join` and karmadactl keep them"),
+        rule(
+            "",
+            "secrets",
+            GET,
+            "token and CA of each Push member, where `bulkhead join` and karmadactl keep them",
+        ),
     )],
 };
 
-pub(super) const INTERPRETER_CUSTOMIZATION: Duty = Duty { name: "interpreterCustomization", rules: &[] };
+pub(super) const INTERPRETER_CUSTOMIZATION: Duty = Duty {
+    name: "interpreterCustomization",
+    rules: &[],
+};
 
 pub(super) const INTERPRETER_WEBHOOK: Duty = Duty {
     name: "interpreter webhook",

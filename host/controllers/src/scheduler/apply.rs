@@ -23,7 +23,13 @@ use crate::subjects::{about, input, subject, template_of};
 pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     let generation = binding.meta().generation.unwrap_or_default();
     if binding.status().scheduler_observed_generation != generation {
-        scheduler.note(binding, SchedulerFields { generation, scheduled: None });
+        scheduler.note(
+            binding,
+            SchedulerFields {
+                generation,
+                scheduled: None,
+            },
+        );
     }
 }
 
@@ -33,7 +39,12 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, record
     let written = match plan.targets() {
         None => Ok(binding.clone()),
         Some(targets) => {
-            match scheduler.deps.log.apply(records, write_spec(scheduler, binding, targets, recorded)).await {
+            match scheduler
+                .deps
+                .log
+                .apply(records, write_spec(scheduler, binding, targets, recorded))
+                .await
+            {
                 Ok(written) => Ok(written),
                 Err(error) => Err(refusal(&error).ok_or(error)?),
             }
@@ -94,9 +105,11 @@ pub(super) fn record<B: Binding>(
     let (decision, attribution, effect) = match &plan.outcome {
         Outcome::Nothing => return Vec::new(),
         Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
-        Outcome::Place(targets) => {
-            (Decision::Scheduled, Attribution::rule("Success", reasons(binding, plan, trigger)), describe(targets))
-        }
+        Outcome::Place(targets) => (
+            Decision::Scheduled,
+            Attribution::rule("Success", reasons(binding, plan, trigger)),
+            describe(targets),
+        ),
         Outcome::Clear(_) | Outcome::Keep(_) if !is_new_result(binding, conclusion) => return Vec::new(),
         Outcome::Clear(_) | Outcome::Keep(_) => {
             let attribution = Attribution::rule(conclusion.verdict.reason, &conclusion.verdict.message);
@@ -114,12 +127,20 @@ pub(super) fn record<B: Binding>(
     };
     let decision_record = decision_record();
     let explanation = plan.explanation.clone().map(Arc::new);
-    let scheduled =
-        deps.log.record_decided(record(None, decision, attribution, effect), decision_record.as_ref(), explanation);
+    let scheduled = deps.log.record_decided(
+        record(None, decision, attribution, effect),
+        decision_record.as_ref(),
+        explanation,
+    );
     let displaced = plan.displaced.iter().map(|task| {
-        let attribution =
-            Attribution::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
-        let effect = format!("{} replicas stay until those elsewhere are healthy", task.replicas.unwrap_or(0));
+        let attribution = Attribution::rule(
+            &task.reason,
+            format!("the scheduler chose other clusters: {}", trigger.describe()),
+        );
+        let effect = format!(
+            "{} replicas stay until those elsewhere are healthy",
+            task.replicas.unwrap_or(0)
+        );
         let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, attribution, effect);
         deps.log.record_decided(leaves, decision_record.as_ref(), None)
     });
@@ -130,9 +151,15 @@ pub(super) fn record<B: Binding>(
 /// that were rejected.
 fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> String {
     let mut reasons = vec![trigger.describe().to_owned()];
-    let terms = binding.spec().placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref());
+    let terms = binding
+        .spec()
+        .placement
+        .as_ref()
+        .and_then(|placement| placement.cluster_affinities.as_deref());
     for failed in &plan.failed_terms {
-        let name = terms.and_then(|terms| terms.get(failed.index)).map_or("", |term| term.affinity_name.as_str());
+        let name = terms
+            .and_then(|terms| terms.get(failed.index))
+            .map_or("", |term| term.affinity_name.as_str());
         reasons.push(format!("group {name} cannot be used: {}", failed.error));
     }
     if let Some(name) = &plan.affinity_name {
@@ -153,7 +180,11 @@ fn is_new_result<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
 
 /// Emits an event about the binding and one about its resource, as Karmada does.
 pub(super) fn emit<B: Binding>(events: &Events, binding: &B, event: &ScheduleEvent) {
-    let type_ = if event.succeeded { EventType::Normal } else { EventType::Warning };
+    let type_ = if event.succeeded {
+        EventType::Normal
+    } else {
+        EventType::Warning
+    };
     for about in [about(binding), template_of(binding)] {
         events.emit(NAME, about, type_, event.reason(), event.message.clone());
     }
@@ -186,10 +217,20 @@ async fn write_spec<B: Binding>(
         return Ok(binding.clone());
     }
     let displaced = &*recorded.plan.displaced;
-    let mut patch = patch(binding.spec(), None, Some(&NewPlacement { targets, applied: &placement, displaced }));
+    let mut patch = patch(
+        binding.spec(),
+        None,
+        Some(&NewPlacement {
+            targets,
+            applied: &placement,
+            displaced,
+        }),
+    );
     scheduler.deps.log.sign(&mut patch, &recorded.records);
     scheduler.budget.take().await;
-    let patched = B::writer(&scheduler.deps.bindings, binding).patch_despite_status(binding, patch).await;
+    let patched = B::writer(&scheduler.deps.bindings, binding)
+        .patch_despite_status(binding, patch)
+        .await;
     patched.map_err(Error::api(operation))
 }
 
@@ -203,5 +244,9 @@ fn describe(targets: &[TargetCluster]) -> String {
     if targets.is_empty() {
         return "nowhere".to_owned();
     }
-    targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect::<Vec<_>>().join(", ")
+    targets
+        .iter()
+        .map(|target| format!("{}:{}", target.name, target.replicas))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

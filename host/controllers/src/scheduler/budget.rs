@@ -37,8 +37,16 @@ impl WriteBudget {
     /// zero.
     pub fn new(per_second: f64, burst: u32) -> Self {
         let burst = f64::from(burst.max(1));
-        let state = State { tokens: burst, refilled: None, usage: BudgetUsage::default() };
-        Self { per_second: per_second.max(f64::MIN_POSITIVE), burst, state: Mutex::new(state) }
+        let state = State {
+            tokens: burst,
+            refilled: None,
+            usage: BudgetUsage::default(),
+        };
+        Self {
+            per_second: per_second.max(f64::MIN_POSITIVE),
+            burst,
+            state: Mutex::new(state),
+        }
     }
 
     /// Waits until a write may be made.
@@ -51,7 +59,9 @@ impl WriteBudget {
 
     fn reserve(&self, now: Instant) -> Duration {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed = state.refilled.map_or(Duration::ZERO, |refilled| now.saturating_duration_since(refilled));
+        let passed = state
+            .refilled
+            .map_or(Duration::ZERO, |refilled| now.saturating_duration_since(refilled));
         state.refilled = Some(now);
         state.tokens = (state.tokens + passed.as_secs_f64() * self.per_second).min(self.burst) - 1.0;
         state.usage.writes += 1;
@@ -108,9 +118,16 @@ mod tests {
             at.push(start.elapsed());
         }
         for (index, from) in at.iter().enumerate() {
-            let within = at[index..].iter().filter(|time| time.saturating_sub(*from) < Duration::from_secs(1)).count();
+            let within = at[index..]
+                .iter()
+                .filter(|time| time.saturating_sub(*from) < Duration::from_secs(1))
+                .count();
             assert!(within <= 60 + 40, "{within} writes within a second from {from:?}");
         }
-        assert!(at.last().is_some_and(|last| *last >= Duration::from_millis(8_500)), "{:?}", at.last());
+        assert!(
+            at.last().is_some_and(|last| *last >= Duration::from_millis(8_500)),
+            "{:?}",
+            at.last()
+        );
     }
 }

@@ -65,7 +65,14 @@ impl Scheduler {
         let (now, clusters, options) = (deps.clock.now(), self.cache.clusters(), inputs::options(&deps.flags));
         let trigger = schedule::trigger(&binding, binding.spec.placement.as_ref()?, &clusters, &options)?;
         let assumed = self.cache.assumed(&options, now);
-        Some(Attempt { binding, trigger, clusters, assumed, options, now })
+        Some(Attempt {
+            binding,
+            trigger,
+            clusters,
+            assumed,
+            options,
+            now,
+        })
     }
 }
 
@@ -77,8 +84,22 @@ impl Attempt {
 
     /// Queries the accurate estimators, if there are any.
     pub(super) async fn ask(&self, pool: Option<&EstimatorPool>) -> Option<AccurateEstimates> {
-        let Self { binding, clusters, options, assumed, .. } = self;
-        estimators::ask(pool, binding, binding.spec.placement.as_ref()?, clusters, options, assumed).await
+        let Self {
+            binding,
+            clusters,
+            options,
+            assumed,
+            ..
+        } = self;
+        estimators::ask(
+            pool,
+            binding,
+            binding.spec.placement.as_ref()?,
+            clusters,
+            options,
+            assumed,
+        )
+        .await
     }
 
     /// Makes the decision.
@@ -96,7 +117,10 @@ impl Attempt {
         let deps = &scheduler.deps;
         let (inputs, policies, decide) = self.prepare(scheduler, None);
         let deciding = Instant::now();
-        let (recorder, plan) = deps.decider.decide_within(limit, NAME, policies, &KINDS, decide).await?;
+        let (recorder, plan) = deps
+            .decider
+            .decide_within(limit, NAME, policies, &KINDS, decide)
+            .await?;
         deps.metrics.scheduler.decided(deciding.elapsed());
         Some(Planned { inputs, recorder, plan })
     }
@@ -106,11 +130,22 @@ impl Attempt {
         self,
         scheduler: &Scheduler,
         accurate: Option<AccurateEstimates>,
-    ) -> (Arc<Inputs>, Arc<PolicySet>, impl Fn(&PolicySet) -> SchedulePlan + Send + Sync + use<>) {
+    ) -> (
+        Arc<Inputs>,
+        Arc<PolicySet>,
+        impl Fn(&PolicySet) -> SchedulePlan + Send + Sync + use<>,
+    ) {
         let deps = &scheduler.deps;
         let peers = scheduler.cache.peers(deps, &self.binding);
-        let is_explained = deps.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
-        let inputs = Arc::new(Inputs { attempt: self, peers, accurate });
+        let is_explained = deps
+            .explain
+            .as_ref()
+            .is_some_and(|explained| *explained == self.binding.key());
+        let inputs = Arc::new(Inputs {
+            attempt: self,
+            peers,
+            accurate,
+        });
         let deciding = Arc::clone(&inputs);
         let decide = move |policies: &PolicySet| deciding.decide(is_explained, policies);
         (inputs, Arc::new(inputs::policies(deps)), decide)
@@ -119,7 +154,11 @@ impl Attempt {
 
 impl Inputs {
     fn decide(&self, is_explained: bool, policies: &PolicySet) -> SchedulePlan {
-        let Self { attempt, peers, accurate } = self;
+        let Self {
+            attempt,
+            peers,
+            accurate,
+        } = self;
         let snapshot = SchedulingSnapshot {
             binding: &attempt.binding,
             clusters: &attempt.clusters,
@@ -129,7 +168,11 @@ impl Inputs {
             options: &attempt.options,
             now: attempt.now,
         };
-        let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
+        let decide = if is_explained {
+            schedule::decide_explained
+        } else {
+            schedule::decide
+        };
         decide(snapshot, policies)
     }
 }
@@ -144,13 +187,31 @@ impl Planned {
     pub(super) fn record<B: Binding>(self, deps: &Dependencies, binding: &B) -> Recorded {
         let Self { inputs, recorder, plan } = self;
         // A thread that decided may still hold its reference for a moment.
-        let Inputs { attempt, peers, accurate } = Arc::unwrap_or_clone(inputs);
-        let Attempt { binding: model, trigger, clusters, assumed, options, now } = attempt;
-        deps.log.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
+        let Inputs {
+            attempt,
+            peers,
+            accurate,
+        } = Arc::unwrap_or_clone(inputs);
+        let Attempt {
+            binding: model,
+            trigger,
+            clusters,
+            assumed,
+            options,
+            now,
+        } = attempt;
+        deps.log
+            .record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         let decision_inputs = || DecisionInputs {
             trigger: trigger.describe(),
             now,
-            input: DecisionInput::Schedule { binding: model, peers, accurate, assumed, options },
+            input: DecisionInput::Schedule {
+                binding: model,
+                peers,
+                accurate,
+                assumed,
+                options,
+            },
             clusters: clusters.clusters().to_vec(),
             plan: plan::schedule(&plan),
         };

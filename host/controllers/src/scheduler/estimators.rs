@@ -34,18 +34,30 @@ pub fn estimator_pool(flags: &Flags) -> Result<Option<Arc<EstimatorPool>>, Strin
     let read = |flag: &str, path: &str| {
         fs::read(path).map_err(|error| format!("scheduler-estimator-{flag}: reading {path}: {error}"))
     };
-    let (cert, key) = (&flags.scheduler_estimator_cert_file, &flags.scheduler_estimator_key_file);
+    let (cert, key) = (
+        &flags.scheduler_estimator_cert_file,
+        &flags.scheduler_estimator_key_file,
+    );
     let identity = if cert.is_empty() || key.is_empty() {
         None
     } else {
-        Some(Identity { certificate: read("cert-file", cert)?, key: read("key-file", key)? })
+        Some(Identity {
+            certificate: read("cert-file", cert)?,
+            key: read("key-file", key)?,
+        })
     };
     let security = match flags.scheduler_estimator_ca_file.as_str() {
         _ if flags.insecure_skip_estimator_verify => Security::Unverified { identity },
         "" => Security::Plain,
-        ca => Security::Verified { ca: read("ca-file", ca)?, identity },
+        ca => Security::Verified {
+            ca: read("ca-file", ca)?,
+            identity,
+        },
     };
-    Ok(Some(Arc::new(EstimatorPool::new(security, flags.scheduler_estimator_timeout.0))))
+    Ok(Some(Arc::new(EstimatorPool::new(
+        security,
+        flags.scheduler_estimator_timeout.0,
+    ))))
 }
 
 /// Keeps one connection to the estimator of each cluster. Returns at once if estimators are disabled.
@@ -53,7 +65,10 @@ pub(super) async fn run(deps: Dependencies) {
     let Some(pool) = deps.estimators.clone() else { return };
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
-    let _clusters = deps.stores.clusters.subscribe(move |change| changed.add(Key::of(change.object())));
+    let _clusters = deps
+        .stores
+        .clusters
+        .subscribe(move |change| changed.add(Key::of(change.object())));
     let failed = deps.failures.counter(NAME, |key: &Key| key.named("Cluster"));
     let reconcile = move |key: Key| {
         let (deps, pool) = (deps.clone(), Arc::clone(&pool));
@@ -75,12 +90,19 @@ async fn reconcile(deps: &Dependencies, pool: &EstimatorPool, cluster: &str) -> 
         return Ok(Action::Wait);
     }
     let location = location(flags);
-    let (services, name) =
-        (Api::<Service>::namespaced(deps.hub.clone(), &location.namespace), location.service(cluster));
-    let service = services.get_opt(&name).await.map_err(Error::api(format!("getting the Service {name}")))?;
+    let (services, name) = (
+        Api::<Service>::namespaced(deps.hub.clone(), &location.namespace),
+        location.service(cluster),
+    );
+    let service = services
+        .get_opt(&name)
+        .await
+        .map_err(Error::api(format!("getting the Service {name}")))?;
     let addresses = location.addresses(cluster, service.as_ref().map(shape).as_ref());
     let addresses = addresses.map_err(|error| Error::NotYet(error.to_string()))?;
-    pool.connect(cluster, &addresses).await.map_err(|error| Error::NotYet(error.to_string()))?;
+    pool.connect(cluster, &addresses)
+        .await
+        .map_err(|error| Error::NotYet(error.to_string()))?;
     Ok(Action::Wait)
 }
 
@@ -116,7 +138,14 @@ pub(super) async fn ask(
 ) -> Option<AccurateEstimates> {
     let pool = pool?;
     let about = estimate_request(&binding.spec, placement, clusters, options)?;
-    Some(pool.ask(&EstimatorQuery { binding, about: &about, assumed }).await)
+    Some(
+        pool.ask(&EstimatorQuery {
+            binding,
+            about: &about,
+            assumed,
+        })
+        .await,
+    )
 }
 
 #[cfg(test)]
@@ -142,13 +171,19 @@ mod tests {
         check(json!({}), "none");
         check(json!({"enable-scheduler-estimator": true}), "Plain");
         check(json!({"enable-scheduler-estimator": true}), "timeout: 3s");
-        check(json!({"enable-scheduler-estimator": true, "scheduler-estimator-ca-file": file}), "identity: None");
+        check(
+            json!({"enable-scheduler-estimator": true, "scheduler-estimator-ca-file": file}),
+            "identity: None",
+        );
         let both = json!({
             "enable-scheduler-estimator": true, "scheduler-estimator-ca-file": file,
             "scheduler-estimator-cert-file": file, "scheduler-estimator-key-file": file,
         });
         check(both, "identity: Some(Identity)");
-        check(json!({"enable-scheduler-estimator": true, "insecure-skip-estimator-verify": true}), "Unverified");
+        check(
+            json!({"enable-scheduler-estimator": true, "insecure-skip-estimator-verify": true}),
+            "Unverified",
+        );
         let missing = json!({"enable-scheduler-estimator": true, "scheduler-estimator-ca-file": "/missing.pem"});
         check(missing, "scheduler-estimator-ca-file: reading /missing.pem");
     }
@@ -159,30 +194,53 @@ mod tests {
             let service: Service = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
             let (type_, external_name, target_port) = expected;
             let (type_, external_name) = (type_.to_owned(), external_name.to_owned());
-            assert_eq!(shape(&service), ServiceShape { type_, external_name, target_port });
+            assert_eq!(
+                shape(&service),
+                ServiceShape {
+                    type_,
+                    external_name,
+                    target_port
+                }
+            );
         };
         let ports = json!([{"port": 1, "targetPort": 30001}, {"port": 2}]);
         check(
             json!({"type": "ExternalName", "externalName": "10.0.0.1", "ports": ports}),
             ("ExternalName", "10.0.0.1", Some(30001)),
         );
-        check(json!({"type": "ClusterIP", "ports": [{"port": 1, "targetPort": "grpc"}]}), ("ClusterIP", "", None));
+        check(
+            json!({"type": "ClusterIP", "ports": [{"port": 1, "targetPort": "grpc"}]}),
+            ("ClusterIP", "", None),
+        );
         check(json!({}), ("", "", None));
     }
 
     #[tokio::test]
     async fn a_cluster_without_a_connection_is_an_error_of_that_cluster() {
-        let cluster =
-            |name: &str| Arc::new(bulkhead_core::model::Cluster { name: name.to_owned(), ..Default::default() });
+        let cluster = |name: &str| {
+            Arc::new(bulkhead_core::model::Cluster {
+                name: name.to_owned(),
+                ..Default::default()
+            })
+        };
         let clusters = ClusterSnapshot::new(["m1", "m2"].map(cluster));
         let options = SchedulerOptions::default();
         let mut binding = Binding::default();
         let (placement, assumed) = (Placement::default(), BTreeMap::new());
         let pool = EstimatorPool::new(Security::Plain, std::time::Duration::from_secs(3));
-        assert_eq!(ask(Some(&pool), &binding, &placement, &clusters, &options, &assumed).await, None);
+        assert_eq!(
+            ask(Some(&pool), &binding, &placement, &clusters, &options, &assumed).await,
+            None
+        );
         binding.spec.replicas = 1;
-        assert_eq!(ask(None, &binding, &placement, &clusters, &options, &assumed).await, None);
-        let answers = ask(Some(&pool), &binding, &placement, &clusters, &options, &assumed).await.unwrap().0;
+        assert_eq!(
+            ask(None, &binding, &placement, &clusters, &options, &assumed).await,
+            None
+        );
+        let answers = ask(Some(&pool), &binding, &placement, &clusters, &options, &assumed)
+            .await
+            .unwrap()
+            .0;
         assert_eq!(answers.keys().collect::<Vec<_>>(), ["m1", "m2"]);
         assert!(answers.values().all(Result::is_err));
     }

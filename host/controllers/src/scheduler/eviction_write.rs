@@ -67,7 +67,13 @@ impl Evictions {
         eviction: Eviction<'_>,
         emit: impl FnOnce(Option<&kube::Error>) + Send,
     ) -> Result<(), Error> {
-        let Eviction { spec, annotations, mut records, precondition, operation } = eviction;
+        let Eviction {
+            spec,
+            annotations,
+            mut records,
+            precondition,
+            operation,
+        } = eviction;
         let inline = match spec {
             Some(spec) => self.scheduler.place_inline(binding, spec).await,
             None => None,
@@ -117,7 +123,13 @@ pub(super) fn patch(
 ) -> Value {
     let mut patch = json!({});
     // A merge patch does not change an absent list, so an empty one is null.
-    let list = |targets: &[TargetCluster]| if targets.is_empty() { json!(null) } else { json!(targets) };
+    let list = |targets: &[TargetCluster]| {
+        if targets.is_empty() {
+            json!(null)
+        } else {
+            json!(targets)
+        }
+    };
     if let Some(spec) = evicted {
         patch["spec"] =
             json!({"clusters": list(&spec.clusters), "gracefulEvictionTasks": spec.graceful_eviction_tasks});
@@ -129,7 +141,12 @@ pub(super) fn patch(
             patch["spec"][EVICTION_HISTORY] = history.clone();
         }
     }
-    if let Some(NewPlacement { targets, applied, displaced }) = placement {
+    if let Some(NewPlacement {
+        targets,
+        applied,
+        displaced,
+    }) = placement
+    {
         patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(applied);
         patch["spec"]["clusters"] = list(targets);
         if !displaced.is_empty() {
@@ -142,7 +159,9 @@ pub(super) fn patch(
 
 /// Sets the creation time of the task for a cluster.
 fn stamp(patch: &mut Value, cluster: &str, now: Time) {
-    let tasks = patch.pointer_mut("/spec/gracefulEvictionTasks").and_then(Value::as_array_mut);
+    let tasks = patch
+        .pointer_mut("/spec/gracefulEvictionTasks")
+        .and_then(Value::as_array_mut);
     let task = tasks.into_iter().flatten().find(|task| task["fromCluster"] == cluster);
     if let Some(task) = task {
         task["creationTimestamp"] = json!(now.truncated());
@@ -184,13 +203,22 @@ impl RunningScheduler {
         }
         let attempt = scheduler.attempt(Arc::new(next.to_model()))?;
         let planned = attempt.decide_within(INLINE_TIME_MAX, &scheduler).await?;
-        let Outcome::Place(targets) = &planned.plan().outcome else { return None };
+        let Outcome::Place(targets) = &planned.plan().outcome else {
+            return None;
+        };
         if *targets == spec.clusters {
             return None;
         }
         let (targets, placement) = (targets.clone(), apply::placement_text(&*next).ok()?);
         let recorded = planned.record(deps, &*next);
-        Some(InlinePlacement { scheduler: Arc::clone(&scheduler), next, targets, placement, recorded, started })
+        Some(InlinePlacement {
+            scheduler: Arc::clone(&scheduler),
+            next,
+            targets,
+            placement,
+            recorded,
+            started,
+        })
     }
 }
 
@@ -208,13 +236,23 @@ struct InlinePlacement<B> {
 impl<B: Binding> InlinePlacement<B> {
     /// Returns the part of the placement that the patch applies.
     fn placement(&self) -> NewPlacement<'_> {
-        NewPlacement { targets: &self.targets, applied: &self.placement, displaced: &self.recorded.plan.displaced }
+        NewPlacement {
+            targets: &self.targets,
+            applied: &self.placement,
+            displaced: &self.recorded.plan.displaced,
+        }
     }
 
     /// Concludes the placement after its write succeeded or failed. It is part of the eviction, which has a rate of
     /// its own: the scheduler's write budget does not apply, so that evictions never queue behind schedulings.
     async fn written(self, written: Result<&B, &Error>) {
-        let Self { scheduler, next, recorded, started, .. } = self;
+        let Self {
+            scheduler,
+            next,
+            recorded,
+            started,
+            ..
+        } = self;
         let metrics = &scheduler.deps.metrics.scheduler;
         metrics.attempted(recorded.trigger, Ending::of(&written), started.elapsed());
         let Ok(written) = written else { return };
@@ -251,11 +289,21 @@ mod tests {
         let evicted = spec(json!({"gracefulEvictionTasks": [task("m1")]}));
         let alone = patch(&before, Some(&evicted), None);
         assert_eq!(at(&alone, "/spec/gracefulEvictionTasks/0/fromCluster"), "m1");
-        assert_eq!(alone["spec"].get("clusters"), Some(&Value::Null), "an empty list removes the targets");
-        let (targets, displaced) =
-            ([TargetCluster::new("m2", 2)], spec(json!({"gracefulEvictionTasks": [task("m3")]})));
+        assert_eq!(
+            alone["spec"].get("clusters"),
+            Some(&Value::Null),
+            "an empty list removes the targets"
+        );
+        let (targets, displaced) = (
+            [TargetCluster::new("m2", 2)],
+            spec(json!({"gracefulEvictionTasks": [task("m3")]})),
+        );
         let displaced = &*displaced.graceful_eviction_tasks;
-        let placement = NewPlacement { targets: &targets, applied: "{}", displaced };
+        let placement = NewPlacement {
+            targets: &targets,
+            applied: "{}",
+            displaced,
+        };
         let both = patch(&before, Some(&evicted), Some(&placement));
         assert_eq!(at(&both, "/spec/clusters"), json!([{"name": "m2", "replicas": 2}]));
         let from = |index: usize| at(&both, &format!("/spec/gracefulEvictionTasks/{index}/fromCluster"));
@@ -266,7 +314,11 @@ mod tests {
     #[test]
     fn a_placement_without_an_eviction_leaves_the_tasks_alone() {
         let before = spec(json!({"gracefulEvictionTasks": [task("m1")]}));
-        let placement = NewPlacement { targets: &[], applied: "{}", displaced: &[] };
+        let placement = NewPlacement {
+            targets: &[],
+            applied: "{}",
+            displaced: &[],
+        };
         let patch = patch(&before, None, Some(&placement));
         assert_eq!(patch["spec"], json!({"clusters": null}));
     }
@@ -275,9 +327,17 @@ mod tests {
     fn history_and_reschedule_time_are_written_when_they_change() {
         let before = spec(json!({"rescheduleTriggeredAt": "2026-01-01T00:00:00Z", EVICTION_HISTORY: ["a"]}));
         let fields = |patch: &Value| patch["spec"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(fields(&patch(&before, Some(&before), None)), ["clusters", "gracefulEvictionTasks"]);
+        assert_eq!(
+            fields(&patch(&before, Some(&before), None)),
+            ["clusters", "gracefulEvictionTasks"]
+        );
         let after = spec(json!({"rescheduleTriggeredAt": "2026-01-01T00:00:01Z", EVICTION_HISTORY: ["a", "b"]}));
-        let expected = [EVICTION_HISTORY, "clusters", "gracefulEvictionTasks", "rescheduleTriggeredAt"];
+        let expected = [
+            EVICTION_HISTORY,
+            "clusters",
+            "gracefulEvictionTasks",
+            "rescheduleTriggeredAt",
+        ];
         assert_eq!(fields(&patch(&before, Some(&after), None)), expected);
     }
 
@@ -285,7 +345,12 @@ mod tests {
     fn the_task_of_the_cluster_gets_the_time_of_the_write() {
         let mut patch = json!({"spec": {"gracefulEvictionTasks": [task("m1"), task("m2")]}});
         stamp(&mut patch, "m2", Time::from_millis(1_500));
-        let created = |index: usize| at(&patch, &format!("/spec/gracefulEvictionTasks/{index}/creationTimestamp"));
+        let created = |index: usize| {
+            at(
+                &patch,
+                &format!("/spec/gracefulEvictionTasks/{index}/creationTimestamp"),
+            )
+        };
         assert_eq!((created(0), created(1)), (Value::Null, json!("1970-01-01T00:00:01Z")));
     }
 }

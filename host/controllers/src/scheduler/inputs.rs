@@ -34,11 +34,17 @@ pub(super) fn options(flags: &Flags) -> SchedulerOptions {
 pub(super) fn policies(deps: &Dependencies) -> PolicySet {
     let policies = deps.decider.policies();
     let schedules = |policy: &dyn Policy| {
-        policy.capabilities().iter().any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
+        policy
+            .capabilities()
+            .iter()
+            .any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
     };
     let gated = |name: &str| IN_TREE_WORKLOAD_AFFINITY.contains(&name);
     let affinity = deps.flags.gate(FeatureGate::WorkloadAffinity);
-    let names = policies.iter().filter(|policy| schedules(*policy)).map(|policy| policy.id().name.as_str());
+    let names = policies
+        .iter()
+        .filter(|policy| schedules(*policy))
+        .map(|policy| policy.id().name.as_str());
     let known: Vec<_> = names.filter(|name| affinity || !gated(name)).collect();
     let enabled = enabled_plugins(&deps.flags.plugins, &known);
     policies.filtered(|policy| !schedules(policy) || enabled.contains(&policy.id().name))
@@ -72,8 +78,14 @@ impl SchedulerCache {
         deps: &Dependencies,
     ) -> (Subscription<Cluster>, Subscription<ResourceBinding>) {
         let (of_clusters, of_bindings) = (Arc::clone(self), Arc::clone(self));
-        let clusters = deps.stores.clusters.subscribe(move |change| of_clusters.note_cluster(change));
-        let bindings = deps.stores.bindings.subscribe(move |change| of_bindings.note_binding(change));
+        let clusters = deps
+            .stores
+            .clusters
+            .subscribe(move |change| of_clusters.note_cluster(change));
+        let bindings = deps
+            .stores
+            .bindings
+            .subscribe(move |change| of_bindings.note_binding(change));
         (clusters, bindings)
     }
 
@@ -83,7 +95,9 @@ impl SchedulerCache {
         match change {
             Change::Deleted(cluster) => drop(clusters.models.remove(&cluster.name_any())),
             Change::Added(_) | Change::Updated { .. } => {
-                clusters.models.insert(change.object().name_any(), Arc::new(change.object().to_model()));
+                clusters
+                    .models
+                    .insert(change.object().name_any(), Arc::new(change.object().to_model()));
             }
         }
     }
@@ -120,7 +134,9 @@ impl SchedulerCache {
     /// Returns the other bindings of the same workload affinity groups; none while the feature gate is off.
     pub(super) fn peers(&self, deps: &Dependencies, binding: &model::Binding) -> Vec<Peer> {
         let (group, anti_group) = (binding.spec.affinity_group(), binding.spec.anti_affinity_group());
-        let Some(namespace) = &binding.namespace else { return Vec::new() };
+        let Some(namespace) = &binding.namespace else {
+            return Vec::new();
+        };
         if !deps.flags.gate(FeatureGate::WorkloadAffinity) || (group.is_empty() && anti_group.is_empty()) {
             return Vec::new();
         }
@@ -133,7 +149,9 @@ impl SchedulerCache {
             {
                 return None;
             }
-            let newer = assigning.get(&Key::of(&**other)).filter(|(written, _)| *written > version(&**other));
+            let newer = assigning
+                .get(&Key::of(&**other))
+                .filter(|(written, _)| *written > version(&**other));
             let known = || spec.clusters.iter().map(|target| target.name.clone()).collect();
             Some(Peer {
                 binding: other.name_any(),
@@ -142,7 +160,12 @@ impl SchedulerCache {
                 clusters: newer.map_or_else(known, |(_, clusters)| clusters.clone()),
             })
         };
-        deps.stores.bindings.list_namespace(namespace).iter().filter_map(peer).collect()
+        deps.stores
+            .bindings
+            .list_namespace(namespace)
+            .iter()
+            .filter_map(peer)
+            .collect()
     }
 
     /// Returns recently placed workloads, by cluster.
@@ -169,5 +192,8 @@ impl SchedulerCache {
 
 /// Returns the resource version as a number. Versions of one kind on one API server can be compared.
 fn version<K: ResourceExt>(object: &K) -> u64 {
-    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+    object
+        .resource_version()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
 }

@@ -56,7 +56,10 @@ const IN_FLIGHT_MAX: usize = 8;
 
 /// True if decisions depend on earlier results, so that every write has to be waited for.
 fn is_one_at_a_time(flags: &Flags) -> bool {
-    let remembers = [FeatureGate::SchedulingOvercommitProtection, FeatureGate::WorkloadAffinity];
+    let remembers = [
+        FeatureGate::SchedulingOvercommitProtection,
+        FeatureGate::WorkloadAffinity,
+    ];
     remembers.into_iter().any(|gate| flags.gate(gate))
 }
 
@@ -112,7 +115,12 @@ pub(crate) async fn run(deps: Dependencies) {
     });
     let budget = Arc::clone(&deps.scheduler_budget);
     let unwritten = Arc::default();
-    let scheduler = Arc::new(Scheduler { deps: deps.clone(), cache, budget, unwritten });
+    let scheduler = Arc::new(Scheduler {
+        deps: deps.clone(),
+        cache,
+        budget,
+        unwritten,
+    });
     deps.scheduler.started(&scheduler);
     let bookkeeping = flush_bookkeeping(Arc::clone(&scheduler));
     futures::join!(estimators::run(deps), work(scheduler, queue), bookkeeping);
@@ -120,7 +128,11 @@ pub(crate) async fn run(deps: Dependencies) {
 
 async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     let mut tasks = JoinSet::new();
-    let workers = if is_one_at_a_time(&scheduler.deps.flags) { 1 } else { IN_FLIGHT_MAX };
+    let workers = if is_one_at_a_time(&scheduler.deps.flags) {
+        1
+    } else {
+        IN_FLIGHT_MAX
+    };
     for _ in 0..workers {
         tasks.spawn(Arc::clone(&scheduler).worker(Arc::clone(&queue)));
     }
@@ -134,8 +146,10 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
 }
 
 async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
-    let (queue, failed) =
-        (Arc::clone(&scheduler.unwritten), scheduler.deps.failures.counter(NAME, binding_kind::named));
+    let (queue, failed) = (
+        Arc::clone(&scheduler.unwritten),
+        scheduler.deps.failures.counter(NAME, binding_kind::named),
+    );
     let reconcile = move |key| {
         let scheduler = Arc::clone(&scheduler);
         async move { binding_kind::dispatch(&*scheduler, key).await }
@@ -148,20 +162,30 @@ impl Reconcile for Scheduler {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let pending_status = &self.deps.pending_status;
         // The bookkeeping that the timer was set for may be written already, and this be newer.
-        let Some(age) = pending_status.age(&key) else { return Ok(Action::Wait) };
+        let Some(age) = pending_status.age(&key) else {
+            return Ok(Action::Wait);
+        };
         if let Some(binding) = B::store(&self.deps.stores).get(&key) {
             let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
-            let delay = if is_evicted { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY };
+            let delay = if is_evicted {
+                BOOKKEEPING_DELAY_OF_EVICTIONS
+            } else {
+                BOOKKEEPING_DELAY
+            };
             let remaining = delay.saturating_sub(age).min(BOOKKEEPING_DELAY);
             if !remaining.is_zero() {
                 return Ok(Action::After(remaining));
             }
             self.budget.take().await;
         }
-        let Some(fields) = pending_status.get(&key) else { return Ok(Action::Wait) };
+        let Some(fields) = pending_status.get(&key) else {
+            return Ok(Action::Wait);
+        };
         if let Some(binding) = B::store(&self.deps.stores).get(&key) {
             let change = |binding: &mut B| fields.merge_into(binding.status_mut());
-            B::writer(&self.deps.bindings, &binding).update_status(&binding, change).await?;
+            B::writer(&self.deps.bindings, &binding)
+                .update_status(&binding, change)
+                .await?;
         }
         pending_status.done(&key, fields);
         Ok(Action::Wait)
@@ -177,7 +201,11 @@ fn subscribe<B: Binding>(deps: &Dependencies, queue: &Queue) -> Subscription<B> 
         }
         if triggers::brings_binding(change, &name) {
             let is_new = matches!(change, Change::Added(_));
-            metrics.scheduler.incoming(if is_new { Incoming::BindingAdd } else { Incoming::BindingUpdate });
+            metrics.scheduler.incoming(if is_new {
+                Incoming::BindingAdd
+            } else {
+                Incoming::BindingUpdate
+            });
             push(&queue, change.object());
         }
     })
@@ -246,7 +274,9 @@ impl Scheduler {
 
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Requeue, Error> {
         let deps = &self.deps;
-        let Some(binding) = B::latest(&deps.bindings, key) else { return Ok(Requeue::Forget) };
+        let Some(binding) = B::latest(&deps.bindings, key) else {
+            return Ok(Requeue::Forget);
+        };
         let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
             apply::emit(&deps.log.events, &*binding, &schedule::deleting_event(&model));
@@ -264,14 +294,19 @@ impl Scheduler {
         let now = attempt.now();
         let recorded = attempt.decide(self, accurate).await.record(deps, &*binding);
         let applied = apply::apply(self, &*binding, &recorded).await;
-        deps.metrics.scheduler.attempted(recorded.trigger, Ending::of(&applied), started.elapsed());
+        deps.metrics
+            .scheduler
+            .attempted(recorded.trigger, Ending::of(&applied), started.elapsed());
         let retry = applied?;
-        let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
+        let block_ends = schedule::blocked_until(&model, now)
+            .into_iter()
+            .filter_map(|(_, until)| until)
+            .min();
         Ok(match (retry, &recorded.plan.outcome, block_ends) {
             // No event requeues the binding when a cluster that it left is open to it again.
-            (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => {
-                Requeue::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
-            }
+            (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => Requeue::After(
+                Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)),
+            ),
             (Retry::Forget, ..) => Requeue::Forget,
             (Retry::Unschedulable, ..) => Requeue::Unschedulable,
             (Retry::Backoff, ..) => Requeue::Backoff,

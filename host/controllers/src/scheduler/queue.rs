@@ -87,7 +87,15 @@ impl<K: Ord + Clone> Queues<K> {
 
     /// Adds a changed binding. An active one keeps its place and its priority.
     pub(super) fn push(&mut self, key: K, priority: i32, now: Instant) {
-        self.activate(Item { key, priority, attempts: 0, active_since: now }, now);
+        self.activate(
+            Item {
+                key,
+                priority,
+                attempts: 0,
+                active_since: now,
+            },
+            now,
+        );
     }
 
     fn activate(&mut self, mut item: Item<K>, now: Instant) {
@@ -102,7 +110,8 @@ impl<K: Ord + Clone> Queues<K> {
 
     fn insert_active(&mut self, item: Item<K>) {
         self.arrivals += 1;
-        self.active.insert((Reverse(item.priority), item.active_since, self.arrivals), item);
+        self.active
+            .insert((Reverse(item.priority), item.active_since, self.arrivals), item);
     }
 
     /// Takes the next binding. It must be returned with [`Queues::done`].
@@ -150,8 +159,12 @@ impl<K: Ord + Clone> Queues<K> {
     fn flush(&mut self, now: Instant) {
         let (before, since) = (self.flushed_until - self.start, now - self.start);
         self.flushed_until = now;
-        let due: Vec<Item<K>> =
-            self.delayed.values().filter(|(until, _)| *until <= now).map(|(_, item)| item.clone()).collect();
+        let due: Vec<Item<K>> = self
+            .delayed
+            .values()
+            .filter(|(until, _)| *until <= now)
+            .map(|(_, item)| item.clone())
+            .collect();
         self.activate_all(due, now);
         if let Some(tick) = last_tick(before, since, BACKOFF_TICK) {
             let (start, due) = (self.start, self.start + tick);
@@ -160,7 +173,9 @@ impl<K: Ord + Clone> Queues<K> {
         }
         if let Some(tick) = last_tick(before, since, UNSCHEDULABLE_TICK) {
             let due = self.start + tick;
-            let due_items = take_due(&mut self.unschedulable, |item| due - item.active_since > UNSCHEDULABLE_MAX);
+            let due_items = take_due(&mut self.unschedulable, |item| {
+                due - item.active_since > UNSCHEDULABLE_MAX
+            });
             self.activate_all(due_items, due);
         }
     }
@@ -180,17 +195,26 @@ impl<K: Ord + Clone> Queues<K> {
             let ticks = (next - self.start).as_nanos().div_ceil(every.as_nanos());
             self.start + every * u32::try_from(ticks).unwrap_or(u32::MAX)
         };
-        let retries = self.backoff.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
+        let retries = self
+            .backoff
+            .values()
+            .map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
         let just_after = UNSCHEDULABLE_MAX + Duration::from_nanos(1);
-        let unschedulable =
-            self.unschedulable.values().map(|item| tick_from(item.active_since + just_after, UNSCHEDULABLE_TICK));
+        let unschedulable = self
+            .unschedulable
+            .values()
+            .map(|item| tick_from(item.active_since + just_after, UNSCHEDULABLE_TICK));
         let delayed = self.delayed.values().map(|(until, _)| *until);
         retries.chain(unschedulable).chain(delayed).min()
     }
 
     pub(super) fn pending(&self) -> PendingBindings {
         let (active, backoff, unschedulable) = (self.active.len(), self.backoff.len(), self.unschedulable.len());
-        PendingBindings { active, backoff, unschedulable }
+        PendingBindings {
+            active,
+            backoff,
+            unschedulable,
+        }
     }
 }
 
@@ -201,7 +225,11 @@ fn last_tick(before: Duration, now: Duration, every: Duration) -> Option<Duratio
 }
 
 fn take_due<K: Ord + Clone>(items: &mut BTreeMap<K, Item<K>>, is_due: impl Fn(&Item<K>) -> bool) -> Vec<Item<K>> {
-    let keys: Vec<K> = items.iter().filter(|(_, item)| is_due(item)).map(|(key, _)| key.clone()).collect();
+    let keys: Vec<K> = items
+        .iter()
+        .filter(|(_, item)| is_due(item))
+        .map(|(key, _)| key.clone())
+        .collect();
     keys.iter().filter_map(|key| items.remove(key)).collect()
 }
 
@@ -226,7 +254,10 @@ pub(super) enum Requeue {
 
 impl<K: Ord + Clone> SchedulingQueue<K> {
     pub(super) fn new() -> Self {
-        Self { queues: Mutex::new(Queues::new(Instant::now())), changed: Notify::new() }
+        Self {
+            queues: Mutex::new(Queues::new(Instant::now())),
+            changed: Notify::new(),
+        }
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues<K>> {

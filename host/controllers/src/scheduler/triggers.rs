@@ -28,17 +28,27 @@ pub(super) fn brings_binding<B: AnyBinding>(change: &Change<'_, B>, scheduler_na
 /// True if a binding belongs to this scheduler, is not suspended, and is managed by a policy or another manager.
 pub(super) fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -> bool {
     let spec = binding.spec();
-    let named = if spec.scheduler_name.is_empty() { "default-scheduler" } else { &spec.scheduler_name };
-    let managed = [keys::PROPAGATION_POLICY_ID, keys::CLUSTER_PROPAGATION_POLICY_ID, keys::BINDING_MANAGED_BY]
-        .into_iter()
-        .any(|label| binding.labels().get(label).is_some_and(|value| !value.is_empty()));
+    let named = if spec.scheduler_name.is_empty() {
+        "default-scheduler"
+    } else {
+        &spec.scheduler_name
+    };
+    let managed = [
+        keys::PROPAGATION_POLICY_ID,
+        keys::CLUSTER_PROPAGATION_POLICY_ID,
+        keys::BINDING_MANAGED_BY,
+    ]
+    .into_iter()
+    .any(|label| binding.labels().get(label).is_some_and(|value| !value.is_empty()));
     named == scheduler_name && !spec.scheduling_suspended() && managed
 }
 
 /// Returns the cluster before and after a change that may affect bindings. More room, a new API or readiness do not,
 /// as in Karmada.
 pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cluster; 2]> {
-    let Change::Updated { old, new } = change else { return None };
+    let Change::Updated { old, new } = change else {
+        return None;
+    };
     let terminating = old.metadata.deletion_timestamp.is_none() && new.metadata.deletion_timestamp.is_some();
     let matters = terminating || old.labels() != new.labels() || old.metadata.generation != new.metadata.generation;
     matters.then(|| [old.to_model(), new.to_model()])
@@ -47,16 +57,25 @@ pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cl
 /// True if a binding may be on a cluster. Of several affinity groups only the observed one counts, and of that only
 /// the part without overflow (Karmada: `enqueueAffectedBindings`).
 pub(super) fn is_affected<B: AnyBinding>(binding: &B, cluster: &model::Cluster) -> bool {
-    let Some(placement) = &binding.spec().placement else { return false };
+    let Some(placement) = &binding.spec().placement else {
+        return false;
+    };
     let status = binding.status();
     if let Some(terms) = &placement.cluster_affinities {
-        let observed = terms.iter().find(|term| term.affinity_name == status.scheduler_observed_affinity_name);
+        let observed = terms
+            .iter()
+            .find(|term| term.affinity_name == status.scheduler_observed_affinity_name);
         // In Karmada an empty list of groups crashes the scheduler here.
-        let Some(term) = observed.or(terms.first()) else { return false };
+        let Some(term) = observed.or(terms.first()) else {
+            return false;
+        };
         return Some(status.scheduler_observed_generation) != binding.meta().generation
             || affinity::matches(&term.affinity, cluster);
     }
-    placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster))
+    placement
+        .cluster_affinity
+        .as_ref()
+        .is_none_or(|affinity| affinity::matches(affinity, cluster))
 }
 
 #[cfg(test)]
@@ -89,12 +108,20 @@ mod tests {
     fn a_binding_comes_when_its_spec_changes_or_it_becomes_ours() {
         let check = |old: &Arc<ResourceBinding>, new: &Arc<ResourceBinding>, expected: bool| {
             let change = Change::Updated { old, new };
-            assert_eq!(brings_binding(&change, "default-scheduler"), expected, "{old:?} {new:?}");
+            assert_eq!(
+                brings_binding(&change, "default-scheduler"),
+                expected,
+                "{old:?} {new:?}"
+            );
         };
         let ours = |generation: i64, spec: Value| binding(generation, spec, json!({}), managed());
         let plain = ours(1, json!({}));
         check(&plain, &ours(2, json!({"replicas": 2})), true);
-        check(&plain, &binding(1, json!({}), json!({"schedulerObservedGeneration": 1}), managed()), false);
+        check(
+            &plain,
+            &binding(1, json!({}), json!({"schedulerObservedGeneration": 1}), managed()),
+            false,
+        );
         // Not this scheduler's: named for another one, suspended, or unmanaged.
         let named = ours(2, json!({"schedulerName": "other"}));
         let suspended = ours(2, json!({"suspension": {"scheduling": true}}));
@@ -121,13 +148,29 @@ mod tests {
         };
         let old = cluster(json!({"generation": 1}), json!({}));
         let check = |new: Arc<Cluster>, expected: bool| {
-            assert_eq!(changed_cluster(&Change::Updated { old: &old, new: &new }).is_some(), expected, "{new:?}");
+            assert_eq!(
+                changed_cluster(&Change::Updated { old: &old, new: &new }).is_some(),
+                expected,
+                "{new:?}"
+            );
         };
         check(cluster(json!({"generation": 2}), json!({})), true);
         check(cluster(json!({"generation": 1, "labels": {"a": "b"}}), json!({})), true);
-        check(cluster(json!({"generation": 1, "deletionTimestamp": "2026-01-01T00:00:00Z"}), json!({})), true);
-        check(cluster(json!({"generation": 1}), json!({"kubernetesVersion": "v1"})), false);
-        check(cluster(json!({"generation": 1, "annotations": {"a": "b"}}), json!({})), false);
+        check(
+            cluster(
+                json!({"generation": 1, "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+                json!({}),
+            ),
+            true,
+        );
+        check(
+            cluster(json!({"generation": 1}), json!({"kubernetesVersion": "v1"})),
+            false,
+        );
+        check(
+            cluster(json!({"generation": 1, "annotations": {"a": "b"}}), json!({})),
+            false,
+        );
         assert!(changed_cluster(&Change::Added(&old)).is_none());
         assert!(changed_cluster(&Change::Deleted(&old)).is_none());
     }
@@ -135,7 +178,10 @@ mod tests {
     #[test]
     fn of_several_groups_the_observed_one_counts() {
         let check = |placement: Value, status: Value, expected: bool| {
-            let cluster = model::Cluster { name: "m1".to_owned(), ..model::Cluster::default() };
+            let cluster = model::Cluster {
+                name: "m1".to_owned(),
+                ..model::Cluster::default()
+            };
             let binding = binding(3, json!({"placement": placement}), status.clone(), managed());
             assert_eq!(is_affected(&*binding, &cluster), expected, "{placement} {status}");
         };

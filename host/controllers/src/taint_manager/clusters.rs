@@ -27,8 +27,16 @@ struct ClusterCache {
 impl Clusters {
     pub(super) fn new(settings: BrakeSettings, rate_per_cluster: Option<f64>) -> Self {
         let (clusters, drains) = (BTreeMap::new(), BTreeMap::new());
-        let cache = ClusterCache { clusters, brake: Brake::assess([], settings), drains };
-        Self { settings, rate_per_cluster, cache: RwLock::new(cache) }
+        let cache = ClusterCache {
+            clusters,
+            brake: Brake::assess([], settings),
+            drains,
+        };
+        Self {
+            settings,
+            rate_per_cluster,
+            cache: RwLock::new(cache),
+        }
     }
 
     fn read<T>(&self, read: impl FnOnce(&ClusterCache) -> T) -> T {
@@ -51,7 +59,9 @@ impl Clusters {
         let (name, spec) = (change.object().name_any(), &change.object().spec);
         cache.drains.remove(&name);
         if !matches!(change, Change::Deleted(_)) {
-            cache.drains.insert(name, (spec.cluster_name.clone(), spec.evictions_per_second));
+            cache
+                .drains
+                .insert(name, (spec.cluster_name.clone(), spec.evictions_per_second));
         }
     }
 
@@ -88,13 +98,25 @@ impl Clusters {
     /// Returns the rates that an eviction from a cluster must respect. A deleted cluster has nothing to evict from.
     pub(super) fn limit(&self, name: &str) -> Limit {
         self.read(|cache| {
-            let group = cache.clusters.get(name).map(|cluster| cache.brake.group_of(cluster)).unwrap_or_default();
+            let group = cache
+                .clusters
+                .get(name)
+                .map(|cluster| cache.brake.group_of(cluster))
+                .unwrap_or_default();
             let braked = cache.brake.state(&group) != BrakeState::Open;
-            let drains = cache.drains.values().filter(|(cluster, _)| cluster == name).filter_map(|(_, rate)| *rate);
+            let drains = cache
+                .drains
+                .values()
+                .filter(|(cluster, _)| cluster == name)
+                .filter_map(|(_, rate)| *rate);
             let cluster = drains.chain(self.rate_per_cluster).map(Rate::per_second);
             let slowest = cluster.reduce(|slowest, rate| if rate < slowest { rate } else { slowest });
             let rate = cache.brake.rate(&group);
-            Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
+            Limit {
+                global: self.settings.rate,
+                group: braked.then_some((group, rate)),
+                cluster: slowest,
+            }
         })
     }
 }
@@ -107,7 +129,9 @@ impl Clusters {
             per_second: global.as_f64(),
             group_per_second: group.map(|(_, rate)| rate.as_f64()),
             cluster_per_second: cluster.map(Rate::as_f64),
-            brake: self.brake(name).map_or_else(String::new, |(state, message)| format!("{}: {message}", state.code())),
+            brake: self
+                .brake(name)
+                .map_or_else(String::new, |(state, message)| format!("{}: {message}", state.code())),
         }
     }
 }
@@ -141,7 +165,10 @@ mod tests {
     }
 
     fn drain(name: &str, cluster: &str, rate: Option<f64>) -> Arc<ClusterDrain> {
-        let spec = model::ClusterDrainSpec { cluster_name: cluster.to_owned(), evictions_per_second: rate };
+        let spec = model::ClusterDrainSpec {
+            cluster_name: cluster.to_owned(),
+            evictions_per_second: rate,
+        };
         Arc::new(ClusterDrain::new(name, spec))
     }
 
@@ -172,7 +199,11 @@ mod tests {
         assert!(known.has_drain("m0"));
         let (old, new) = (drain("e", "m0", None), drain("e", "m1", None));
         known.apply_drain(&Change::Updated { old: &old, new: &new });
-        assert_eq!((known.has_drain("m0"), known.has_drain("m1")), (false, true), "the drain names another cluster");
+        assert_eq!(
+            (known.has_drain("m0"), known.has_drain("m1")),
+            (false, true),
+            "the drain names another cluster"
+        );
     }
 
     #[test]

@@ -24,7 +24,11 @@ struct Count {
 
 impl Count {
     fn forget_old(&mut self, now: Duration) {
-        while self.recent.front().is_some_and(|at| now.saturating_sub(*at) > RATE_WINDOW) {
+        while self
+            .recent
+            .front()
+            .is_some_and(|at| now.saturating_sub(*at) > RATE_WINDOW)
+        {
             self.recent.pop_front();
         }
     }
@@ -36,7 +40,9 @@ impl Count {
 }
 
 fn labels(cluster: &str) -> ClusterLabels {
-    ClusterLabels { cluster_name: cluster.to_owned() }
+    ClusterLabels {
+        cluster_name: cluster.to_owned(),
+    }
 }
 
 impl Counts {
@@ -48,7 +54,10 @@ impl Counts {
         if let Some(waited) = waited {
             count.successes += 1;
             count.recent.push_back(now);
-            metrics.evict_processing_latency.get_or_create(&labels(cluster)).observe(waited.as_secs_f64());
+            metrics
+                .evict_processing_latency
+                .get_or_create(&labels(cluster))
+                .observe(waited.as_secs_f64());
         }
         count.forget_old(now);
         count.show_rate(metrics, &labels(cluster));
@@ -60,7 +69,10 @@ impl Counts {
     pub(super) fn forget(&mut self, metrics: &Metrics, cluster: &str) {
         let resources = self.0.remove(cluster).map(|count| count.resources).unwrap_or_default();
         for resource_kind in resources {
-            metrics.evict_kind_total.remove(&ClusterKindLabels { cluster_name: cluster.to_owned(), resource_kind });
+            metrics.evict_kind_total.remove(&ClusterKindLabels {
+                cluster_name: cluster.to_owned(),
+                resource_kind,
+            });
         }
     }
 
@@ -80,15 +92,31 @@ impl Counts {
         }
         let count = self.0.entry(cluster.to_owned()).or_default();
         for resource_kind in BINDING_KINDS {
-            let waiting = kinds.iter().filter(|((kind, _), _)| *kind == resource_kind).map(|(_, n)| n).sum();
-            let labels = MemberKindLabels { member_cluster: cluster.to_owned(), resource_kind };
+            let waiting = kinds
+                .iter()
+                .filter(|((kind, _), _)| *kind == resource_kind)
+                .map(|(_, n)| n)
+                .sum();
+            let labels = MemberKindLabels {
+                member_cluster: cluster.to_owned(),
+                resource_kind,
+            };
             metrics.kind_total.get_or_create(&labels).set(waiting);
         }
-        metrics.evict_total.get_or_create(&labels(cluster)).set(kinds.values().sum());
+        metrics
+            .evict_total
+            .get_or_create(&labels(cluster))
+            .set(kinds.values().sum());
         count.resources.extend(resources.keys().cloned());
         for resource_kind in &count.resources {
-            let labels = ClusterKindLabels { cluster_name: cluster.to_owned(), resource_kind: resource_kind.clone() };
-            metrics.evict_kind_total.get_or_create(&labels).set(resources.get(resource_kind).copied().unwrap_or(0));
+            let labels = ClusterKindLabels {
+                cluster_name: cluster.to_owned(),
+                resource_kind: resource_kind.clone(),
+            };
+            metrics
+                .evict_kind_total
+                .get_or_create(&labels)
+                .set(resources.get(resource_kind).copied().unwrap_or(0));
         }
         count.forget_old(now);
         count.show_rate(metrics, &labels(cluster));

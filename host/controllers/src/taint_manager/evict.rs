@@ -65,9 +65,17 @@ impl TaintManager {
     /// Decides from current data, not from the data of the moment when the item was queued.
     pub(super) fn judge<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let deps = &self.deps;
-        let Some(binding) = B::store(&deps.stores).get(&eviction.binding) else { return Judged::Unneeded };
+        let Some(binding) = B::store(&deps.stores).get(&eviction.binding) else {
+            return Judged::Unneeded;
+        };
         let (cluster, clusters) = (self.clusters.get(&eviction.cluster), self.clusters.all());
-        let pauses: Vec<_> = deps.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let pauses: Vec<_> = deps
+            .stores
+            .eviction_pauses
+            .list()
+            .iter()
+            .map(|pause| pause.to_model())
+            .collect();
         let (pre_check, now) = (deps.flags.eviction_pre_check, deps.clock.now());
         let recorder = deps.log.without_policies();
         let judgement = eviction::judge(JudgeSnapshot {
@@ -98,16 +106,27 @@ impl TaintManager {
         match &judgement {
             Ok(Judgement::Unneeded) => Judged::Unneeded,
             Ok(Judgement::Later { remaining_ms }) => Judged::Later(millis(*remaining_ms)),
-            Ok(Judgement::Wait { attribution, again_after_ms }) => {
+            Ok(Judgement::Wait {
+                attribution,
+                again_after_ms,
+            }) => {
                 let after = again_after_ms.map_or(RESCAN, |after_ms| millis(after_ms).max(Duration::from_millis(1)));
-                Judged::Wait { attribution: attribution.clone(), after, decision_record: decision_record() }
+                Judged::Wait {
+                    attribution: attribution.clone(),
+                    after,
+                    decision_record: decision_record(),
+                }
             }
             Ok(Judgement::Evict { task, .. })
                 if task.reason == REASON_DRAINED && !self.clusters.has_drain(&eviction.cluster) =>
             {
                 Judged::Later(DRAIN_RECHECK)
             }
-            Ok(Judgement::Evict { spec, task, attribution }) => {
+            Ok(Judgement::Evict {
+                spec,
+                task,
+                attribution,
+            }) => {
                 // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of
                 // others.
                 let Some(lock) = B::store(&deps.stores).try_lock_object(&eviction.binding) else {
@@ -119,9 +138,17 @@ impl TaintManager {
                 let returns = self.failback.is_on() && attribution.reason.code == REASON_TAINT_UNTOLERATED;
                 let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
                 let (spec, attribution) = (BindingSpec::clone(spec), attribution.clone());
-                let planned = PlannedEviction { spec, attribution, effect, home, decision_record: decision_record() };
+                let planned = PlannedEviction {
+                    spec,
+                    attribution,
+                    effect,
+                    home,
+                    decision_record: decision_record(),
+                };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-                Judged::Evict(Box::pin(async move { manager.write(lock, &*binding, &cluster, planned).await }))
+                Judged::Evict(Box::pin(async move {
+                    manager.write(lock, &*binding, &cluster, planned).await
+                }))
             }
             Err(error) => Judged::Undecided(Error::Undecided(error.to_string())),
         }
@@ -136,7 +163,13 @@ impl TaintManager {
         planned: PlannedEviction,
     ) -> Result<(), Error> {
         let deps = &self.deps;
-        let PlannedEviction { spec, attribution, effect, home, decision_record } = planned;
+        let PlannedEviction {
+            spec,
+            attribution,
+            effect,
+            home,
+            decision_record,
+        } = planned;
         let record = Record {
             controller: NAME,
             subject: subject(binding),

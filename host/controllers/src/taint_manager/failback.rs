@@ -57,7 +57,10 @@ impl Failback {
             window_s: flags.failback_stabilization_window.as_secs(),
             concurrency: flags.failback_concurrency,
         };
-        Self { settings: (evicts && flags.enable_failback).then_some(settings), starting_returns: Mutex::default() }
+        Self {
+            settings: (evicts && flags.enable_failback).then_some(settings),
+            starting_returns: Mutex::default(),
+        }
     }
 
     /// True if home clusters have to be remembered.
@@ -67,7 +70,10 @@ impl Failback {
 
     /// Forgets a return whose write failed.
     pub(super) fn return_failed(&self, binding: &Key) {
-        self.starting_returns.lock().unwrap_or_else(PoisonError::into_inner).remove(binding);
+        self.starting_returns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(binding);
     }
 }
 
@@ -78,15 +84,25 @@ fn receivers<'a>(before: &model::BindingSpec, after: &'a model::BindingSpec) -> 
         target.map_or(-1, |target| target.replicas)
     };
     let grows = |target: &&model::TargetCluster| target.replicas > assigned(&target.name);
-    after.clusters.iter().filter(grows).map(|target| target.name.as_str()).collect()
+    after
+        .clusters
+        .iter()
+        .filter(grows)
+        .map(|target| target.name.as_str())
+        .collect()
 }
 
 fn is_returning(spec: &model::BindingSpec) -> bool {
-    spec.graceful_eviction_tasks.iter().any(|task| task.reason == REASON_FAILBACK)
+    spec.graceful_eviction_tasks
+        .iter()
+        .any(|task| task.reason == REASON_FAILBACK)
 }
 
 fn remembered(cluster: &Cluster) -> Option<Stability> {
-    cluster.annotations().get(STABLE).and_then(|text| serde_json::from_str(text).ok())
+    cluster
+        .annotations()
+        .get(STABLE)
+        .and_then(|text| serde_json::from_str(text).ok())
 }
 
 impl TaintManager {
@@ -109,8 +125,12 @@ impl TaintManager {
                 async move { manager.keep_stability(&key).await }
             }
         };
-        let keeping =
-            controller::run(queue, 1, keep, self.deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
+        let keeping = controller::run(
+            queue,
+            1,
+            keep,
+            self.deps.failures.counter(NAME, |key: &Key| key.named("Cluster")),
+        );
         let scanning = async {
             loop {
                 self.scan_homes(settings).await;
@@ -122,7 +142,9 @@ impl TaintManager {
 
     pub(super) async fn keep_stability(&self, key: &Key) -> Result<Action, Error> {
         let deps = &self.deps;
-        let Some(cluster) = deps.stores.clusters.get(key) else { return Ok(Action::Wait) };
+        let Some(cluster) = deps.stores.clusters.get(key) else {
+            return Ok(Action::Wait);
+        };
         let known = remembered(&cluster);
         let stable = stability(&cluster.to_model(), known.as_ref(), deps.clock.now());
         if stable == known {
@@ -131,7 +153,11 @@ impl TaintManager {
         let text = stable.map_or(Value::Null, |stable| Value::String(json!(stable).to_string()));
         let patch = json!({"metadata": {"annotations": {STABLE: text}}});
         let operation = Error::api(format!("recording the stability of Cluster {key}"));
-        deps.writers.clusters().patch_if_unchanged(&cluster, patch).await.map_err(operation)?;
+        deps.writers
+            .clusters()
+            .patch_if_unchanged(&cluster, patch)
+            .await
+            .map_err(operation)?;
         Ok(Action::Wait)
     }
 
@@ -143,9 +169,19 @@ impl TaintManager {
             stable.extend(seen.map(|seen| (cluster.name_any(), seen)));
         }
         View {
-            clusters: self.clusters.all().into_iter().map(|cluster| (cluster.name.clone(), cluster)).collect(),
+            clusters: self
+                .clusters
+                .all()
+                .into_iter()
+                .map(|cluster| (cluster.name.clone(), cluster))
+                .collect(),
             stable,
-            pauses: stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect(),
+            pauses: stores
+                .eviction_pauses
+                .list()
+                .iter()
+                .map(|pause| pause.to_model())
+                .collect(),
             now,
         }
     }
@@ -166,8 +202,16 @@ impl TaintManager {
         };
         let free = settings.concurrency.saturating_sub(self.returns_in_progress(&queued));
         let now = self.now();
-        for (priority, eviction) in ready.into_iter().filter(|(_, item)| !queued.contains(&item.binding)).take(free) {
-            let waiting = Waiting { cluster: eviction.cluster.clone(), priority, not_before: now };
+        for (priority, eviction) in ready
+            .into_iter()
+            .filter(|(_, item)| !queued.contains(&item.binding))
+            .take(free)
+        {
+            let waiting = Waiting {
+                cluster: eviction.cluster.clone(),
+                priority,
+                not_before: now,
+            };
             self.queue().put(eviction, waiting, now);
         }
         self.changed.notify_one();
@@ -189,7 +233,11 @@ impl TaintManager {
             let key = Key::of(&*binding);
             let eviction = |cluster: &str| {
                 let cluster = cluster.to_owned();
-                Eviction { cluster, binding: key.clone(), cause: Cause::Failback }
+                Eviction {
+                    cluster,
+                    binding: key.clone(),
+                    cause: Cause::Failback,
+                }
             };
             match plan_of(&*binding, view, settings) {
                 FailbackPlan::Rest => {}
@@ -218,7 +266,10 @@ impl TaintManager {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|eviction, _| eviction.cause != Cause::Failback || eviction.binding != key);
         let patch = json!({"metadata": {"annotations": {HOME: null}}});
-        if let Err(error) = B::writer(&self.deps.bindings, binding).patch_despite_status(binding, patch).await {
+        if let Err(error) = B::writer(&self.deps.bindings, binding)
+            .patch_despite_status(binding, patch)
+            .await
+        {
             let operation = format!("removing the home record of {} {key}", B::kind(&()));
             self.deps.failures.count(NAME, &Error::api(operation)(error));
         }
@@ -229,13 +280,30 @@ impl TaintManager {
         let stores = &self.deps.stores;
         let mut keys = queued.clone();
         let namespaced = stores.bindings.list();
-        keys.extend(namespaced.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
+        keys.extend(
+            namespaced
+                .iter()
+                .filter(|binding| is_returning(&binding.spec))
+                .map(|binding| Key::of(&**binding)),
+        );
         let scoped = stores.cluster_bindings.list();
-        keys.extend(scoped.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
-        let mut starting_returns = self.failback.starting_returns.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.extend(
+            scoped
+                .iter()
+                .filter(|binding| is_returning(&binding.spec))
+                .map(|binding| Key::of(&**binding)),
+        );
+        let mut starting_returns = self
+            .failback
+            .starting_returns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         starting_returns.retain(|key, generation| {
             let seen = if key.namespace.is_empty() {
-                stores.cluster_bindings.get(key).and_then(|binding| binding.metadata.generation)
+                stores
+                    .cluster_bindings
+                    .get(key)
+                    .and_then(|binding| binding.metadata.generation)
             } else {
                 stores.bindings.get(key).and_then(|binding| binding.metadata.generation)
             };
@@ -248,11 +316,17 @@ impl TaintManager {
     /// Decides from current data if a workload returns. One that may not leaves the queue; the next scan queues it
     /// again when it may.
     pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
-        let Some(settings) = self.failback.settings else { return Judged::Unneeded };
-        let Some(binding) = B::store(&self.deps.stores).get(&eviction.binding) else { return Judged::Unneeded };
+        let Some(settings) = self.failback.settings else {
+            return Judged::Unneeded;
+        };
+        let Some(binding) = B::store(&self.deps.stores).get(&eviction.binding) else {
+            return Judged::Unneeded;
+        };
         let (view, recorder) = (self.view(), self.deps.log.without_policies());
         let plan = plan_of(&*binding, &view, settings);
-        let FailbackPlan::Return(back) = &plan else { return Judged::Unneeded };
+        let FailbackPlan::Return(back) = &plan else {
+            return Judged::Unneeded;
+        };
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
         }
@@ -260,12 +334,24 @@ impl TaintManager {
             return Judged::Later(AFTER_CONFLICT);
         };
         let generation = binding.meta().generation.unwrap_or_default() + 1;
-        let mut starting_returns = self.failback.starting_returns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut starting_returns = self
+            .failback
+            .starting_returns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         starting_returns.insert(eviction.binding.clone(), generation);
         drop(starting_returns);
         let homes = receivers(binding.spec(), &back.spec);
-        let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
-        let failback::Return { spec, home, attribution, .. } = (**back).clone();
+        let effect = format!(
+            "it returns to {}; this copy stays until the new one is healthy",
+            homes.join(", ")
+        );
+        let failback::Return {
+            spec,
+            home,
+            attribution,
+            ..
+        } = (**back).clone();
         let decision_record = recorder.finish(|| DecisionInputs {
             trigger: "the failback reached the head of the eviction queue, and the home clusters are ready",
             now: view.now,
@@ -278,9 +364,17 @@ impl TaintManager {
             clusters: view.clusters.into_values().collect(),
             plan: plan::failback(&plan),
         });
-        let planned = PlannedEviction { spec, attribution, effect, home: Some(home), decision_record };
+        let planned = PlannedEviction {
+            spec,
+            attribution,
+            effect,
+            home: Some(home),
+            decision_record,
+        };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-        Judged::Evict(Box::pin(async move { manager.write(lock, &*binding, &cluster, planned).await }))
+        Judged::Evict(Box::pin(async move {
+            manager.write(lock, &*binding, &cluster, planned).await
+        }))
     }
 }
 
@@ -307,7 +401,13 @@ mod tests {
             ..model::BindingSpec::default()
         };
         let before = spec(&[("member4", 1), ("member5", 1), ("member6", 1)]);
-        assert_eq!(receivers(&before, &spec(&[("member5", 2), ("member6", 1)])), ["member5"]);
-        assert_eq!(receivers(&before, &spec(&[("member1", 0), ("member6", 1)])), ["member1"]);
+        assert_eq!(
+            receivers(&before, &spec(&[("member5", 2), ("member6", 1)])),
+            ["member5"]
+        );
+        assert_eq!(
+            receivers(&before, &spec(&[("member1", 0), ("member6", 1)])),
+            ["member1"]
+        );
     }
 }

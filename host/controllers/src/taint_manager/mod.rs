@@ -77,11 +77,19 @@ enum Cause {
 impl Eviction {
     /// Returns the name of the queue that it would be in in Karmada.
     fn queue_name(&self) -> &'static str {
-        if self.binding.namespace.is_empty() { "cluster-binding-eviction" } else { "binding-eviction" }
+        if self.binding.namespace.is_empty() {
+            "cluster-binding-eviction"
+        } else {
+            "binding-eviction"
+        }
     }
 
     fn binding_kind(&self) -> &'static str {
-        if self.binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" }
+        if self.binding.namespace.is_empty() {
+            "ClusterResourceBinding"
+        } else {
+            "ResourceBinding"
+        }
     }
 
     /// Returns the span of the decision about the eviction and of its write.
@@ -138,7 +146,10 @@ pub(crate) async fn run(deps: Dependencies) {
             let is_ready = watching.clusters.get(&name).is_some_and(|cluster| cluster.is_ready());
             watching.deps.metrics.ready(&name, is_ready);
         }
-        watching.deps.metrics.faults(watching.clusters.faulty(), watching.clusters.faulty_share());
+        watching
+            .deps
+            .metrics
+            .faults(watching.clusters.faulty(), watching.clusters.faulty_share());
         changed.add(Key::of(change.object()));
         watching.changed.notify_one();
     });
@@ -160,7 +171,12 @@ pub(crate) async fn run(deps: Dependencies) {
             async move { Ok(manager.scan(&key.name).await) }
         }
     };
-    let scanning = controller::run(scans, 1, scan, deps.failures.counter(NAME, |key: &Key| key.named("Cluster")));
+    let scanning = controller::run(
+        scans,
+        1,
+        scan,
+        deps.failures.counter(NAME, |key: &Key| key.named("Cluster")),
+    );
     let pumping = async {
         // No eviction may start before pauses and drain rates are known.
         deps.stores.eviction_pauses.wait_for_cache_sync().await;
@@ -219,7 +235,8 @@ impl TaintManager {
         let action = if let Some(cluster) = tainted {
             let order = Ordering::new(&self.deps);
             self.enqueue::<bulkhead_api::ResourceBinding>(&cluster, &order).await;
-            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster, &order).await;
+            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster, &order)
+                .await;
             self.note_brake(name);
             self.changed.notify_one();
             Action::After(RESCAN)
@@ -234,7 +251,10 @@ impl TaintManager {
         };
         self.count(name);
         if is_gone {
-            self.counts.lock().unwrap_or_else(PoisonError::into_inner).forget(&self.deps.metrics, name);
+            self.counts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .forget(&self.deps.metrics, name);
             self.deps.metrics.forget_cluster(name);
         }
         action
@@ -249,7 +269,11 @@ impl TaintManager {
                 // An invalid binding is reported, and retried, when it is taken out of the queue.
                 Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
-            let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding), cause: Cause::Taint };
+            let eviction = Eviction {
+                cluster: cluster.name.clone(),
+                binding: Key::of(&*binding),
+                cause: Cause::Taint,
+            };
             let waiting = Waiting {
                 cluster: cluster.name.clone(),
                 priority: self.priority(&*binding, &cluster.name, order).await,
@@ -269,8 +293,13 @@ impl TaintManager {
             let key = Key::new(&spec.resource.namespace, &spec.resource.name);
             labelled(&self.deps.templates.get(&kind, &key)?.labels())
         };
-        let class = labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority());
-        Priority { score: order.score(&self.deps, binding, cluster).await, class }
+        let class = labelled(binding.labels())
+            .or_else(template)
+            .unwrap_or_else(|| spec.schedule_priority());
+        Priority {
+            score: order.score(&self.deps, binding, cluster).await,
+            class,
+        }
     }
 
     /// Takes each eviction out of the queue when its slot opens, until the future is dropped.
@@ -319,12 +348,19 @@ impl TaintManager {
             (Cause::Failback, false) => self.judge_return::<bulkhead_api::ResourceBinding>(&eviction),
         };
         if !matches!(judged, Judged::Wait { .. }) {
-            self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&eviction);
+            self.waits
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&eviction);
         }
         let finished = match judged {
             Judged::Unneeded => Finished::Done,
             Judged::Later(after) => Finished::Later(after),
-            Judged::Wait { attribution, after, decision_record } => {
+            Judged::Wait {
+                attribution,
+                after,
+                decision_record,
+            } => {
                 self.note_wait(&eviction, attribution, decision_record.as_ref());
                 Finished::Later(after)
             }
@@ -333,10 +369,20 @@ impl TaintManager {
                 Finished::Failed
             }
             Judged::Evict(write) => {
-                let slot = self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+                let slot = self
+                    .queue()
+                    .charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
                 let written = write.instrument(span.clone());
                 let span = span.clone();
-                writing.add(async move { Attempt { result: written.await, eviction, slot, since: now, span } });
+                writing.add(async move {
+                    Attempt {
+                        result: written.await,
+                        eviction,
+                        slot,
+                        since: now,
+                        span,
+                    }
+                });
                 return;
             }
         };
@@ -344,7 +390,13 @@ impl TaintManager {
     }
 
     fn finish(&self, attempt: Attempt) {
-        let Attempt { eviction, slot, since, result, span } = attempt;
+        let Attempt {
+            eviction,
+            slot,
+            since,
+            result,
+            span,
+        } = attempt;
         let _entered = span.enter();
         let now = self.now();
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
@@ -352,7 +404,8 @@ impl TaintManager {
             self.queue().release(&slot);
         } else {
             // The binding may have left as late as now, and not when its slot opened. Without a response too.
-            self.queue().settle(&slot, &eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+            self.queue()
+                .settle(&slot, &eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
         }
         let finished = match &result {
             Ok(()) => Finished::Done,
@@ -374,19 +427,30 @@ impl TaintManager {
             self.queue().resume(now);
         }
         let ending = Ending::of(&result);
-        self.deps.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
+        self.deps
+            .metrics
+            .processed(eviction.queue_name(), now.saturating_sub(since), ending);
         // A withheld attempt does not affect the success rate.
         if ending == Ending::Withheld {
             return;
         }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.attempted(&self.deps.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
+        counts.attempted(
+            &self.deps.metrics,
+            &eviction.cluster,
+            result.is_ok().then_some(waited),
+            now,
+        );
     }
 
     /// Updates the metrics of a cluster's evictions.
     fn count(&self, name: &str) {
-        let waiting: Vec<_> =
-            self.queue().items().filter(|(_, from)| *from == name).map(|(eviction, _)| eviction.clone()).collect();
+        let waiting: Vec<_> = self
+            .queue()
+            .items()
+            .filter(|(_, from)| *from == name)
+            .map(|(eviction, _)| eviction.clone())
+            .collect();
         let resource_kind = |eviction: &Eviction| {
             let stores = &self.deps.stores;
             let resource = if eviction.binding.namespace.is_empty() {
@@ -399,7 +463,9 @@ impl TaintManager {
         let mut kinds = BTreeMap::<_, i64>::new();
         let mut resources = BTreeMap::<String, i64>::new();
         for eviction in &waiting {
-            *kinds.entry((eviction.binding_kind(), eviction.queue_name())).or_default() += 1;
+            *kinds
+                .entry((eviction.binding_kind(), eviction.queue_name()))
+                .or_default() += 1;
             if let Some(kind) = resource_kind(eviction) {
                 *resources.entry(kind).or_default() += 1;
             }
@@ -417,7 +483,12 @@ impl TaintManager {
 fn evictable<B: Binding>(binding: &B) -> Evictable<'_> {
     let is_terminating = binding.meta().deletion_timestamp.is_some();
     let observed = &binding.status().aggregated_status;
-    Evictable { spec: binding.spec(), annotations: binding.annotations(), observed, is_terminating }
+    Evictable {
+        spec: binding.spec(),
+        annotations: binding.annotations(),
+        observed,
+        is_terminating,
+    }
 }
 
 fn millis(ms: i64) -> Duration {

@@ -24,7 +24,10 @@ pub(super) struct Ordering {
 
 impl Ordering {
     pub(super) fn new(deps: &Dependencies) -> Self {
-        Self { policies: deps.decider.registry.eviction_order(), until: Instant::now() + SCORES_TIME_MAX }
+        Self {
+            policies: deps.decider.registry.eviction_order(),
+            until: Instant::now() + SCORES_TIME_MAX,
+        }
     }
 
     /// Returns the score of a binding that leaves a cluster; 0 without plugins, and after the time of the scan.
@@ -32,7 +35,9 @@ impl Ordering {
         if self.policies.entries().is_empty() {
             return 0;
         }
-        let Some(source) = deps.stores.cluster(cluster) else { return 0 };
+        let Some(source) = deps.stores.cluster(cluster) else {
+            return 0;
+        };
         let (source, binding_model, now) = (Arc::new(source.to_model()), binding.to_model(), deps.clock.now());
         let scores = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::Score);
         let decide = move |policies: &PolicySet| combine::eviction_order(policies, &binding_model, &source, now);
@@ -40,9 +45,12 @@ impl Ordering {
         if remaining.is_zero() {
             return 0;
         }
-        let (score, diagnostics) =
-            deps.decider.ask_within(remaining, NAME, Arc::clone(&self.policies), scores, decide).await;
-        deps.log.record_diagnostics(NAME, &subject(binding), Some(cluster), &diagnostics);
+        let (score, diagnostics) = deps
+            .decider
+            .ask_within(remaining, NAME, Arc::clone(&self.policies), scores, decide)
+            .await;
+        deps.log
+            .record_diagnostics(NAME, &subject(binding), Some(cluster), &diagnostics);
         score
     }
 }

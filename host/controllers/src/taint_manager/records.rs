@@ -25,7 +25,10 @@ impl TaintManager {
         let waiting = self.queue().items().filter(|(_, from)| *from == name).count();
         let (decision, effect) = match state {
             BrakeState::Open => (Decision::EvictionsResumed, format!("{waiting} evictions go on")),
-            BrakeState::Slowed => (Decision::EvictionsWait, format!("{waiting} evictions go on at the secondary rate")),
+            BrakeState::Slowed => (
+                Decision::EvictionsWait,
+                format!("{waiting} evictions go on at the secondary rate"),
+            ),
             BrakeState::Stopped | BrakeState::Held => (Decision::EvictionsWait, format!("{waiting} evictions wait")),
         };
         self.deps.log.record(Record {

@@ -37,7 +37,14 @@ impl TaintManager {
         for binding in B::store(&self.deps.stores).by_index(&cluster.name) {
             if let Some(attribution) = taint_based::stays(evictable(&*binding), cluster, self.options, now) {
                 let (cluster, binding) = (cluster.name.clone(), Key::of(&*binding));
-                found.insert(Eviction { cluster, binding, cause: Cause::Taint }, attribution);
+                found.insert(
+                    Eviction {
+                        cluster,
+                        binding,
+                        cause: Cause::Taint,
+                    },
+                    attribution,
+                );
             }
         }
     }

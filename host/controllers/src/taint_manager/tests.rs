@@ -35,14 +35,22 @@ impl Hub {
             enable_failback: true,
             ..Flags::default()
         };
-        let components = Components { flags: Arc::new(flags), ..components };
+        let components = Components {
+            flags: Arc::new(flags),
+            ..components
+        };
         components.stores.clusters.replace_all(clusters);
         components.stores.eviction_pauses.replace_all([]);
         let manager = Arc::new(TaintManager::new(components.taint_manager()));
         for known in components.stores.clusters.list() {
             manager.clusters.apply(&Change::Added(&known));
         }
-        Self { components, manager, bindings: Api::namespaced(server.client(), "default"), events }
+        Self {
+            components,
+            manager,
+            bindings: Api::namespaced(server.client(), "default"),
+            events,
+        }
     }
 
     /// Creates a binding in the control plane and in the store.
@@ -54,19 +62,34 @@ impl Hub {
 
     /// Returns the evictions in the queue.
     fn queued(&self) -> Vec<Eviction> {
-        self.manager.queue().items().map(|(eviction, _)| eviction.clone()).collect()
+        self.manager
+            .queue()
+            .items()
+            .map(|(eviction, _)| eviction.clone())
+            .collect()
     }
 
     /// Returns the decisions of a sort that are recorded.
     fn recorded(&self, decision: Decision) -> usize {
-        self.components.journal.records().iter().filter(|record| record.entry.decision == decision).count()
+        self.components
+            .journal
+            .records()
+            .iter()
+            .filter(|record| record.entry.decision == decision)
+            .count()
     }
 
     /// Returns the target clusters of the binding, and the clusters and reasons of its eviction tasks.
     async fn written(&self) -> (Vec<String>, Vec<(String, String)>) {
         let spec = self.bindings.get("web-deployment").await.unwrap().spec;
-        let tasks = spec.graceful_eviction_tasks.iter().map(|task| (task.from_cluster.clone(), task.reason.clone()));
-        (spec.clusters.iter().map(|target| target.name.clone()).collect(), tasks.collect())
+        let tasks = spec
+            .graceful_eviction_tasks
+            .iter()
+            .map(|task| (task.from_cluster.clone(), task.reason.clone()));
+        (
+            spec.clusters.iter().map(|target| target.name.clone()).collect(),
+            tasks.collect(),
+        )
     }
 }
 
@@ -75,7 +98,11 @@ fn on(name: &str) -> ResourceBinding {
 }
 
 fn eviction(from: &str, cause: Cause) -> Eviction {
-    Eviction { cluster: from.to_owned(), binding: Key::new("default", "web-deployment"), cause }
+    Eviction {
+        cluster: from.to_owned(),
+        binding: Key::new("default", "web-deployment"),
+        cause,
+    }
 }
 
 fn lost_and_healthy() -> Vec<Cluster> {
@@ -91,7 +118,10 @@ async fn a_scan_queues_what_the_taint_evicts_and_drops_it_when_the_taint_is_gone
     tolerant.metadata.annotations = Some([(keys::APPLIED_PLACEMENT.to_owned(), placement)].into());
     let mut elsewhere = on("m2");
     elsewhere.metadata.name = Some("elsewhere".to_owned());
-    hub.components.stores.bindings.replace_all([on("m1"), tolerant, elsewhere]);
+    hub.components
+        .stores
+        .bindings
+        .replace_all([on("m1"), tolerant, elsewhere]);
     assert_eq!(hub.manager.scan("m1").await, Action::After(RESCAN));
     assert_eq!(hub.queued(), [eviction("m1", Cause::Taint)]);
     assert_eq!(hub.manager.scan("m2").await, Action::Wait);
@@ -115,9 +145,13 @@ async fn a_binding_that_tolerates_the_taint_without_end_is_recorded_once() {
         hub.recorded(Decision::EvictionsWait)
     };
     assert_eq!(scans(3).await, 1);
-    hub.manager.clusters.apply(&Change::Added(&Arc::new(cluster("m1", true, &json!([])))));
+    hub.manager
+        .clusters
+        .apply(&Change::Added(&Arc::new(cluster("m1", true, &json!([])))));
     assert_eq!(scans(1).await, 1);
-    hub.manager.clusters.apply(&Change::Added(&Arc::new(cluster("m1", false, &not_ready()))));
+    hub.manager
+        .clusters
+        .apply(&Change::Added(&Arc::new(cluster("m1", false, &not_ready()))));
     assert_eq!(scans(2).await, 2, "it is lost again");
 }
 
@@ -143,7 +177,10 @@ async fn a_binding_that_changed_since_it_was_read_is_not_evicted_from_its_old_st
         panic!("the cluster is lost, and another one is ready")
     };
     let moved = Patch::Merge(json!({"spec": {"clusters": [{"name": "m2", "replicas": 2}]}}));
-    hub.bindings.patch("web-deployment", &PatchParams::default(), &moved).await.unwrap();
+    hub.bindings
+        .patch("web-deployment", &PatchParams::default(), &moved)
+        .await
+        .unwrap();
     assert!(write.await.unwrap_err().is_conflict());
     assert_eq!(hub.written().await, (vec!["m2".to_owned()], Vec::new()));
 }
@@ -151,7 +188,12 @@ async fn a_binding_that_changed_since_it_was_read_is_not_evicted_from_its_old_st
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_is_being_written_does_not_hold_up_the_queue() {
     let hub = Hub::new(lost_and_healthy()).with(on("m1")).await;
-    let lock = hub.components.stores.bindings.lock_object(&Key::new("default", "web-deployment")).await;
+    let lock = hub
+        .components
+        .stores
+        .bindings
+        .lock_object(&Key::new("default", "web-deployment"))
+        .await;
     let judged = hub.manager.judge::<ResourceBinding>(&eviction("m1", Cause::Taint));
     assert!(matches!(judged, Judged::Later(after) if after == AFTER_CONFLICT));
     drop(lock);
@@ -186,7 +228,10 @@ fn stable_since(name: &str, since: &str) -> Cluster {
 fn away() -> ResourceBinding {
     let mut away = on("m2");
     let home = json!({"clusters": {"m1": 2}, "leftAt": LONG_AGO}).to_string();
-    away.metadata.annotations.get_or_insert_default().insert(HOME.to_owned(), home);
+    away.metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(HOME.to_owned(), home);
     away
 }
 
@@ -195,7 +240,11 @@ impl Hub {
     async fn scheduled(self) -> Self {
         let generation = self.bindings.get("web-deployment").await.unwrap().metadata.generation;
         let status = Patch::Merge(json!({"status": {"schedulerObservedGeneration": generation}}));
-        let scheduled = self.bindings.patch_status("web-deployment", &PatchParams::default(), &status).await.unwrap();
+        let scheduled = self
+            .bindings
+            .patch_status("web-deployment", &PatchParams::default(), &status)
+            .await
+            .unwrap();
         self.components.stores.bindings.replace_all([scheduled]);
         self
     }
@@ -204,17 +253,34 @@ impl Hub {
 #[tokio::test(start_paused = true)]
 async fn a_workload_returns_when_its_home_has_been_stable_for_the_window() {
     let clusters = |since: &str| vec![stable_since("m1", since), stable_since("m2", LONG_AGO)];
-    let fresh = Hub::new(clusters("1969-12-31T23:59:00Z")).with(away()).await.scheduled().await;
-    let judged = fresh.manager.judge_return::<ResourceBinding>(&eviction("m2", Cause::Failback));
+    let fresh = Hub::new(clusters("1969-12-31T23:59:00Z"))
+        .with(away())
+        .await
+        .scheduled()
+        .await;
+    let judged = fresh
+        .manager
+        .judge_return::<ResourceBinding>(&eviction("m2", Cause::Failback));
     assert!(matches!(judged, Judged::Unneeded), "the window is ten minutes");
     let hub = Hub::new(clusters(LONG_AGO)).with(away()).await.scheduled().await;
-    let Judged::Evict(write) = hub.manager.judge_return::<ResourceBinding>(&eviction("m2", Cause::Failback)) else {
+    let Judged::Evict(write) = hub
+        .manager
+        .judge_return::<ResourceBinding>(&eviction("m2", Cause::Failback))
+    else {
         panic!("the home is stable")
     };
     write.await.unwrap();
     let task = ("m2".to_owned(), REASON_FAILBACK.to_owned());
     assert_eq!(hub.written().await, (vec!["m1".to_owned()], vec![task]));
-    let home = hub.bindings.get("web-deployment").await.unwrap().metadata.annotations.unwrap()[HOME].clone();
+    let home = hub
+        .bindings
+        .get("web-deployment")
+        .await
+        .unwrap()
+        .metadata
+        .annotations
+        .unwrap()[HOME]
+        .clone();
     assert_eq!(serde_json::from_str::<Value>(&home).unwrap()["tries"], 1);
 }
 
@@ -230,7 +296,11 @@ async fn a_scan_of_homes_queues_as_many_returns_as_may_be_under_way() {
     hub.components.stores.cluster_bindings.replace_all([]);
     hub.manager.scan_homes(hub.manager.failback.settings.unwrap()).await;
     // One at a time by default, in the order of names.
-    let queued: Vec<_> = hub.queued().into_iter().map(|eviction| (eviction.binding.name, eviction.cluster)).collect();
+    let queued: Vec<_> = hub
+        .queued()
+        .into_iter()
+        .map(|eviction| (eviction.binding.name, eviction.cluster))
+        .collect();
     assert_eq!(queued, [("a".to_owned(), "m2".to_owned())]);
 }
 
@@ -241,13 +311,22 @@ async fn the_stability_of_a_cluster_is_written_when_it_changes() {
     let known = cluster("m1", true, &json!([]));
     clusters.create(&PostParams::default(), &known).await.unwrap();
     let status = Patch::Merge(json!({"status": known.status}));
-    let ready = clusters.patch_status("m1", &PatchParams::default(), &status).await.unwrap();
+    let ready = clusters
+        .patch_status("m1", &PatchParams::default(), &status)
+        .await
+        .unwrap();
     hub.components.stores.clusters.replace_all([ready]);
     let key = Key::new("", "m1");
     hub.manager.keep_stability(&key).await.unwrap();
     let written = clusters.get("m1").await.unwrap();
     let text = &written.metadata.annotations.as_ref().unwrap()[STABLE];
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({"since": "1970-01-01T00:00:00Z"}));
+    assert_eq!(
+        serde_json::from_str::<Value>(text).unwrap(),
+        json!({"since": "1970-01-01T00:00:00Z"})
+    );
     hub.manager.keep_stability(&key).await.unwrap();
-    assert_eq!(clusters.get("m1").await.unwrap().metadata.resource_version, written.metadata.resource_version);
+    assert_eq!(
+        clusters.get("m1").await.unwrap().metadata.resource_version,
+        written.metadata.resource_version
+    );
 }

@@ -36,17 +36,27 @@ pub(super) fn unreachable(message: impl Into<String>) -> Fault {
 impl Address {
     /// Returns the address of a URL.
     pub(super) fn of_url(url: &str, transport: WebhookTransport) -> Result<Self, Fault> {
-        let uri: Uri = url.parse().map_err(|error| unreachable(format!("its url {url:?} is not valid: {error}")))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| unreachable(format!("its url {url:?} is not valid: {error}")))?;
         let (is_tls, default_port) = match (uri.scheme_str(), transport) {
             (Some("https"), _) => (true, 443),
             (Some("http"), WebhookTransport::Karmada) => (false, 80),
             _ => return Err(unreachable(format!("its url {url:?} must use https"))),
         };
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| unreachable("its url has no host"))?;
+        let host = uri
+            .host()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| unreachable("its url has no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let server_name = is_tls.then(|| host.clone());
-        Ok(Self { server_name, host, port: uri.port_u16().unwrap_or(default_port), path })
+        Ok(Self {
+            server_name,
+            host,
+            port: uri.port_u16().unwrap_or(default_port),
+            path,
+        })
     }
 
     /// Returns the address of a service, as Kubernetes resolves it from outside of the cluster's network. A service
@@ -63,13 +73,21 @@ impl Address {
                     if !spec.ports.iter().flatten().any(|declared| declared.port == port) {
                         return Err(unreachable(format!("its service {dns_name} has no port {port}")));
                     }
-                    let address = spec.cluster_ip.clone().filter(|address| !matches!(address.as_str(), "" | "None"));
+                    let address = spec
+                        .cluster_ip
+                        .clone()
+                        .filter(|address| !matches!(address.as_str(), "" | "None"));
                     address.ok_or_else(|| unreachable(format!("its service {dns_name} has no address")))?
                 }
                 other => return Err(unreachable(format!("its service {dns_name} is of the type {other:?}"))),
             },
         };
-        Ok(Self { host, port: number, server_name: Some(dns_name.to_owned()), path: path.to_owned() })
+        Ok(Self {
+            host,
+            port: number,
+            server_name: Some(dns_name.to_owned()),
+            path: path.to_owned(),
+        })
     }
 
     /// Returns the address with one more parameter in its query.
@@ -97,7 +115,11 @@ impl Address {
     /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> String {
         let name = self.server_name.as_ref().unwrap_or(&self.host);
-        if name.contains(':') { format!("[{name}]:{}", self.port) } else { format!("{name}:{}", self.port) }
+        if name.contains(':') {
+            format!("[{name}]:{}", self.port)
+        } else {
+            format!("{name}:{}", self.port)
+        }
     }
 }
 
@@ -111,20 +133,34 @@ mod tests {
     fn a_url_has_to_be_safe_unless_karmadas_way_is_asked_for() {
         let check = |url: &str, transport, expected: Option<(&str, u16, &str, bool)>| {
             let actual = Address::of_url(url, transport);
-            let actual = actual.ok().map(|it| (it.host, it.port, it.path, it.server_name.is_some()));
+            let actual = actual
+                .ok()
+                .map(|it| (it.host, it.port, it.path, it.server_name.is_some()));
             let expected = expected.map(|(host, port, path, tls)| (host.to_owned(), port, path.to_owned(), tls));
             assert_eq!(actual, expected, "{url}");
         };
         for transport in [WebhookTransport::Strict, WebhookTransport::Karmada] {
-            check("https://h.example.io", transport, Some(("h.example.io", 443, "/", true)));
-            check("https://h.example.io:8443/x", transport, Some(("h.example.io", 8443, "/x", true)));
+            check(
+                "https://h.example.io",
+                transport,
+                Some(("h.example.io", 443, "/", true)),
+            );
+            check(
+                "https://h.example.io:8443/x",
+                transport,
+                Some(("h.example.io", 8443, "/x", true)),
+            );
             check("https://[::1]:8443/x", transport, Some(("::1", 8443, "/x", true)));
             check("ftp://h.example.io", transport, None);
             check("h.example.io", transport, None);
             check("", transport, None);
         }
         check("http://h.example.io/x", WebhookTransport::Strict, None);
-        check("http://h.example.io/x", WebhookTransport::Karmada, Some(("h.example.io", 80, "/x", false)));
+        check(
+            "http://h.example.io/x",
+            WebhookTransport::Karmada,
+            Some(("h.example.io", 80, "/x", false)),
+        );
     }
 
     #[test]
@@ -141,15 +177,27 @@ mod tests {
         };
         let ports = json!([{"port": 8443}]);
         for type_ in ["ClusterIP", "NodePort", "LoadBalancer"] {
-            check(json!({"type": type_, "clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
+            check(
+                json!({"type": type_, "clusterIP": "10.0.0.1", "ports": ports}),
+                Some(("10.0.0.1", 8443)),
+            );
         }
-        check(json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 1}]}), None);
+        check(
+            json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 1}]}),
+            None,
+        );
         check(json!({"type": "ClusterIP", "clusterIP": "None", "ports": ports}), None);
-        check(json!({"type": "ExternalName", "externalName": "h.example.io"}), Some(("h.example.io", 8443)));
+        check(
+            json!({"type": "ExternalName", "externalName": "h.example.io"}),
+            Some(("h.example.io", 8443)),
+        );
         check(json!({"type": "Other", "clusterIP": "10.0.0.1", "ports": ports}), None);
         check(json!({"clusterIP": "10.0.0.1", "ports": ports}), None);
         let absent = Address::of_service(None, 443, "s.n.svc", "/x").unwrap();
-        assert_eq!((absent.host.as_str(), absent.port, absent.path.as_str()), ("s.n.svc", 443, "/x"));
+        assert_eq!(
+            (absent.host.as_str(), absent.port, absent.path.as_str()),
+            ("s.n.svc", 443, "/x")
+        );
         assert_eq!(absent.server_name.as_deref(), Some("s.n.svc"));
     }
 

@@ -30,13 +30,18 @@ impl Breaker {
     /// Checks that a webhook may be called. The error is the fault that a call would end in.
     pub(super) fn check(&self, hook: &str) -> Result<(), Fault> {
         let mut hooks = self.lock();
-        let Some(silent) = hooks.get_mut(hook).filter(|silent| silent.in_a_row >= SILENCES_MAX) else { return Ok(()) };
+        let Some(silent) = hooks.get_mut(hook).filter(|silent| silent.in_a_row >= SILENCES_MAX) else {
+            return Ok(());
+        };
         let now = Instant::now();
         if now >= silent.until {
             silent.until = now + PAUSE;
             return Ok(());
         }
-        let message = format!("{}; not called again after {} failures in a row", silent.last.message, silent.in_a_row);
+        let message = format!(
+            "{}; not called again after {} failures in a row",
+            silent.last.message, silent.in_a_row
+        );
         Err(Fault::new(silent.last.kind, message))
     }
 
@@ -47,7 +52,14 @@ impl Breaker {
             Err(fault) if matches!(fault.kind, FaultKind::Deadline | FaultKind::Unreachable) => {
                 let until = Instant::now() + PAUSE;
                 let in_a_row = hooks.get(&hook).map_or(0, |silent| silent.in_a_row).saturating_add(1);
-                hooks.insert(hook, UnresponsiveHook { in_a_row, last: fault.clone(), until });
+                hooks.insert(
+                    hook,
+                    UnresponsiveHook {
+                        in_a_row,
+                        last: fault.clone(),
+                        until,
+                    },
+                );
             }
             _ => drop(hooks.remove(&hook)),
         }
@@ -60,7 +72,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hook_that_does_not_answer_is_asked_once_in_a_while() {
-        let (breaker, late) = (Breaker::default(), Fault::new(FaultKind::Deadline, "no answer within 30 s"));
+        let (breaker, late) = (
+            Breaker::default(),
+            Fault::new(FaultKind::Deadline, "no answer within 30 s"),
+        );
         let ask = |answer: Result<(), &Fault>| {
             let asked = breaker.check("a");
             if asked.is_ok() {
@@ -74,7 +89,10 @@ mod tests {
         }
         let refused = ask(Ok(())).unwrap_err();
         assert_eq!(refused.kind, FaultKind::Deadline);
-        assert_eq!(refused.message, "no answer within 30 s; not called again after 3 failures in a row");
+        assert_eq!(
+            refused.message,
+            "no answer within 30 s; not called again after 3 failures in a row"
+        );
         breaker.check("b").unwrap();
         tokio::time::advance(PAUSE).await;
         breaker.check("a").unwrap();

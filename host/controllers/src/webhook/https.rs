@@ -63,7 +63,12 @@ impl HttpsWebhooks {
     /// Creates the transport for the webhooks that the control plane configures. `system_roots` verify the
     /// certificates of webhooks without a `caBundle`.
     pub fn new(hub: Client, system_roots: RootCertStore, transport: WebhookTransport) -> Self {
-        Self { hub, system_roots, transport, breaker: Breaker::default() }
+        Self {
+            hub,
+            system_roots,
+            transport,
+            breaker: Breaker::default(),
+        }
     }
 
     async fn address(&self, config: &ClientConfig) -> Result<Address, Fault> {
@@ -71,8 +76,12 @@ impl HttpsWebhooks {
             // The service counts if admission let both pass, as in Karmada.
             (_, Some(reference)) => {
                 let api: Api<Service> = Api::namespaced(self.hub.clone(), &reference.namespace);
-                let reading =
-                    |error| unreachable(format!("reading service {}/{}: {error}", reference.namespace, reference.name));
+                let reading = |error| {
+                    unreachable(format!(
+                        "reading service {}/{}: {error}",
+                        reference.namespace, reference.name
+                    ))
+                };
                 let service = api.get_opt(&reference.name).await.map_err(reading)?;
                 let dns_name = format!("{}.{}.svc", reference.name, reference.namespace);
                 let path = reference.path.as_deref().unwrap_or("/");
@@ -99,12 +108,18 @@ impl HttpsWebhooks {
 
     async fn exchange(&self, hook: &Hook, body: Vec<u8>, within: Duration) -> Result<Vec<u8>, Fault> {
         let seconds = within.as_millis().div_ceil(1000);
-        let address = self.address(&hook.client_config).await?.with_parameter(&format!("timeout={seconds}s"));
+        let address = self
+            .address(&hook.client_config)
+            .await?
+            .with_parameter(&format!("timeout={seconds}s"));
         let tls = self.tls(&hook.client_config)?;
         let body = Bytes::from(body);
         let mut retries = 0;
         loop {
-            let asked = Asked { address: address.clone(), body: Some(body.clone()) };
+            let asked = Asked {
+                address: address.clone(),
+                body: Some(body.clone()),
+            };
             let answer = self.answer(asked, &tls).await?;
             match retry_delay(answer.status, &answer.headers).filter(|_| retries < RETRIES_MAX) {
                 Some(after) => {
@@ -135,7 +150,10 @@ impl Webhooks for HttpsWebhooks {
         Box::pin(async move {
             self.breaker.check(&place)?;
             let late = |_| Fault::new(FaultKind::Deadline, format!("no answer within {} s", within.as_secs()));
-            let answer = timeout(within, self.exchange(hook, body, within)).await.map_err(late).flatten();
+            let answer = timeout(within, self.exchange(hook, body, within))
+                .await
+                .map_err(late)
+                .flatten();
             self.breaker.note(place, answer.as_ref().map(|_| ()));
             answer
         })
@@ -166,7 +184,9 @@ fn roots(bundle: &str) -> Result<RootCertStore, Fault> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes.0) {
         let certificate = certificate.map_err(|error| unreachable(format!("its caBundle is not PEM: {error}")))?;
-        roots.add(certificate).map_err(|error| unreachable(format!("a certificate of its caBundle: {error}")))?;
+        roots
+            .add(certificate)
+            .map_err(|error| unreachable(format!("a certificate of its caBundle: {error}")))?;
     }
     if roots.is_empty() {
         return Err(unreachable("its caBundle holds no certificate"));
@@ -183,16 +203,28 @@ fn redirect(asked: &Asked, answer: &Answer, transport: WebhookTransport) -> Resu
         _ => return Ok(None),
     };
     let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
-    let Some(location) = location.filter(|_| transport == WebhookTransport::Karmada) else { return Ok(None) };
-    Ok(Some(Asked { address: asked.address.redirected(location, transport)?, body }))
+    let Some(location) = location.filter(|_| transport == WebhookTransport::Karmada) else {
+        return Ok(None);
+    };
+    Ok(Some(Asked {
+        address: asked.address.redirected(location, transport)?,
+        body,
+    }))
 }
 
 /// Sends one request on a connection of its own, and returns the response.
 async fn ask(asked: &Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
-    let Address { host, port, server_name, path: _ } = &asked.address;
+    let Address {
+        host,
+        port,
+        server_name,
+        path: _,
+    } = &asked.address;
     let connecting = |error| unreachable(format!("connecting to {host}:{port}: {error}"));
     let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(connecting)?;
-    let Some(server_name) = server_name else { return request_over_stream(stream, asked).await };
+    let Some(server_name) = server_name else {
+        return request_over_stream(stream, asked).await;
+    };
     let name = ServerName::try_from(server_name.clone())
         .map_err(|_| unreachable(format!("{server_name:?} is not a valid TLS server name")))?;
     let trusting = |error| unreachable(format!("the certificate of {server_name}: {error}"));
@@ -203,11 +235,22 @@ async fn request_over_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let Address { host, port, server_name: _, path } = &asked.address;
+    let Address {
+        host,
+        port,
+        server_name: _,
+        path,
+    } = &asked.address;
     let asking = |error: hyper::Error| unreachable(format!("calling {host}:{port}: {error}"));
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(asking)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(asking)?;
     let request = Request::builder()
-        .method(if asked.body.is_some() { Method::POST } else { Method::GET })
+        .method(if asked.body.is_some() {
+            Method::POST
+        } else {
+            Method::GET
+        })
         .uri(path)
         .header(HOST, asked.address.authority())
         .header(USER_AGENT, concat!("bulkhead/", env!("CARGO_PKG_VERSION")))
@@ -219,8 +262,16 @@ async fn request_over_stream(
         let answer = sender.send_request(request).await.map_err(asking)?;
         let (parts, answer) = answer.into_parts();
         let cut = |error| Fault::new(FaultKind::BadReply, format!("reading the response: {error}"));
-        let body = Limited::new(answer, ANSWER_BYTES_MAX).collect().await.map_err(cut)?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        let body = Limited::new(answer, ANSWER_BYTES_MAX)
+            .collect()
+            .await
+            .map_err(cut)?
+            .to_bytes();
+        Ok(Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        })
     };
     // The connection lives exactly as long as the request.
     tokio::pin!(answered);
@@ -234,15 +285,35 @@ async fn request_over_stream(
 /// Returns the delay after which an overloaded webhook accepts a retry.
 fn retry_delay(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let overloaded = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-    let seconds = headers.get(RETRY_AFTER).filter(|_| overloaded)?.to_str().ok()?.parse().ok()?;
+    let seconds = headers
+        .get(RETRY_AFTER)
+        .filter(|_| overloaded)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds))
 }
 
 fn accepted(answer: &Answer) -> Result<Vec<u8>, Fault> {
-    let Answer { status, headers: _, body } = answer;
-    if !matches!(*status, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::PARTIAL_CONTENT) {
-        let start: String = String::from_utf8_lossy(body).chars().filter(|c| !c.is_control()).take(200).collect();
-        return Err(Fault::new(FaultKind::GuestError, format!("it answered with {status}: {start}")));
+    let Answer {
+        status,
+        headers: _,
+        body,
+    } = answer;
+    if !matches!(
+        *status,
+        StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::PARTIAL_CONTENT
+    ) {
+        let start: String = String::from_utf8_lossy(body)
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect();
+        return Err(Fault::new(
+            FaultKind::GuestError,
+            format!("it answered with {status}: {start}"),
+        ));
     }
     if body.is_empty() {
         return Err(Fault::new(FaultKind::BadReply, "it returned an empty body"));
@@ -263,7 +334,10 @@ mod tests {
             assert_eq!(place(&config), expected);
         };
         let service = |port: Value| json!({"namespace": "ns", "name": "svc", "path": "/s", "port": port});
-        check(json!({"url": "https://h/x", "service": service(json!(8443))}), "ns/svc:8443/s");
+        check(
+            json!({"url": "https://h/x", "service": service(json!(8443))}),
+            "ns/svc:8443/s",
+        );
         check(json!({"service": service(json!(0))}), "ns/svc:443/s");
         check(json!({"service": service(Value::Null)}), "ns/svc:443/s");
         check(json!({"url": "https://h/x"}), "https://h/x");

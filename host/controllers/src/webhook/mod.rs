@@ -58,11 +58,23 @@ pub fn hook_for(
     let operation = call.operation_name()?;
     let object = call.object()?;
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (name, hook) = choose(configurations.iter().map(|one| &**one), operation, field("apiVersion"), field("kind"))?;
+    let (name, hook) = choose(
+        configurations.iter().map(|one| &**one),
+        operation,
+        field("apiVersion"),
+        field("kind"),
+    )?;
     let (configuration, _) = name.split_once('/').unwrap_or((&name, ""));
     let version = configurations.iter().find(|one| one.name_any() == configuration);
     let version = version.and_then(|one| one.resource_version()).unwrap_or_default();
-    Some((PolicyId { name, version, engine: EngineKind::Webhook }, hook.clone()))
+    Some((
+        PolicyId {
+            name,
+            version,
+            engine: EngineKind::Webhook,
+        },
+        hook.clone(),
+    ))
 }
 
 /// Calls a webhook. Returns a policy that always gives its answer, or its fault. `uid` identifies the request.
@@ -73,7 +85,11 @@ pub async fn ask(webhooks: &dyn Webhooks, (id, hook): (PolicyId, Hook), call: &C
 }
 
 async fn answer(webhooks: &dyn Webhooks, hook: &Hook, call: &Call<'_>, uid: &str) -> Result<Reply, Fault> {
-    if !hook.interpreter_context_versions.iter().any(|version| version == VERSION) {
+    if !hook
+        .interpreter_context_versions
+        .iter()
+        .any(|version| version == VERSION)
+    {
         let known = hook.interpreter_context_versions.join(", ");
         let message = format!("it supports the versions [{known}], and Bulkhead uses {VERSION}");
         return Err(Fault::new(FaultKind::Unreachable, message));

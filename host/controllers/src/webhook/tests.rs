@@ -37,17 +37,28 @@ async fn serve(script: Script, trusted: bool) -> Served {
     let (mine, other) = (certificate(), certificate());
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(mine.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_no_client_auth().with_single_cert(vec![mine.cert.der().clone()], key).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let config = config
+        .with_no_client_auth()
+        .with_single_cert(vec![mine.cert.der().clone()], key)
+        .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("localhost:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut server = tokio::task::JoinSet::new();
     server.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let Some(request) = read_request(&mut stream).await else { continue };
-            let Some((status, body)) = script(&request) else { std::future::pending().await };
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let Some(request) = read_request(&mut stream).await else {
+                continue;
+            };
+            let Some((status, body)) = script(&request) else {
+                std::future::pending().await
+            };
             let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n", body.len());
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
             let _ = stream.shutdown().await;
@@ -60,7 +71,10 @@ async fn serve(script: Script, trusted: bool) -> Served {
         "interpreterContextVersions": ["v1alpha1"],
         "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"]}],
     });
-    Served { hook: serde_json::from_value(hook).unwrap(), _server: server }
+    Served {
+        hook: serde_json::from_value(hook).unwrap(),
+        _server: server,
+    }
 }
 
 /// Reads the body of a request as JSON.
@@ -83,7 +97,11 @@ fn https() -> HttpsWebhooks {
     let nobody = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("there is no control plane"))
     });
-    HttpsWebhooks::new(Client::new(nobody, "default"), RootCertStore::empty(), WebhookTransport::Strict)
+    HttpsWebhooks::new(
+        Client::new(nobody, "default"),
+        RootCertStore::empty(),
+        WebhookTransport::Strict,
+    )
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a server says, or nothing")]
@@ -96,11 +114,21 @@ fn answer(request: &Value, response: Value) -> Option<(u16, String)> {
 /// Returns the resulting health, with the kind of fault if there was one.
 async fn health(hook: Hook) -> (Health, Option<FaultKind>) {
     let object = Arc::new(json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}}));
-    let call = HealthCall { object: &object, now: Time::from_millis(0) };
-    let id = PolicyId { name: "c/h.example.io".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
+    let call = HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    };
+    let id = PolicyId {
+        name: "c/h.example.io".to_owned(),
+        version: "1".to_owned(),
+        engine: EngineKind::Webhook,
+    };
     let answered = ask(&https(), (id, hook), &Call::Health(call.clone()), "u").await;
     let outcome = combine::health(&PolicySet::new(vec![answered]), call);
-    (outcome.health, outcome.diagnostics.faults.first().map(|fault| fault.fault.kind))
+    (
+        outcome.health,
+        outcome.diagnostics.faults.first().map(|fault| fault.fault.kind),
+    )
 }
 
 async fn check(script: Script, trusted: bool, expected: (Health, Option<FaultKind>)) {
@@ -115,8 +143,12 @@ fn healthy(request: &Value) -> Option<(u16, String)> {
 #[tokio::test]
 async fn a_hook_returns_the_health() {
     check(healthy, true, (Health::Healthy, None)).await;
-    check(|request| answer(request, json!({"successful": true, "healthy": false})), true, (Health::Unhealthy, None))
-        .await;
+    check(
+        |request| answer(request, json!({"successful": true, "healthy": false})),
+        true,
+        (Health::Unhealthy, None),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -146,12 +178,22 @@ async fn health_is_unknown_when_the_answer_is_rubbish() {
     check(|_| Some((200, "hello".to_owned())), true, unknown(FaultKind::BadReply)).await;
     check(|_| Some((200, String::new())), true, unknown(FaultKind::BadReply)).await;
     check(
-        |_| Some((200, r#"{"response": {"uid": "x", "successful": true, "healthy": true}}"#.to_owned())),
+        |_| {
+            Some((
+                200,
+                r#"{"response": {"uid": "x", "successful": true, "healthy": true}}"#.to_owned(),
+            ))
+        },
         true,
         unknown(FaultKind::BadReply),
     )
     .await;
-    check(|request| answer(request, json!({"successful": true})), true, unknown(FaultKind::BadReply)).await;
+    check(
+        |request| answer(request, json!({"successful": true})),
+        true,
+        unknown(FaultKind::BadReply),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -160,8 +202,12 @@ async fn health_is_unknown_whatever_status_but_success_comes_back() {
     check(|_| Some((302, String::new())), true, unknown).await;
     check(|_| Some((404, "gone".to_owned())), true, unknown).await;
     check(|_| Some((500, "oops".to_owned())), true, unknown).await;
-    let refused =
-        |request: &Value| answer(request, json!({"successful": false, "status": {"code": 403, "message": "no"}}));
+    let refused = |request: &Value| {
+        answer(
+            request,
+            json!({"successful": false, "status": {"code": 403, "message": "no"}}),
+        )
+    };
     check(refused, true, unknown).await;
     let created = |request: &Value| healthy(request).map(|(_, body)| (201, body));
     check(created, true, (Health::Healthy, None)).await;
@@ -176,20 +222,40 @@ async fn a_hook_that_speaks_another_version_or_has_no_usable_address_is_not_aske
         health(hook)
     };
     let unknown = (Health::Unknown, Some(FaultKind::Unreachable));
-    assert_eq!(changed(|hook| hook.interpreter_context_versions = vec!["v1".to_owned()]).await, unknown);
+    assert_eq!(
+        changed(|hook| hook.interpreter_context_versions = vec!["v1".to_owned()]).await,
+        unknown
+    );
     assert_eq!(changed(|hook| hook.client_config.url = None).await, unknown);
-    assert_eq!(changed(|hook| hook.client_config.ca_bundle = Some("***".to_owned())).await, unknown);
-    assert_eq!(changed(|hook| hook.client_config.ca_bundle = Some("bm9wZQ==".to_owned())).await, unknown);
+    assert_eq!(
+        changed(|hook| hook.client_config.ca_bundle = Some("***".to_owned())).await,
+        unknown
+    );
+    assert_eq!(
+        changed(|hook| hook.client_config.ca_bundle = Some("bm9wZQ==".to_owned())).await,
+        unknown
+    );
     assert_eq!(changed(|hook| hook.client_config.ca_bundle = None).await, unknown);
 }
 
 #[tokio::test]
 async fn what_one_operation_answers_is_no_answer_to_another() {
-    let served = serve(|request| answer(request, json!({"successful": true, "replicas": 3})), true).await;
+    let served = serve(
+        |request| answer(request, json!({"successful": true, "replicas": 3})),
+        true,
+    )
+    .await;
     let object = Arc::new(json!({"apiVersion": "example.io/v1", "kind": "Widget"}));
-    let interpret = |operation| InterpretCall { operation, now: Time::from_millis(0) };
+    let interpret = |operation| InterpretCall {
+        operation,
+        now: Time::from_millis(0),
+    };
     let call = Call::Interpret(interpret(Operation::Replicas { object: &object }));
-    let id = PolicyId { name: "c/h".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
+    let id = PolicyId {
+        name: "c/h".to_owned(),
+        version: "1".to_owned(),
+        engine: EngineKind::Webhook,
+    };
     let answered = ask(&https(), (id, served.hook.clone()), &call, "u").await;
     let policies = PolicySet::new(vec![answered]);
     let outcome = combine::interpret(&policies, interpret(Operation::Replicas { object: &object })).unwrap();

@@ -32,7 +32,11 @@ fn pod(number: usize) -> Value {
 
 /// Returns the generator and the number of the objects at the path of a list, nodes or pods.
 pub(crate) fn objects(path: &str) -> (fn(usize) -> Value, usize) {
-    if path == "/api/v1/nodes" { (node, NODES) } else { (pod, PODS) }
+    if path == "/api/v1/nodes" {
+        (node, NODES)
+    } else {
+        (pod, PODS)
+    }
 }
 
 /// Returns the resource models of the member: two grades by CPU.

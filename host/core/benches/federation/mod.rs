@@ -16,7 +16,12 @@ use serde_json::{Value, json};
 /// Returns one cluster; `modelled` clusters have the default resource models.
 pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
     let labels: BTreeMap<String, String> = (0..8)
-        .map(|label| (format!("example.com/label-{label}"), format!("value-{}", (index + label) % 7)))
+        .map(|label| {
+            (
+                format!("example.com/label-{label}"),
+                format!("value-{}", (index + label) % 7),
+            )
+        })
         .chain([("env".to_owned(), "prod".to_owned())])
         .collect();
     // Clusters of the same version serve the same APIs; the federation has three versions.
@@ -30,8 +35,11 @@ pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
         .chain([json!({"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]})])
         .collect();
     let tainted = index.is_multiple_of(20);
-    let taints =
-        if tainted { json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}]) } else { json!([]) };
+    let taints = if tainted {
+        json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}])
+    } else {
+        json!([])
+    };
     let mut summary = json!({
         "allocatable": {"cpu": format!("{}", 40 + index % 60), "memory": "400Gi", "pods": "2000", "ephemeral-storage": "2Ti"},
         "allocated": {"cpu": format!("{}m", 9000 + index % 500), "memory": "100Gi", "pods": "300"},
@@ -42,7 +50,10 @@ pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
         "taints": taints,
     });
     if modelled {
-        let (cpus, gis) = ([0, 1, 2, 4, 8, 16, 32, 64, 128], [0, 4, 16, 32, 64, 128, 256, 512, 1024]);
+        let (cpus, gis) = (
+            [0, 1, 2, 4, 8, 16, 32, 64, 128],
+            [0, 4, 16, 32, 64, 128, 256, 512, 1024],
+        );
         let grade = |grade: usize| {
             json!({"grade": grade, "ranges": [
                 {"name": "cpu", "min": cpus[grade].to_string(), "max": "9"},
@@ -50,8 +61,9 @@ pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
             ]})
         };
         spec["resourceModels"] = (0..9).map(grade).collect();
-        summary["allocatableModelings"] =
-            (0..9).map(|grade| json!({"grade": grade, "count": (index + grade) % 5})).collect();
+        summary["allocatableModelings"] = (0..9)
+            .map(|grade| json!({"grade": grade, "count": (index + grade) % 5}))
+            .collect();
     }
     let status = json!({"apiEnablements": enablements, "resourceSummary": summary});
     let cluster = json!({"name": format!("member-{index:05}"), "labels": labels, "spec": spec, "status": status});
@@ -98,7 +110,11 @@ pub(crate) fn placements() -> Vec<(&'static str, Value, bool)> {
         {"targetCluster": {}, "weight": 1},
     ]});
     vec![
-        ("duplicated", json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}), false),
+        (
+            "duplicated",
+            json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}),
+            false,
+        ),
         ("static", divided("Weighted", weights), false),
         ("dynamic", dynamic(), false),
         ("aggregated", divided("Aggregated", Value::Null), false),
@@ -117,7 +133,15 @@ pub(crate) fn policies() -> PolicySet {
 pub(crate) fn schedule(binding: &Binding, clusters: &Arc<ClusterSnapshot>, policies: &PolicySet) -> Vec<TargetCluster> {
     let (options, assumed) = (SchedulerOptions::default(), BTreeMap::new());
     let (peers, accurate, now) = (&[][..], None, Time::from_millis(0));
-    let snapshot = SchedulingSnapshot { binding, clusters, peers, accurate, assumed: &assumed, options: &options, now };
+    let snapshot = SchedulingSnapshot {
+        binding,
+        clusters,
+        peers,
+        accurate,
+        assumed: &assumed,
+        options: &options,
+        now,
+    };
     match decide(snapshot, policies).outcome {
         Outcome::Place(targets) => targets,
         other => panic!("{other:?}"),

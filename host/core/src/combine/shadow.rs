@@ -37,9 +37,16 @@ fn compare(
             Ok(None) => return None,
             Ok(Some(reply)) if reply.kind() == call.kind() => differs(reply)?,
             Ok(Some(reply)) => (enforced(), format!("a {} reply", reply.kind())),
-            Err(fault) => (enforced(), fault.fault.kind.code().to_owned() + ": " + &fault.fault.message),
+            Err(fault) => (
+                enforced(),
+                fault.fault.kind.code().to_owned() + ": " + &fault.fault.message,
+            ),
         };
-        Some(Divergence { policy: entry.policy.id().clone(), enforced, shadow })
+        Some(Divergence {
+            policy: entry.policy.id().clone(),
+            enforced,
+            shadow,
+        })
     });
     diverging.collect()
 }
@@ -61,7 +68,11 @@ pub(crate) fn cluster_taint(
 ) -> Vec<Divergence> {
     let changes = |changes: &[&TaintChange]| -> String {
         let texts: Vec<_> = changes.iter().map(|change| describe(change)).collect();
-        if texts.is_empty() { "no change".to_owned() } else { texts.join(", ") }
+        if texts.is_empty() {
+            "no change".to_owned()
+        } else {
+            texts.join(", ")
+        }
     };
     let enforced = || changes(&decided.iter().map(|(_, change)| change).collect::<Vec<_>>());
     compare(policies, call, enforced, |reply| match reply {
@@ -83,7 +94,13 @@ fn describe(change: &TaintChange) -> String {
 
 pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Box<Attribution>>]) -> Vec<Divergence> {
     let Call::Filter(asked) = call else { return Vec::new() };
-    let enforced = || format!("{} of {} fit", decided.iter().filter(|why| why.is_none()).count(), decided.len());
+    let enforced = || {
+        format!(
+            "{} of {} fit",
+            decided.iter().filter(|why| why.is_none()).count(),
+            decided.len()
+        )
+    };
     compare(policies, call, enforced, |reply| match reply {
         Reply::Filter(verdicts) => {
             let fits = |verdict: &FilterVerdict| !matches!(verdict, FilterVerdict::Unfit(_));
@@ -105,7 +122,11 @@ pub(crate) fn score(policies: &PolicySet, call: &Call<'_>, decided: &[i64]) -> V
     // Only the set of best clusters counts, not the score difference.
     let best = |scores: &[i64]| -> Vec<&str> {
         let most = scores.iter().max();
-        let named = asked.clusters.iter().zip(scores).filter(|(_, score)| Some(*score) == most);
+        let named = asked
+            .clusters
+            .iter()
+            .zip(scores)
+            .filter(|(_, score)| Some(*score) == most);
         named.map(|(cluster, _)| cluster.name.as_str()).collect()
     };
     let enforced = || format!("prefers {}", shortened(&best(decided)));
@@ -119,7 +140,12 @@ pub(crate) fn score(policies: &PolicySet, call: &Call<'_>, decided: &[i64]) -> V
 }
 
 fn shortened(names: &[&str]) -> String {
-    let shown = names.iter().take(CLUSTERS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let shown = names
+        .iter()
+        .take(CLUSTERS_NAMED_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     match names.len().saturating_sub(CLUSTERS_NAMED_MAX) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -172,31 +198,58 @@ mod tests {
         }
         fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
             match self.2 {
-                Ok(health) => Ok(Reply::Health(HealthVerdict { health, reason: Reason::new("Said", "so") })),
+                Ok(health) => Ok(Reply::Health(HealthVerdict {
+                    health,
+                    reason: Reason::new("Said", "so"),
+                })),
                 Err(kind) => Err(Fault::new(kind, "no")),
             }
         }
     }
 
     fn entry(name: &str, mode: Mode, says: Result<Health, FaultKind>) -> PolicyEntry {
-        let policy = Arc::new(FixedReply(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says));
-        PolicyEntry { policy, mode, weight: 1 }
+        let policy = Arc::new(FixedReply(
+            PolicyId::builtin(name),
+            [Capability::any(CallKind::Health)],
+            says,
+        ));
+        PolicyEntry {
+            policy,
+            mode,
+            weight: 1,
+        }
     }
 
     fn ask(entries: Vec<PolicyEntry>, rule: HealthRule) -> combine::HealthOutcome {
-        let rules = Composition { health: rule, ..Composition::default() };
+        let rules = Composition {
+            health: rule,
+            ..Composition::default()
+        };
         let object = Arc::new(json!({}));
-        combine::health(&PolicySet::composed(entries, rules), HealthCall { object: &object, now: Time::from_millis(0) })
+        combine::health(
+            &PolicySet::composed(entries, rules),
+            HealthCall {
+                object: &object,
+                now: Time::from_millis(0),
+            },
+        )
     }
 
     #[test]
     fn a_shadow_is_compared_and_never_counts() {
         let check = |says, expected: Option<&str>| {
-            let entries = vec![entry("a", Mode::Enforce, Ok(Health::Healthy)), entry("b", Mode::Shadow, says)];
+            let entries = vec![
+                entry("a", Mode::Enforce, Ok(Health::Healthy)),
+                entry("b", Mode::Shadow, says),
+            ];
             let outcome = ask(entries, HealthRule::WorstOpinion);
             assert_eq!(outcome.health, Health::Healthy);
-            let shadows: Vec<_> =
-                outcome.diagnostics.divergences.iter().map(|divergence| divergence.shadow.as_str()).collect();
+            let shadows: Vec<_> = outcome
+                .diagnostics
+                .divergences
+                .iter()
+                .map(|divergence| divergence.shadow.as_str())
+                .collect();
             assert_eq!(shadows, expected.into_iter().collect::<Vec<_>>());
         };
         check(Ok(Health::Healthy), None);
@@ -207,10 +260,15 @@ mod tests {
 
     #[test]
     fn a_policy_that_is_off_is_not_called() {
-        let entries =
-            vec![entry("a", Mode::Off, Ok(Health::Unhealthy)), entry("b", Mode::Enforce, Ok(Health::Healthy))];
+        let entries = vec![
+            entry("a", Mode::Off, Ok(Health::Unhealthy)),
+            entry("b", Mode::Enforce, Ok(Health::Healthy)),
+        ];
         let outcome = ask(entries, HealthRule::WorstOpinion);
-        assert_eq!((outcome.health, outcome.diagnostics.divergences), (Health::Healthy, Vec::new()));
+        assert_eq!(
+            (outcome.health, outcome.diagnostics.divergences),
+            (Health::Healthy, Vec::new())
+        );
     }
 
     #[test]
@@ -222,9 +280,17 @@ mod tests {
         let (healthy, sick, abstains) = (Ok(Health::Healthy), Ok(Health::Unhealthy), Err(FaultKind::Unsupported));
         check([healthy, sick], HealthRule::FirstOpinion, Health::Healthy);
         check([abstains, sick], HealthRule::FirstOpinion, Health::Unhealthy);
-        check([Err(FaultKind::Trap), healthy], HealthRule::FirstOpinion, Health::Unknown);
+        check(
+            [Err(FaultKind::Trap), healthy],
+            HealthRule::FirstOpinion,
+            Health::Unknown,
+        );
         check([healthy, sick], HealthRule::WorstOpinion, Health::Unhealthy);
-        check([Err(FaultKind::Trap), healthy], HealthRule::WorstOpinion, Health::Unknown);
+        check(
+            [Err(FaultKind::Trap), healthy],
+            HealthRule::WorstOpinion,
+            Health::Unknown,
+        );
         check([abstains, abstains], HealthRule::WorstOpinion, Health::Healthy);
     }
 }

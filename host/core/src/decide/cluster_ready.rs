@@ -29,13 +29,21 @@ impl Probe {
     /// Returns the observed Ready condition, before debouncing.
     pub fn condition(self, now: Time) -> Condition {
         let (status, reason, message) = match self {
-            Self::Ready => (ConditionStatus::True, "ClusterReady", "cluster is healthy and ready to accept workloads"),
+            Self::Ready => (
+                ConditionStatus::True,
+                "ClusterReady",
+                "cluster is healthy and ready to accept workloads",
+            ),
             Self::NotReady => (
                 ConditionStatus::False,
                 "ClusterNotReady",
                 "cluster is reachable but health endpoint responded without ok",
             ),
-            Self::Unreachable => (ConditionStatus::False, "ClusterNotReachable", "cluster is not reachable"),
+            Self::Unreachable => (
+                ConditionStatus::False,
+                "ClusterNotReachable",
+                "cluster is not reachable",
+            ),
         };
         Condition::new("Ready", status, reason, message, now)
     }
@@ -82,20 +90,36 @@ impl ReadyDebounce {
         let contradicts = current.is_some_and(|current| {
             current.status != ConditionStatus::Unknown && is_true(current) != is_true(&observed)
         });
-        let first = || Observed { status: observed.status, since: contradicts.then_some(now) };
+        let first = || Observed {
+            status: observed.status,
+            since: contradicts.then_some(now),
+        };
         let memory = self.clusters.entry(cluster.to_owned()).or_insert_with(first);
         let Some(current) = current else { return observed };
         if memory.status != observed.status {
-            *memory = Observed { status: observed.status, since: Some(now) };
+            *memory = Observed {
+                status: observed.status,
+                since: Some(now),
+            };
         }
-        let threshold_s = if is_true(&observed) { thresholds.success_s } else { thresholds.failure_s };
+        let threshold_s = if is_true(&observed) {
+            thresholds.success_s
+        } else {
+            thresholds.failure_s
+        };
         let young = memory.since.is_some_and(|since| now < since.plus_seconds(threshold_s));
-        if is_true(&observed) != is_true(current) && young { current.clone() } else { observed }
+        if is_true(&observed) != is_true(current) && young {
+            current.clone()
+        } else {
+            observed
+        }
     }
 
     /// Returns true if the last probe of a cluster succeeded, regardless of its stored condition.
     pub fn was_ready(&self, cluster: &str) -> bool {
-        self.clusters.get(cluster).is_some_and(|memory| memory.status == ConditionStatus::True)
+        self.clusters
+            .get(cluster)
+            .is_some_and(|memory| memory.status == ConditionStatus::True)
     }
 
     /// Removes a deleted cluster.
@@ -108,7 +132,10 @@ impl ReadyDebounce {
 mod tests {
     use super::*;
 
-    const THRESHOLDS: Thresholds = Thresholds { success_s: 30, failure_s: 30 };
+    const THRESHOLDS: Thresholds = Thresholds {
+        success_s: 30,
+        failure_s: 30,
+    };
 
     fn observe(
         debounce: &mut ReadyDebounce,
@@ -127,7 +154,11 @@ mod tests {
     fn a_failure_counts_after_the_threshold_and_not_before() {
         let (mut debounce, mut current) = (ReadyDebounce::default(), None);
         let mut check = |probe, at_s, expected| {
-            assert_eq!(observe(&mut debounce, probe, &mut current, at_s), expected, "at {at_s}s");
+            assert_eq!(
+                observe(&mut debounce, probe, &mut current, at_s),
+                expected,
+                "at {at_s}s"
+            );
         };
         check(Probe::Ready, 0, ConditionStatus::True);
         check(Probe::Unreachable, 10, ConditionStatus::True);
@@ -147,7 +178,11 @@ mod tests {
         let check = |(stored, first): (Option<Condition>, Probe), probe, at_s, expected| {
             let (mut debounce, mut current) = (ReadyDebounce::default(), stored);
             observe(&mut debounce, first, &mut current, 10);
-            assert_eq!(observe(&mut debounce, probe, &mut current, at_s), expected, "{first:?}, {probe:?} at {at_s}s");
+            assert_eq!(
+                observe(&mut debounce, probe, &mut current, at_s),
+                expected,
+                "{first:?}, {probe:?} at {at_s}s"
+            );
         };
         let lost = || (stored(Probe::Ready), Probe::Unreachable);
         check(lost(), Probe::Unreachable, 39, True);
@@ -170,7 +205,15 @@ mod tests {
         };
         check(None, Probe::Ready, ConditionStatus::True);
         check(None, Probe::Unreachable, ConditionStatus::False);
-        let silent = || Some(Condition::new("Ready", ConditionStatus::Unknown, "R", "", Time::from_millis(0)));
+        let silent = || {
+            Some(Condition::new(
+                "Ready",
+                ConditionStatus::Unknown,
+                "R",
+                "",
+                Time::from_millis(0),
+            ))
+        };
         check(silent(), Probe::Ready, ConditionStatus::True);
         check(silent(), Probe::Unreachable, ConditionStatus::False);
     }

@@ -42,7 +42,11 @@ pub struct Strategies {
 /// still run. Karmada omits the old copies, which then lose their dependencies too early.
 pub fn clusters(spec: &BindingSpec) -> Vec<TargetCluster> {
     let mut clusters = spec.clusters.clone();
-    for task in spec.graceful_eviction_tasks.iter().filter(|task| task.purge_mode != Some(PurgeMode::Directly)) {
+    for task in spec
+        .graceful_eviction_tasks
+        .iter()
+        .filter(|task| task.purge_mode != Some(PurgeMode::Directly))
+    {
         if !clusters.iter().any(|existing| existing.name == task.from_cluster) {
             clusters.push(TargetCluster::new(&task.from_cluster, 0));
         }
@@ -57,16 +61,33 @@ pub fn refers_to(
     (namespace, name): (&str, &str),
     labels: &BTreeMap<String, String>,
 ) -> bool {
-    let same_place = (reference.api_version.as_str(), reference.kind.as_str(), reference.namespace.as_str())
-        == (api_version, kind, namespace);
-    let selects = || reference.label_selector.as_ref().is_some_and(|selector| selector.matches(labels));
-    same_place && if reference.name.is_empty() { selects() } else { reference.name == name }
+    let same_place = (
+        reference.api_version.as_str(),
+        reference.kind.as_str(),
+        reference.namespace.as_str(),
+    ) == (api_version, kind, namespace);
+    let selects = || {
+        reference
+            .label_selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
+    };
+    same_place
+        && if reference.name.is_empty() {
+            selects()
+        } else {
+            reference.name == name
+        }
 }
 
 /// Adds a snapshot, or replaces the existing one of the same binding.
 pub fn attach(spec: &mut BindingSpec, snapshot: &Snapshot) {
     let value = serde_json::to_value(snapshot).unwrap_or_default();
-    match spec.required_by.iter_mut().find(|existing| is_of(existing, &snapshot.namespace, &snapshot.name)) {
+    match spec
+        .required_by
+        .iter_mut()
+        .find(|existing| is_of(existing, &snapshot.namespace, &snapshot.name))
+    {
         Some(existing) => *existing = value,
         None => spec.required_by.push(value),
     }
@@ -79,9 +100,17 @@ pub fn detach(spec: &mut BindingSpec, namespace: &str, name: &str) {
 
 /// Returns namespace and name of the bindings that depend on this one.
 pub fn dependants(spec: &BindingSpec) -> Vec<(String, String)> {
-    let text =
-        |snapshot: &Value, field: &str| snapshot.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    spec.required_by.iter().map(|snapshot| (text(snapshot, "namespace"), text(snapshot, "name"))).collect()
+    let text = |snapshot: &Value, field: &str| {
+        snapshot
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    spec.required_by
+        .iter()
+        .map(|snapshot| (text(snapshot, "namespace"), text(snapshot, "name")))
+        .collect()
 }
 
 fn is_of(snapshot: &Value, namespace: &str, name: &str) -> bool {
@@ -117,8 +146,15 @@ impl Strategies {
     pub fn disagreements(self) -> String {
         let conflict = "ConflictResolution conflicted (Overwrite vs Abort)";
         let preserve = "PreserveResourcesOnDeletion conflicted (true vs false)";
-        let found = [(self.conflict_resolution_differs, conflict), (self.preservation_differs, preserve)];
-        found.into_iter().filter_map(|(differs, what)| differs.then_some(what)).collect::<Vec<_>>().join("; ")
+        let found = [
+            (self.conflict_resolution_differs, conflict),
+            (self.preservation_differs, preserve),
+        ];
+        found
+            .into_iter()
+            .filter_map(|(differs, what)| differs.then_some(what))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
@@ -140,14 +176,26 @@ mod tests {
     fn dependencies_are_where_a_copy_runs_or_may_still_run() {
         let check = |value: Value, expected: &[&str]| {
             let found = clusters(&spec(value.clone()));
-            assert_eq!(found.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), expected, "{value}");
+            assert_eq!(
+                found.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(),
+                expected,
+                "{value}"
+            );
         };
         let task =
             |from: &str, mode: &str| json!({"fromCluster": from, "purgeMode": mode, "reason": "r", "producer": "p"});
         check(json!({}), &[]);
         check(json!({"clusters": [{"name": "m1", "replicas": 2}]}), &["m1"]);
-        let tasks = [task("m1", "Gracefully"), task("m2", "Gracefully"), task("m3", "Directly"), task("m4", "Never")];
-        check(json!({"clusters": [{"name": "m1"}], "gracefulEvictionTasks": tasks}), &["m1", "m2", "m4"]);
+        let tasks = [
+            task("m1", "Gracefully"),
+            task("m2", "Gracefully"),
+            task("m3", "Directly"),
+            task("m4", "Never"),
+        ];
+        check(
+            json!({"clusters": [{"name": "m1"}], "gracefulEvictionTasks": tasks}),
+            &["m1", "m2", "m4"],
+        );
     }
 
     #[test]
@@ -206,8 +254,15 @@ mod tests {
             let dependants: Vec<_> = dependants.collect();
             let (strategies, mut actual) = (Strategies::of(&dependants), spec(json!({})));
             strategies.apply(&mut actual);
-            let found = (actual.conflict_resolution.as_str(), actual.preserve_resources_on_deletion == Some(true));
-            assert_eq!((found, !strategies.disagreements().is_empty()), (expected, disagrees), "{dependants:?}");
+            let found = (
+                actual.conflict_resolution.as_str(),
+                actual.preserve_resources_on_deletion == Some(true),
+            );
+            assert_eq!(
+                (found, !strategies.disagreements().is_empty()),
+                (expected, disagrees),
+                "{dependants:?}"
+            );
         };
         check(&[], ("Abort", false), false);
         check(&[("", None)], ("Abort", false), false);

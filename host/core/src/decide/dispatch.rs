@@ -32,11 +32,20 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     let mut kept: BTreeSet<_> = rendered.iter().map(|target| target.name.clone()).collect();
     let mut purged_first = BTreeSet::new();
     for task in &spec.graceful_eviction_tasks {
-        let clusters = if task.purge_mode == Some(PurgeMode::Directly) { &mut purged_first } else { &mut kept };
+        let clusters = if task.purge_mode == Some(PurgeMode::Directly) {
+            &mut purged_first
+        } else {
+            &mut kept
+        };
         clusters.insert(task.from_cluster.clone());
     }
     let preserved_labels = preserved_labels(spec, &rendered);
-    Dispatch { rendered, kept, purged_first, preserved_labels }
+    Dispatch {
+        rendered,
+        kept,
+        purged_first,
+        preserved_labels,
+    }
 }
 
 /// State of a cluster whose Work delays the replacement, because its task purges directly.
@@ -67,7 +76,9 @@ pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, 
     let is_purged = |task: &&GracefulEvictionTask| {
         task.from_cluster == cluster && task.purge_mode == Some(PurgeMode::Directly) && !is_ready
     };
-    let Some(task) = spec.graceful_eviction_tasks.iter().find(is_purged) else { return Purge::UnderWay };
+    let Some(task) = spec.graceful_eviction_tasks.iter().find(is_purged) else {
+        return Purge::UnderWay;
+    };
     let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
     let limit_s = own_s.map_or(timeout_s, i64::from);
     // A missing timestamp, or one in the future, counts as now.
@@ -82,9 +93,15 @@ pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, 
 /// target on which the workload did not run before the last eviction, and a direct purge (Karmada:
 /// `binding/common.go:injectReservedLabelState`).
 fn preserved_labels(spec: &BindingSpec, rendered: &[TargetCluster]) -> BTreeMap<String, String> {
-    let ([target], Some(task)) = (rendered, spec.graceful_eviction_tasks.last()) else { return BTreeMap::new() };
+    let ([target], Some(task)) = (rendered, spec.graceful_eviction_tasks.last()) else {
+        return BTreeMap::new();
+    };
     let moved = task.purge_mode == Some(PurgeMode::Directly) && !task.clusters_before_failover.contains(&target.name);
-    if moved { task.preserved_label_state.clone() } else { BTreeMap::new() }
+    if moved {
+        task.preserved_label_state.clone()
+    } else {
+        BTreeMap::new()
+    }
 }
 
 #[cfg(test)]
@@ -111,12 +128,18 @@ mod tests {
             ..BindingSpec::default()
         };
         let dispatch = decide(&spec);
-        assert_eq!(dispatch.rendered, [TargetCluster::new("member1", 1), TargetCluster::new("member5", 0)]);
+        assert_eq!(
+            dispatch.rendered,
+            [TargetCluster::new("member1", 1), TargetCluster::new("member5", 0)]
+        );
         assert_eq!(
             dispatch.kept.iter().map(String::as_str).collect::<Vec<_>>(),
             ["member1", "member2", "member4", "member5"]
         );
-        assert_eq!(dispatch.purged_first.iter().map(String::as_str).collect::<Vec<_>>(), ["member3"]);
+        assert_eq!(
+            dispatch.purged_first.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["member3"]
+        );
     }
 
     #[test]
@@ -125,19 +148,50 @@ mod tests {
             let mut whole = serde_json::json!({"fromCluster": "m1", "purgeMode": "Directly"});
             whole.as_object_mut().unwrap().extend(task.as_object().unwrap().clone());
             let task: GracefulEvictionTask = serde_json::from_value(whole).unwrap();
-            let spec = BindingSpec { graceful_eviction_tasks: vec![task], ..BindingSpec::default() };
-            assert_eq!(purge(&spec, "m1", is_ready, 600, Time::from_millis(now_s * 1000)), expected, "{spec:?}");
+            let spec = BindingSpec {
+                graceful_eviction_tasks: vec![task],
+                ..BindingSpec::default()
+            };
+            assert_eq!(
+                purge(&spec, "m1", is_ready, 600, Time::from_millis(now_s * 1000)),
+                expected,
+                "{spec:?}"
+            );
         };
         let created = serde_json::json!({"creationTimestamp": "1970-01-01T00:00:00Z"});
-        check(created.clone(), false, 590, Purge::Blocked { limit_s: 600, left_ms: 10_000 });
-        check(created.clone(), false, 600, Purge::Blocked { limit_s: 600, left_ms: 0 });
+        check(
+            created.clone(),
+            false,
+            590,
+            Purge::Blocked {
+                limit_s: 600,
+                left_ms: 10_000,
+            },
+        );
+        check(
+            created.clone(),
+            false,
+            600,
+            Purge::Blocked {
+                limit_s: 600,
+                left_ms: 0,
+            },
+        );
         check(created.clone(), false, 601, Purge::GivenUp { limit_s: 600 });
         check(created, true, 100_000, Purge::UnderWay);
         let own = serde_json::json!({"creationTimestamp": "1970-01-01T00:00:00Z", "gracePeriodSeconds": 30});
         check(own, false, 31, Purge::GivenUp { limit_s: 30 });
-        let blocked = Purge::Blocked { limit_s: 600, left_ms: 600_000 };
+        let blocked = Purge::Blocked {
+            limit_s: 600,
+            left_ms: 600_000,
+        };
         check(serde_json::json!({}), false, 31, blocked.clone());
-        check(serde_json::json!({"creationTimestamp": "2999-01-01T00:00:00Z"}), false, 31, blocked);
+        check(
+            serde_json::json!({"creationTimestamp": "2999-01-01T00:00:00Z"}),
+            false,
+            31,
+            blocked,
+        );
     }
 
     #[test]
@@ -155,7 +209,11 @@ mod tests {
                 graceful_eviction_tasks: vec![GracefulEvictionTask::default(), task],
                 ..BindingSpec::default()
             };
-            assert_eq!(!decide(&spec).preserved_labels.is_empty(), expected, "{targets:?} {purge_mode:?} {before:?}");
+            assert_eq!(
+                !decide(&spec).preserved_labels.is_empty(),
+                expected,
+                "{targets:?} {purge_mode:?} {before:?}"
+            );
         };
         check(&["m2"], Some(PurgeMode::Directly), &["m1"], true);
         check(&["m2", "m3"], Some(PurgeMode::Directly), &["m1"], false);

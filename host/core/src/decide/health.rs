@@ -42,7 +42,11 @@ pub fn decide(snapshot: HealthSnapshot<'_>, policies: &PolicySet) -> HealthOutco
     // Only an opinion is attributed to a policy. An abstention is none, so it must not turn Unknown into Healthy.
     if outcome.attribution.policy.is_none() && uncovered == Uncovered::Unknown {
         outcome.health = Health::Unknown;
-        let none = if covered { "every health interpreter abstains" } else { "no health interpreter covers this kind" };
+        let none = if covered {
+            "every health interpreter abstains"
+        } else {
+            "no health interpreter covers this kind"
+        };
         let message = format!("{none}, and the flags do not count such objects as healthy");
         outcome.attribution = Attribution::rule("NoInterpreter", message);
     }
@@ -74,11 +78,22 @@ mod tests {
 
     fn check(interpreters: &[FaultKind], uncovered: Uncovered, expected: (Health, &str)) {
         let fails = |kind: &FaultKind| -> Arc<dyn Policy> {
-            Arc::new(Fails(PolicyId::builtin("fails"), [Capability::any(CallKind::Health)], *kind))
+            Arc::new(Fails(
+                PolicyId::builtin("fails"),
+                [Capability::any(CallKind::Health)],
+                *kind,
+            ))
         };
         let policies = PolicySet::new(interpreters.iter().map(fails).collect());
         let (object, now) = (Arc::new(json!({})), Time::from_millis(0));
-        let outcome = decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
+        let outcome = decide(
+            HealthSnapshot {
+                object: &object,
+                uncovered,
+                now,
+            },
+            &policies,
+        );
         assert_eq!(
             (outcome.health, outcome.attribution.reason.code.as_str()),
             expected,
@@ -98,7 +113,11 @@ mod tests {
     #[test]
     fn a_fault_beside_an_abstention_is_unknown() {
         for uncovered in [Uncovered::Healthy, Uncovered::Unknown] {
-            check(&[FaultKind::Unsupported, FaultKind::Trap], uncovered, (Health::Unknown, "PluginTrapped"));
+            check(
+                &[FaultKind::Unsupported, FaultKind::Trap],
+                uncovered,
+                (Health::Unknown, "PluginTrapped"),
+            );
         }
     }
 }

@@ -54,7 +54,11 @@ pub fn ownership(
     if !object.template_uid.is_empty() && object.template_uid == ours.template_uid {
         return Ownership::Ours;
     }
-    if object.work_id.is_empty() && !names_another { Ownership::Ours } else { Ownership::Foreign }
+    if object.work_id.is_empty() && !names_another {
+        Ownership::Ours
+    } else {
+        Ownership::Foreign
+    }
 }
 
 /// Work that the metadata names, with its permanent id.
@@ -74,8 +78,17 @@ mod tests {
     use super::*;
 
     fn marks(work_id: &str, work: &str, template_uid: &str) -> OwnershipMetadata {
-        let work = if work.is_empty() { Default::default() } else { ("karmada-es-m1".to_owned(), work.to_owned()) };
-        OwnershipMetadata { managed: true, work_id: work_id.to_owned(), work, template_uid: template_uid.to_owned() }
+        let work = if work.is_empty() {
+            Default::default()
+        } else {
+            ("karmada-es-m1".to_owned(), work.to_owned())
+        };
+        OwnershipMetadata {
+            managed: true,
+            work_id: work_id.to_owned(),
+            work,
+            template_uid: template_uid.to_owned(),
+        }
     }
 
     #[test]
@@ -84,7 +97,14 @@ mod tests {
         let check = |object: OwnershipMetadata, exists: bool, expected: Ownership| {
             assert_eq!(ownership(&object, &ours, |_| exists), expected, "{object:?} {exists}");
         };
-        check(OwnershipMetadata { managed: false, ..ours.clone() }, false, Ownership::Unmanaged);
+        check(
+            OwnershipMetadata {
+                managed: false,
+                ..ours.clone()
+            },
+            false,
+            Ownership::Unmanaged,
+        );
         check(ours.clone(), false, Ownership::Ours);
         // Another control plane that uses the same name for the member cluster derives the same name for the Work.
         check(marks("b", "web-1", "t2"), false, Ownership::Foreign);
@@ -103,7 +123,10 @@ mod tests {
     #[test]
     fn a_work_without_permanent_id_owns_no_object_of_another_one() {
         let ours = marks("", "web-1", "t1");
-        assert_eq!(ownership(&marks("b", "web-1", "t2"), &ours, |_| false), Ownership::Foreign);
+        assert_eq!(
+            ownership(&marks("b", "web-1", "t2"), &ours, |_| false),
+            Ownership::Foreign
+        );
         assert_eq!(ownership(&marks("", "web-1", "t1"), &ours, |_| false), Ownership::Ours);
     }
 }

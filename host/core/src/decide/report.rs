@@ -24,17 +24,31 @@ pub fn aggregate(reports: &[WorkReport]) -> Vec<AggregatedStatusItem> {
 }
 
 fn item(report: &WorkReport) -> AggregatedStatusItem {
-    let item = AggregatedStatusItem { cluster_name: report.cluster.clone(), ..AggregatedStatusItem::default() };
+    let item = AggregatedStatusItem {
+        cluster_name: report.cluster.clone(),
+        ..AggregatedStatusItem::default()
+    };
     let applied = report.applied.as_ref();
     if applied.is_none_or(|condition| condition.status != ConditionStatus::True) {
         let applied_message = applied.map(|condition| condition.message.clone()).unwrap_or_default();
-        return AggregatedStatusItem { applied_message, health: Some(Health::Unknown), ..item };
+        return AggregatedStatusItem {
+            applied_message,
+            health: Some(Health::Unknown),
+            ..item
+        };
     }
     match &report.manifest {
-        None => AggregatedStatusItem { applied: true, health: Some(Health::Unknown), ..item },
-        Some((status, health)) => {
-            AggregatedStatusItem { applied: true, status: status.clone(), health: *health, ..item }
-        }
+        None => AggregatedStatusItem {
+            applied: true,
+            health: Some(Health::Unknown),
+            ..item
+        },
+        Some((status, health)) => AggregatedStatusItem {
+            applied: true,
+            status: status.clone(),
+            health: *health,
+            ..item
+        },
     }
 }
 
@@ -60,9 +74,15 @@ pub fn fully_applied<'a>(
     let kept: Vec<_> = kept.collect();
     let all = count > 0
         && items.len() == count
-        && items.iter().all(|item| item.applied && kept.contains(&item.cluster_name.as_str()));
+        && items
+            .iter()
+            .all(|item| item.applied && kept.contains(&item.cluster_name.as_str()));
     let (status, reason, message) = if all {
-        (ConditionStatus::True, "FullyAppliedSuccess", "All works have been successfully applied")
+        (
+            ConditionStatus::True,
+            "FullyAppliedSuccess",
+            "All works have been successfully applied",
+        )
     } else {
         let message = "Failed to apply all works, see status.aggregatedStatus for details";
         (ConditionStatus::False, "FullyAppliedFailed", message)

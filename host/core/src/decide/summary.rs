@@ -38,8 +38,15 @@ impl Totals {
     /// Creates an empty accumulator for a cluster with these resource models. Malformed models count as absent.
     pub fn new(models: &[Value]) -> Self {
         let grades: Vec<Grade> = models.iter().filter_map(grade).collect();
-        let grades = if grades.len() == models.len() { grades } else { Vec::new() };
-        Self { grades, ..Self::default() }
+        let grades = if grades.len() == models.len() {
+            grades
+        } else {
+            Vec::new()
+        };
+        Self {
+            grades,
+            ..Self::default()
+        }
     }
 
     /// Adds a node.
@@ -50,7 +57,10 @@ impl Totals {
         add(&mut self.allocatable, &allocatable);
         if !self.grades.is_empty() {
             allocatable.retain(|name, _| counts_for(&self.grades, name));
-            self.node_usage.entry(text(node, "/metadata/name").to_owned()).or_default().allocatable = Some(allocatable);
+            self.node_usage
+                .entry(text(node, "/metadata/name").to_owned())
+                .or_default()
+                .allocatable = Some(allocatable);
         }
     }
 
@@ -71,7 +81,10 @@ impl Totals {
     /// Returns the totals for the status of a Cluster.
     pub fn finish(self) -> (NodeSummary, ResourceSummary) {
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-        let summary = NodeSummary { total_num: count(self.nodes), ready_num: count(self.ready_nodes) };
+        let summary = NodeSummary {
+            total_num: count(self.nodes),
+            ready_num: count(self.ready_nodes),
+        };
         let resources = ResourceSummary {
             allocatable: listed(&self.allocatable),
             allocating: listed(&self.allocating),
@@ -87,7 +100,10 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn is_ready(node: &Value) -> bool {
@@ -132,7 +148,10 @@ fn add_requests(sum: &mut Amounts, pod: &Value) {
     }
     let overhead = pod.pointer("/spec/overhead").and_then(Value::as_object);
     for (name, value) in overhead.into_iter().flatten() {
-        if let Some(amount) = Quantity::from_json(value).ok().and_then(|quantity| amount(name, quantity)) {
+        if let Some(amount) = Quantity::from_json(value)
+            .ok()
+            .and_then(|quantity| amount(name, quantity))
+        {
             *sum.entry(name.clone()).or_default() += amount;
         }
     }
@@ -154,10 +173,15 @@ type Grade = (u64, Amounts);
 fn grade(model: &Value) -> Option<Grade> {
     let least = |range: &Value| {
         let name = text(range, "/name");
-        let least = range.get("min").map_or(Some(0), |min| amount(name, Quantity::from_json(min).ok()?))?;
+        let least = range
+            .get("min")
+            .map_or(Some(0), |min| amount(name, Quantity::from_json(min).ok()?))?;
         Some((name.to_owned(), least))
     };
-    Some((model.get("grade")?.as_u64()?, items(model, "/ranges").iter().filter_map(least).collect()))
+    Some((
+        model.get("grade")?.as_u64()?,
+        items(model, "/ranges").iter().filter_map(least).collect(),
+    ))
 }
 
 /// Returns the number of nodes of each grade. A node without a free pod slot has no grade. Karmada stops counting at
@@ -176,7 +200,11 @@ fn modelings(grades: &[Grade], node_usage: BTreeMap<String, NodeUsage>) -> Vec<V
             *count += 1;
         }
     }
-    grades.iter().zip(counts).map(|((grade, _), count)| json!({"grade": grade, "count": count})).collect()
+    grades
+        .iter()
+        .zip(counts)
+        .map(|((grade, _), count)| json!({"grade": grade, "count": count}))
+        .collect()
 }
 
 /// Returns true if the grade of a node depends on this resource. The resources of the first grade count.
@@ -189,7 +217,10 @@ fn index_of(grades: &[Grade], free: &Amounts) -> usize {
     let names = grades.first().map(|(_, least)| least.keys()).into_iter().flatten();
     let reached = |name: &String| {
         let existing = free.get(name).copied().unwrap_or(0);
-        grades.iter().rposition(|(_, least)| least.get(name).is_some_and(|least| *least <= existing)).unwrap_or(0)
+        grades
+            .iter()
+            .rposition(|(_, least)| least.get(name).is_some_and(|least| *least <= existing))
+            .unwrap_or(0)
     };
     names.map(reached).min().unwrap_or(0)
 }
@@ -236,7 +267,11 @@ mod tests {
     fn nodes_are_counted_and_resources_summed_by_what_pods_do() {
         let nodes = [
             node("a", "True", json!({"cpu": "4", "memory": "8Gi", "pods": "10"})),
-            node("b", "Unknown", json!({"cpu": "1500m", "memory": "8Gi", "pods": "10", "nonsense": "x"})),
+            node(
+                "b",
+                "Unknown",
+                json!({"cpu": "1500m", "memory": "8Gi", "pods": "10", "nonsense": "x"}),
+            ),
         ];
         let pods = [
             pod("a", "Running", "500m", "1Gi"),
@@ -248,23 +283,38 @@ mod tests {
         ];
         let (summary, resources) = summarize(&nodes, &pods, &[]);
         assert_eq!((summary.total_num, summary.ready_num), (2, 1));
-        assert_eq!(json!(resources.allocatable), json!({"cpu": "5500m", "memory": "16Gi", "pods": "20"}));
-        assert_eq!(json!(resources.allocated), json!({"cpu": "750m", "memory": "2Gi", "pods": "3"}));
-        assert_eq!(json!(resources.allocating), json!({"cpu": "2", "memory": "2Gi", "pods": "1"}));
+        assert_eq!(
+            json!(resources.allocatable),
+            json!({"cpu": "5500m", "memory": "16Gi", "pods": "20"})
+        );
+        assert_eq!(
+            json!(resources.allocated),
+            json!({"cpu": "750m", "memory": "2Gi", "pods": "3"})
+        );
+        assert_eq!(
+            json!(resources.allocating),
+            json!({"cpu": "2", "memory": "2Gi", "pods": "1"})
+        );
         assert!(resources.allocatable_modelings.is_empty());
     }
 
     #[test]
     fn an_empty_cluster_has_an_empty_summary() {
-        assert_eq!(summarize(&[], &[], &[]), (NodeSummary::default(), ResourceSummary::default()));
+        assert_eq!(
+            summarize(&[], &[], &[]),
+            (NodeSummary::default(), ResourceSummary::default())
+        );
     }
 
     #[test]
     fn a_node_is_of_the_highest_grade_that_all_its_free_resources_reach() {
         let check = |nodes: &[Value], pods: &[Value], counts: [u64; 3]| {
             let (_, resources) = summarize(nodes, pods, &models());
-            let actual: Vec<_> =
-                resources.allocatable_modelings.iter().filter_map(|modeling| modeling["count"].as_u64()).collect();
+            let actual: Vec<_> = resources
+                .allocatable_modelings
+                .iter()
+                .filter_map(|modeling| modeling["count"].as_u64())
+                .collect();
             assert_eq!(actual, counts, "{nodes:?} {pods:?}");
         };
         let large = || node("a", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "2"}));

@@ -73,7 +73,12 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
     plan.diagnostics = outcome.diagnostics;
     let (taints, owners) = (cluster.spec.taints.clone(), cluster.taint_owners.clone());
     let owners_unknown = cluster.taint_owners_unknown && cluster.spec.taints.iter().any(needs_owner);
-    let mut draft = Draft { taints, owners, owners_unknown, plan };
+    let mut draft = Draft {
+        taints,
+        owners,
+        owners_unknown,
+        plan,
+    };
     for (policy, change) in outcome.changes {
         match change {
             TaintChange::Add { taint, reason } => draft.add(&policy, taint, reason, options, now),
@@ -90,7 +95,10 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
 /// policies may read the history.
 fn remembers(policies: &PolicySet) -> bool {
     policies.iter().any(|policy| {
-        let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
+        let taints = policy
+            .capabilities()
+            .iter()
+            .any(|capability| capability.kind == CallKind::ClusterTaint);
         taints && (policy.id().engine != EngineKind::Builtin || policy.id().name.starts_with(CLUSTER_TAINT_POLICY))
     })
 }
@@ -123,13 +131,17 @@ impl Draft {
         match self.taints.iter_mut().find(|existing| existing.same_identity(&taint)) {
             Some(existing) if owned && existing.value != taint.value => {
                 existing.value = taint.value;
-                self.plan.added.push((existing.clone(), Attribution::policy(policy, reason)));
+                self.plan
+                    .added
+                    .push((existing.clone(), Attribution::policy(policy, reason)));
             }
             Some(_) => {}
             None if self.owners_unknown && options.cleans_up && is_limited_to_own_taints(policy) => {}
             None => {
                 taint.time_added = Some(now.truncated());
-                self.plan.added.push((taint.clone(), Attribution::policy(policy, reason)));
+                self.plan
+                    .added
+                    .push((taint.clone(), Attribution::policy(policy, reason)));
                 self.taints.push(taint);
                 self.owners.insert(identity, policy.name.clone());
             }
@@ -137,7 +149,11 @@ impl Draft {
     }
 
     fn remove(&mut self, policy: &PolicyId, key: &str, effect: TaintEffect, reason: Reason, options: TaintOptions) {
-        let Some(position) = self.taints.iter().position(|taint| taint.key == key && taint.effect == effect) else {
+        let Some(position) = self
+            .taints
+            .iter()
+            .position(|taint| taint.key == key && taint.effect == effect)
+        else {
             return;
         };
         let Some(known) = self.taints.get(position) else { return };
@@ -162,19 +178,31 @@ impl Draft {
         let is_orphan = |owner: &String| {
             owner.starts_with(CLUSTER_TAINT_POLICY) && !policies.iter().any(|policy| policy.id().name == *owner)
         };
-        let orphans: Vec<_> =
-            self.owners.iter().filter(|(_, owner)| is_orphan(owner)).map(|(id, _)| id.clone()).collect();
+        let orphans: Vec<_> = self
+            .owners
+            .iter()
+            .filter(|(_, owner)| is_orphan(owner))
+            .map(|(id, _)| id.clone())
+            .collect();
         for identity in orphans {
             let owner = self.owners.remove(&identity).unwrap_or_default();
             if let Some(position) = self.taints.iter().position(|taint| taint.identity() == identity) {
                 let message = format!("{owner}, which added the taint, was deleted");
-                self.plan.removed.push((self.taints.remove(position), Attribution::rule("PolicyDeleted", message)));
+                self.plan.removed.push((
+                    self.taints.remove(position),
+                    Attribution::rule("PolicyDeleted", message),
+                ));
             }
         }
     }
 
     fn finish(self, before: &Cluster) -> TaintPlan {
-        let Self { taints, mut owners, owners_unknown, mut plan } = self;
+        let Self {
+            taints,
+            mut owners,
+            owners_unknown,
+            mut plan,
+        } = self;
         owners.retain(|identity, _| taints.iter().any(|taint| taint.identity() == *identity));
         // Taints that were added and removed in the same pass are not reported.
         plan.added.retain(|(taint, _)| taints.contains(taint));
@@ -192,10 +220,17 @@ pub fn taints_message(taints: &[Taint]) -> String {
         return "cluster now does not have taints".to_owned();
     }
     let one = |taint: &Taint| {
-        let value = if taint.value.is_empty() { String::new() } else { format!("Value:{},", taint.value) };
+        let value = if taint.value.is_empty() {
+            String::new()
+        } else {
+            format!("Value:{},", taint.value)
+        };
         format!("{{Key:{},{value}Effect:{}}}", taint.key, taint.effect.as_str())
     };
-    format!("cluster now has taints([{}])", taints.iter().map(one).collect::<Vec<_>>().join(","))
+    format!(
+        "cluster now has taints([{}])",
+        taints.iter().map(one).collect::<Vec<_>>().join(",")
+    )
 }
 
 #[cfg(test)]

@@ -46,7 +46,11 @@ fn compare(path: String, recorded: Option<&Value>, again: Option<&Value>, found:
         }
         (recorded, again) if recorded == again => {}
         (recorded, again) => {
-            found.push(Difference { path, recorded: recorded.cloned(), again: again.cloned() });
+            found.push(Difference {
+                path,
+                recorded: recorded.cloned(),
+                again: again.cloned(),
+            });
         }
     }
 }
@@ -70,7 +74,10 @@ mod tests {
             ("/a/2", None, Some(json!(4))),
             ("/b~1c/d", Some(json!("x")), None),
         ];
-        assert_eq!(actual, expected.map(|(path, recorded, again)| (path.to_owned(), recorded, again)));
+        assert_eq!(
+            actual,
+            expected.map(|(path, recorded, again)| (path.to_owned(), recorded, again))
+        );
         assert!(differences(&before, &before).is_empty());
     }
 }

@@ -164,9 +164,25 @@ pub struct Decided<'a> {
 
 impl From<Decided<'_>> for DecisionRecord {
     fn from(decided: Decided<'_>) -> Self {
-        let Decided { trigger, now, input, clusters, recorder, plan } = decided;
+        let Decided {
+            trigger,
+            now,
+            input,
+            clusters,
+            recorder,
+            plan,
+        } = decided;
         let (policies, composition, calls) = recorder.finish();
-        Self { trigger: trigger.to_owned(), now, input, composition, policies, calls, plan, clusters }
+        Self {
+            trigger: trigger.to_owned(),
+            now,
+            input,
+            composition,
+            policies,
+            calls,
+            plan,
+            clusters,
+        }
     }
 }
 
@@ -187,7 +203,11 @@ impl DecisionRecord {
     pub fn policies(&self, substitute: impl Fn(&PolicySlot) -> Option<Arc<dyn Policy>>) -> PolicySet {
         let entry = |(position, slot): (usize, &PolicySlot)| {
             let recorded = || Arc::new(ReplayingPolicy::new(position, slot, &self.calls)) as Arc<dyn Policy>;
-            PolicyEntry { policy: substitute(slot).unwrap_or_else(recorded), mode: slot.mode, weight: slot.weight }
+            PolicyEntry {
+                policy: substitute(slot).unwrap_or_else(recorded),
+                mode: slot.mode,
+                weight: slot.weight,
+            }
         };
         PolicySet::composed(self.policies.iter().enumerate().map(entry).collect(), self.composition)
     }
@@ -200,55 +220,126 @@ impl DecisionRecord {
                 Some(cluster) => plan::taint(&taint::decide(cluster, policies, *options, now)),
                 None => Value::Null,
             },
-            DecisionInput::Evict { binding, cluster, options, pre_check, pauses, .. } => {
-                plan::evict(&eviction::judge(JudgeSnapshot {
-                    binding: Evictable::from(&**binding),
-                    cluster: self.cluster(cluster),
-                    clusters: &self.clusters,
+            DecisionInput::Evict {
+                binding,
+                cluster,
+                options,
+                pre_check,
+                pauses,
+                ..
+            } => plan::evict(&eviction::judge(JudgeSnapshot {
+                binding: Evictable::from(&**binding),
+                cluster: self.cluster(cluster),
+                clusters: &self.clusters,
+                options: *options,
+                pre_check: *pre_check,
+                pauses,
+                now,
+            })),
+            DecisionInput::Schedule { .. } => self
+                .reschedule(policies, false)
+                .as_ref()
+                .map_or(Value::Null, plan::schedule),
+            DecisionInput::GracefulEviction {
+                binding,
+                options,
+                unconfirmed,
+            } => {
+                let sources: Vec<_> = self.clusters.iter().map(|cluster| Cluster::clone(cluster)).collect();
+                let snapshot = GracefulEvictionSnapshot {
+                    binding,
+                    sources: &sources,
+                    unconfirmed,
                     options: *options,
-                    pre_check: *pre_check,
+                    now,
+                };
+                plan::graceful_eviction(&graceful_eviction::decide(snapshot, policies))
+            }
+            DecisionInput::Failover {
+                binding,
+                producer,
+                options,
+                pauses,
+            } => {
+                let clusters = &self.clusters;
+                let snapshot = FailoverSnapshot {
+                    binding,
+                    producer,
+                    options: *options,
                     pauses,
+                    clusters,
+                    now,
+                };
+                plan::failover(&application_failover::decide(snapshot))
+            }
+            DecisionInput::Failback {
+                binding,
+                stable,
+                pauses,
+                window_s,
+            } => {
+                let clusters = self
+                    .clusters
+                    .iter()
+                    .map(|cluster| (cluster.name.clone(), Arc::clone(cluster)));
+                let (clusters, window_s) = (&clusters.collect(), *window_s);
+                plan::failback(&failback::decide(FailbackSnapshot {
+                    binding,
+                    clusters,
+                    stable,
+                    pauses,
+                    window_s,
                     now,
                 }))
             }
-            DecisionInput::Schedule { .. } => {
-                self.reschedule(policies, false).as_ref().map_or(Value::Null, plan::schedule)
-            }
-            DecisionInput::GracefulEviction { binding, options, unconfirmed } => {
-                let sources: Vec<_> = self.clusters.iter().map(|cluster| Cluster::clone(cluster)).collect();
-                let snapshot =
-                    GracefulEvictionSnapshot { binding, sources: &sources, unconfirmed, options: *options, now };
-                plan::graceful_eviction(&graceful_eviction::decide(snapshot, policies))
-            }
-            DecisionInput::Failover { binding, producer, options, pauses } => {
-                let clusters = &self.clusters;
-                let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, clusters, now };
-                plan::failover(&application_failover::decide(snapshot))
-            }
-            DecisionInput::Failback { binding, stable, pauses, window_s } => {
-                let clusters = self.clusters.iter().map(|cluster| (cluster.name.clone(), Arc::clone(cluster)));
-                let (clusters, window_s) = (&clusters.collect(), *window_s);
-                plan::failback(&failback::decide(FailbackSnapshot { binding, clusters, stable, pauses, window_s, now }))
-            }
-            DecisionInput::Health { object, uncovered } => {
-                plan::health(&health::decide(HealthSnapshot { object, uncovered: *uncovered, now }, policies))
-            }
+            DecisionInput::Health { object, uncovered } => plan::health(&health::decide(
+                HealthSnapshot {
+                    object,
+                    uncovered: *uncovered,
+                    now,
+                },
+                policies,
+            )),
         }
     }
 
     /// Repeats a scheduling decision, with an explanation if `explained`; `None` for any other decision.
     pub fn reschedule(&self, policies: &PolicySet, explained: bool) -> Option<SchedulePlan> {
-        let DecisionInput::Schedule { binding, peers, accurate, assumed, options } = &self.input else { return None };
+        let DecisionInput::Schedule {
+            binding,
+            peers,
+            accurate,
+            assumed,
+            options,
+        } = &self.input
+        else {
+            return None;
+        };
         let clusters = Arc::new(ClusterSnapshot::new(self.clusters.iter().cloned()));
         let (accurate, now) = (accurate.as_ref(), self.now);
-        let snapshot = SchedulingSnapshot { binding, clusters: &clusters, peers, accurate, assumed, options, now };
-        let decide = if explained { schedule::decide_explained } else { schedule::decide };
+        let snapshot = SchedulingSnapshot {
+            binding,
+            clusters: &clusters,
+            peers,
+            accurate,
+            assumed,
+            options,
+            now,
+        };
+        let decide = if explained {
+            schedule::decide_explained
+        } else {
+            schedule::decide
+        };
         Some(decide(snapshot, policies))
     }
 
     /// Returns a cluster of the record.
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
-        self.clusters.iter().find(|cluster| cluster.name == name).map(|cluster| &**cluster)
+        self.clusters
+            .iter()
+            .find(|cluster| cluster.name == name)
+            .map(|cluster| &**cluster)
     }
 
     /// Returns the binding of the decision; `None` for decisions on clusters and objects.

@@ -19,7 +19,11 @@ pub struct DecisionId {
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.process.is_empty() { self.number.fmt(f) } else { write!(f, "{}-{}", self.process, self.number) }
+        if self.process.is_empty() {
+            self.number.fmt(f)
+        } else {
+            write!(f, "{}-{}", self.process, self.number)
+        }
     }
 }
 
@@ -40,7 +44,10 @@ impl FromStr for DecisionId {
             _ => ("", bare),
         };
         let number = number.parse().map_err(|_| NoDecisionId(text.to_owned()))?;
-        Ok(Self { process: process.to_owned(), number })
+        Ok(Self {
+            process: process.to_owned(),
+            number,
+        })
     }
 }
 
@@ -59,9 +66,17 @@ mod tests {
         check("#41", "", 41);
         check("3f9a1c2e55-41", "3f9a1c2e55", 41);
         check("#3f9a1c2e55-41", "3f9a1c2e55", 41);
-        for name in
-            ["", "#", "nginx", "member-1", "default/nginx-41", "3f9a1c2e55-", "3f9a1c2e55", "-41", "x3f9a1c2e5-41"]
-        {
+        for name in [
+            "",
+            "#",
+            "nginx",
+            "member-1",
+            "default/nginx-41",
+            "3f9a1c2e55-",
+            "3f9a1c2e55",
+            "-41",
+            "x3f9a1c2e5-41",
+        ] {
             assert!(name.parse::<DecisionId>().is_err(), "{name}");
         }
     }

@@ -24,7 +24,11 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
         Value::Object(members) => !members.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     };
-    members.into_iter().filter(|(_, value)| says(value)).map(|(name, value)| (name.to_owned(), value)).collect()
+    members
+        .into_iter()
+        .filter(|(_, value)| says(value))
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// Encodes an optional change, so that a list that becomes empty differs from a list that does not change.
@@ -38,24 +42,40 @@ fn encode_diagnostics(diagnostics: &Diagnostics) -> Value {
         let PolicyFault { policy, fault } = fault;
         json!({"policy": policy, "kind": fault.kind, "message": fault.message})
     };
-    object([("faults", faults.iter().map(fault).collect()), ("divergences", canonical(divergences))])
+    object([
+        ("faults", faults.iter().map(fault).collect()),
+        ("divergences", canonical(divergences)),
+    ])
 }
 
 fn about_taints(list: &[(Taint, Attribution)]) -> Value {
-    list.iter().map(|(taint, attribution)| json!({"taint": taint, "because": attribution})).collect()
+    list.iter()
+        .map(|(taint, attribution)| json!({"taint": taint, "because": attribution}))
+        .collect()
 }
 
 fn about_tasks(list: &[(GracefulEvictionTask, Attribution)]) -> Value {
-    list.iter().map(|(task, attribution)| json!({"task": task, "because": attribution})).collect()
+    list.iter()
+        .map(|(task, attribution)| json!({"task": task, "because": attribution}))
+        .collect()
 }
 
 fn about_clusters(list: &[(String, Attribution)]) -> Value {
-    list.iter().map(|(cluster, attribution)| json!({"cluster": cluster, "because": attribution})).collect()
+    list.iter()
+        .map(|(cluster, attribution)| json!({"cluster": cluster, "because": attribution}))
+        .collect()
 }
 
 /// Encodes a plan for the taints of a cluster.
 pub fn taint(plan: &TaintPlan) -> Value {
-    let TaintPlan { taints, owners, history, added, removed, diagnostics } = plan;
+    let TaintPlan {
+        taints,
+        owners,
+        history,
+        added,
+        removed,
+        diagnostics,
+    } = plan;
     object([
         ("taints", change(taints.as_ref())),
         ("owners", change(owners.as_ref())),
@@ -71,10 +91,17 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
     match judged {
         Ok(Judgement::Unneeded) => json!({"keep": "forever"}),
         Ok(Judgement::Later { remaining_ms }) => json!({"keep": {"forMs": remaining_ms}}),
-        Ok(Judgement::Wait { attribution, again_after_ms }) => {
+        Ok(Judgement::Wait {
+            attribution,
+            again_after_ms,
+        }) => {
             json!({"wait": {"because": attribution, "againAfterMs": again_after_ms}})
         }
-        Ok(Judgement::Evict { spec, task, attribution }) => {
+        Ok(Judgement::Evict {
+            spec,
+            task,
+            attribution,
+        }) => {
             json!({"evict": {
                 "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
                 "task": task, "because": attribution,
@@ -110,8 +137,16 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
 
 /// Encodes a plan for a failed application.
 pub fn failover(plan: &FailoverPlan) -> Value {
-    let FailoverPlan { health_histories, spec, evicted, counting, paused, without_target, blocked, again_after_ms } =
-        plan;
+    let FailoverPlan {
+        health_histories,
+        spec,
+        evicted,
+        counting,
+        paused,
+        without_target,
+        blocked,
+        again_after_ms,
+    } = plan;
     let spec = spec.as_ref().map(|spec| {
         json!({
             "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks, "rest": spec.rest,
@@ -136,7 +171,12 @@ pub fn failback(plan: &FailbackPlan) -> Value {
         FailbackPlan::Forget(attribution) => json!({"forget": attribution}),
         FailbackPlan::Wait { attribution, left_ms } => json!({"wait": {"because": attribution, "leftMs": left_ms}}),
         FailbackPlan::Return(back) => {
-            let Return { spec, task, home, attribution } = &**back;
+            let Return {
+                spec,
+                task,
+                home,
+                attribution,
+            } = &**back;
             json!({"return": {
                 "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
                 "rescheduleTriggeredAt": spec.reschedule_triggered_at, "task": task, "home": home,
@@ -149,8 +189,15 @@ pub fn failback(plan: &FailbackPlan) -> Value {
 /// Encodes a plan of the scheduler.
 pub fn schedule(plan: &SchedulePlan) -> Value {
     // The explanation is left out: it is recomputed on request.
-    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, diagnostics } =
-        plan;
+    let SchedulePlan {
+        outcome,
+        displaced,
+        affinity_name,
+        failed_terms,
+        rejections,
+        explanation: _,
+        diagnostics,
+    } = plan;
     let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
     let outcome = match outcome {
         Outcome::Place(targets) => json!({ "place": targets }),
@@ -160,7 +207,11 @@ pub fn schedule(plan: &SchedulePlan) -> Value {
     };
     let mut rejected: BTreeMap<String, (&Attribution, Vec<&str>)> = BTreeMap::new();
     for (cluster, attribution) in rejections.iter() {
-        rejected.entry(canonical(attribution).to_string()).or_insert((attribution, Vec::new())).1.push(cluster);
+        rejected
+            .entry(canonical(attribution).to_string())
+            .or_insert((attribution, Vec::new()))
+            .1
+            .push(cluster);
     }
     let rejected: Value = rejected
         .values()
@@ -190,7 +241,11 @@ fn error(error: &ScheduleError) -> Value {
 
 /// Encodes the health of an object.
 pub fn health(outcome: &HealthOutcome) -> Value {
-    let HealthOutcome { health, attribution, diagnostics } = outcome;
+    let HealthOutcome {
+        health,
+        attribution,
+        diagnostics,
+    } = outcome;
     object([
         ("health", canonical(health)),
         ("because", canonical(attribution)),

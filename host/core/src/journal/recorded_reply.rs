@@ -52,7 +52,10 @@ impl RecordedReply {
             Ok(Reply::Score(scores)) => Self::Score(runs(scores)),
             Ok(Reply::EvictionCheck(verdict)) => Self::EvictionCheck(verdict.clone()),
             Ok(Reply::Interpret(_)) => return None,
-            Err(Fault { kind, message }) => Self::Fault { kind: *kind, message: message.clone() },
+            Err(Fault { kind, message }) => Self::Fault {
+                kind: *kind,
+                message: message.clone(),
+            },
         })
     }
 
@@ -60,11 +63,15 @@ impl RecordedReply {
     pub fn to_reply(&self) -> Result<Reply, Fault> {
         Ok(match self {
             Self::Health(verdict) => Reply::Health(verdict.clone()),
-            Self::ClusterTaint(changes) => Reply::ClusterTaint(TaintVerdict { changes: changes.clone() }),
+            Self::ClusterTaint(changes) => Reply::ClusterTaint(TaintVerdict {
+                changes: changes.clone(),
+            }),
             Self::Filter(filtered) => Reply::Filter(filtered.verdicts()),
-            Self::Score(runs) => {
-                Reply::Score(runs.iter().flat_map(|(score, count)| std::iter::repeat_n(*score, *count)).collect())
-            }
+            Self::Score(runs) => Reply::Score(
+                runs.iter()
+                    .flat_map(|(score, count)| std::iter::repeat_n(*score, *count))
+                    .collect(),
+            ),
             Self::EvictionCheck(verdict) => Reply::EvictionCheck(verdict.clone()),
             Self::Fault { kind, message } => return Err(Fault::new(*kind, message.clone())),
         })
@@ -72,7 +79,10 @@ impl RecordedReply {
 }
 
 fn filtered(verdicts: &[FilterVerdict]) -> RecordedFilterReply {
-    let mut filtered = RecordedFilterReply { clusters: verdicts.len(), ..RecordedFilterReply::default() };
+    let mut filtered = RecordedFilterReply {
+        clusters: verdicts.len(),
+        ..RecordedFilterReply::default()
+    };
     for (position, verdict) in verdicts.iter().enumerate() {
         match verdict {
             FilterVerdict::Fit => {}
@@ -125,14 +135,20 @@ mod tests {
             assert_eq!(read.to_reply(), answer);
         };
         let reason = Reason::new("Why", "because");
-        check(Ok(Reply::Health(HealthVerdict { health: Health::Unknown, reason: reason.clone() })));
+        check(Ok(Reply::Health(HealthVerdict {
+            health: Health::Unknown,
+            reason: reason.clone(),
+        })));
         check(Ok(Reply::ClusterTaint(TaintVerdict::default())));
         let (fit, unfit) = (FilterVerdict::Fit, FilterVerdict::Unfit(reason.clone()));
         check(Ok(Reply::Filter(vec![fit.clone(), unfit, FilterVerdict::Abstain, fit])));
         check(Ok(Reply::Score(vec![0, 0, 100, 100, 0])));
         check(Ok(Reply::Score(Vec::new())));
         check(Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason.clone()))));
-        check(Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: Some(7) })));
+        check(Ok(Reply::EvictionCheck(EvictionVerdict::Hold {
+            reason,
+            recheck_after_s: Some(7),
+        })));
         check(Ok(Reply::EvictionCheck(EvictionVerdict::Abstain)));
         check(Err(Fault::new(FaultKind::Trap, "line 3")));
     }

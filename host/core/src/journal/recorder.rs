@@ -76,14 +76,33 @@ impl CallRecorder {
             if answers.is_empty() || entry.mode == Mode::Off || !keeps(entry.policy.as_ref()) {
                 return entry.clone();
             }
-            let recording =
-                RecordingPolicy { inner: Arc::clone(&entry.policy), slot: slots.len(), calls: Arc::clone(&calls) };
+            let recording = RecordingPolicy {
+                inner: Arc::clone(&entry.policy),
+                slot: slots.len(),
+                calls: Arc::clone(&calls),
+            };
             let (policy, build) = (entry.policy.id().clone(), entry.policy.build().cloned());
-            slots.push(PolicySlot { policy, build, mode: entry.mode, weight: entry.weight, answers });
-            PolicyEntry { policy: Arc::new(recording), ..entry.clone() }
+            slots.push(PolicySlot {
+                policy,
+                build,
+                mode: entry.mode,
+                weight: entry.weight,
+                answers,
+            });
+            PolicyEntry {
+                policy: Arc::new(recording),
+                ..entry.clone()
+            }
         });
         let set = PolicySet::composed(entries.collect(), policies.composition());
-        (set, Self { slots, composition: policies.composition(), calls })
+        (
+            set,
+            Self {
+                slots,
+                composition: policies.composition(),
+                calls,
+            },
+        )
     }
 
     /// Returns the policy slots, the rules that combine replies, and the calls recorded so far, in order.
@@ -120,7 +139,12 @@ impl Policy for RecordingPolicy {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let answer = self.inner.call(call);
         if let Some(kept) = RecordedReply::of(&answer) {
-            let recorded = RecordedCall { slot: self.slot, kind: call.kind(), about: about(call), reply: kept };
+            let recorded = RecordedCall {
+                slot: self.slot,
+                kind: call.kind(),
+                about: about(call),
+                reply: kept,
+            };
             self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(recorded);
         }
         answer
@@ -136,8 +160,18 @@ impl Policy for RecordingPolicy {
 fn about(call: &Call<'_>) -> String {
     match call {
         Call::Health(call) => {
-            let text = |pointer| call.object.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default();
-            format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+            let text = |pointer| {
+                call.object
+                    .pointer(pointer)
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or_default()
+            };
+            format!(
+                "{} {}/{}",
+                text("/kind"),
+                text("/metadata/namespace"),
+                text("/metadata/name")
+            )
         }
         Call::ClusterTaint(call) => call.cluster.name.clone(),
         Call::Filter(call) => format!("{} clusters", call.clusters.len()),
@@ -179,10 +213,16 @@ impl Policy for ReplayingPolicy {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let position =
-            answers.iter().position(|recorded| recorded.kind == call.kind() && recorded.about == about(call));
+        let position = answers
+            .iter()
+            .position(|recorded| recorded.kind == call.kind() && recorded.about == about(call));
         let recorded = position.and_then(|position| answers.remove(position));
-        let unknown = || Fault::new(FaultKind::NotLoaded, format!("the record has no answer about {}", about(call)));
+        let unknown = || {
+            Fault::new(
+                FaultKind::NotLoaded,
+                format!("the record has no answer about {}", about(call)),
+            )
+        };
         recorded.ok_or_else(unknown)?.reply.to_reply()
     }
 

@@ -49,7 +49,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Redacts a decision record in canonical form and returns the number of removed values.
 pub fn redact_decision_record(decision_record: &mut Value) -> usize {
-    let object = decision_record.pointer_mut("/question/health/object").map_or(0, object::object);
+    let object = decision_record
+        .pointer_mut("/question/health/object")
+        .map_or(0, object::object);
     object + redact(decision_record)
 }
 
@@ -93,7 +95,10 @@ fn is_data(key: &str) -> bool {
 
 /// Returns the name in lower case without punctuation.
 fn plain(key: &str) -> String {
-    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    key.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }
 
 fn is_secret(key: &str) -> bool {
@@ -130,7 +135,11 @@ mod tests {
             json!({"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": REDACTED}, "stringData": {"b": REDACTED}}),
             2,
         );
-        check(json!({"kind": "Game", "data": {"a": "b"}}), json!({"kind": "Game", "data": {"a": "b"}}), 0);
+        check(
+            json!({"kind": "Game", "data": {"a": "b"}}),
+            json!({"kind": "Game", "data": {"a": "b"}}),
+            0,
+        );
         check(
             json!({"containers": [{"env": [{"name": "A", "value": "x"}, {"name": "B", "valueFrom": {"f": "g"}}]}]}),
             json!({"containers": [{"env": [{"name": "A", "value": REDACTED}, {"name": "B", "valueFrom": {"f": "g"}}]}]}),
@@ -141,15 +150,31 @@ mod tests {
             json!({"dbPassword": REDACTED, "api-key": REDACTED, "passwordLength": 3}),
             2,
         );
-        check(json!({"joinToken": "x", "tokenPolicy": "y"}), json!({"joinToken": REDACTED, "tokenPolicy": "y"}), 1);
-        check(json!({"secretRef": {"name": "member1"}}), json!({"secretRef": {"name": "member1"}}), 0);
+        check(
+            json!({"joinToken": "x", "tokenPolicy": "y"}),
+            json!({"joinToken": REDACTED, "tokenPolicy": "y"}),
+            1,
+        );
+        check(
+            json!({"secretRef": {"name": "member1"}}),
+            json!({"secretRef": {"name": "member1"}}),
+            0,
+        );
     }
 
     #[test]
     fn urls_lose_their_user_and_managed_fields_go() {
-        check(json!({"proxy": "https://me:pw@proxy:8080/x"}), json!({"proxy": "https://proxy:8080/x"}), 1);
+        check(
+            json!({"proxy": "https://me:pw@proxy:8080/x"}),
+            json!({"proxy": "https://proxy:8080/x"}),
+            1,
+        );
         // A password may contain a slash.
-        check(json!({"proxy": "https://me:p/w@proxy/x"}), json!({"proxy": "https://proxy/x"}), 1);
+        check(
+            json!({"proxy": "https://me:p/w@proxy/x"}),
+            json!({"proxy": "https://proxy/x"}),
+            1,
+        );
         let annotations = json!({LAST_APPLIED: "{}", "policy.karmada.io/applied-placement": "{}"});
         check(
             json!({"metadata": {"managedFields": [{"manager": "x"}], "annotations": annotations}}),

@@ -102,7 +102,11 @@ fn take<'a>(step: &Step, root: &'a Value, value: &'a Value, into: &mut Vec<&'a V
             }
         }
         Step::Filter(left, right) => {
-            into.extend(children(value).into_iter().filter(|element| holds(left, right.as_ref(), root, element)));
+            into.extend(
+                children(value)
+                    .into_iter()
+                    .filter(|element| holds(left, right.as_ref(), root, element)),
+            );
         }
     }
     Ok(())
@@ -133,14 +137,19 @@ fn descend<'a>(value: &'a Value, into: &mut Vec<&'a Value>) -> Result<(), PathEr
 
 /// Evaluates a filter; a path without a value makes it false.
 fn holds(left: &Operand, right: Option<&(Comparison, Operand)>, root: &Value, element: &Value) -> bool {
-    let Some(left) = operand(left, root, element) else { return false };
+    let Some(left) = operand(left, root, element) else {
+        return false;
+    };
     let Some((comparison, right)) = right else { return true };
-    let Some(right) = operand(right, root, element) else { return false };
+    let Some(right) = operand(right, root, element) else {
+        return false;
+    };
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
-        (Value::Number(left), Value::Number(right)) => {
-            left.as_f64().zip(right.as_f64()).and_then(|(left, right)| left.partial_cmp(&right))
-        }
+        (Value::Number(left), Value::Number(right)) => left
+            .as_f64()
+            .zip(right.as_f64())
+            .and_then(|(left, right)| left.partial_cmp(&right)),
         (left, right) => (left == right).then_some(Ordering::Equal),
     };
     match comparison {

@@ -16,11 +16,18 @@ pub(super) fn template(text: &str) -> Result<Vec<Node>, PathError> {
 pub(super) fn path(text: &str) -> Result<Vec<Step>, PathError> {
     let mut reader = Reader::new(text)?;
     let steps = reader.path()?;
-    if reader.rest().is_empty() { Ok(steps) } else { Err(syntax(reader.at, "expected the end of the path")) }
+    if reader.rest().is_empty() {
+        Ok(steps)
+    } else {
+        Err(syntax(reader.at, "expected the end of the path"))
+    }
 }
 
 fn syntax(at: usize, message: impl Into<String>) -> PathError {
-    PathError::Syntax { at, message: message.into() }
+    PathError::Syntax {
+        at,
+        message: message.into(),
+    }
 }
 
 struct Reader<'a> {
@@ -54,7 +61,11 @@ impl<'a> Reader<'a> {
     }
 
     fn expect(&mut self, token: &str) -> Result<(), PathError> {
-        if self.eat(token) { Ok(()) } else { Err(syntax(self.at, format!("expected {token:?}"))) }
+        if self.eat(token) {
+            Ok(())
+        } else {
+            Err(syntax(self.at, format!("expected {token:?}")))
+        }
     }
 
     fn skip_spaces(&mut self) {
@@ -108,8 +119,10 @@ impl<'a> Reader<'a> {
             self.expect("}")?;
             return Ok(Node::Text(text));
         }
-        let is_range =
-            self.rest().strip_prefix("range").is_some_and(|rest| rest.starts_with([' ', '.', '$', '@', '[']));
+        let is_range = self
+            .rest()
+            .strip_prefix("range")
+            .is_some_and(|rest| rest.starts_with([' ', '.', '$', '@', '[']));
         if is_range {
             self.expect("range")?;
         }
@@ -161,11 +174,17 @@ impl<'a> Reader<'a> {
             if !self.eat("\\") {
                 break;
             }
-            let escaped = self.peek().ok_or_else(|| syntax(self.at, "nothing after the backslash"))?;
+            let escaped = self
+                .peek()
+                .ok_or_else(|| syntax(self.at, "nothing after the backslash"))?;
             self.at += escaped.len_utf8();
             name.push(escaped);
         }
-        if name.is_empty() { Err(syntax(self.at, "expected a field name")) } else { Ok(Step::Field(name)) }
+        if name.is_empty() {
+            Err(syntax(self.at, "expected a field name"))
+        } else {
+            Ok(Step::Field(name))
+        }
     }
 
     fn brackets(&mut self) -> Result<Step, PathError> {
@@ -184,7 +203,11 @@ impl<'a> Reader<'a> {
             self.skip_spaces();
         }
         self.expect("]")?;
-        Ok(if steps.len() > 1 { Step::Union(steps) } else { steps.remove(0) })
+        Ok(if steps.len() > 1 {
+            Step::Union(steps)
+        } else {
+            steps.remove(0)
+        })
     }
 
     fn element(&mut self) -> Result<Step, PathError> {
@@ -211,7 +234,10 @@ impl<'a> Reader<'a> {
         if digits.is_empty() {
             return Ok(None);
         }
-        digits.parse().map(Some).map_err(|_| syntax(at, format!("{digits:?} is not a number")))
+        digits
+            .parse()
+            .map(Some)
+            .map_err(|_| syntax(at, format!("{digits:?} is not a number")))
     }
 
     fn quoted(&mut self) -> Result<String, PathError> {
@@ -248,7 +274,10 @@ impl<'a> Reader<'a> {
             ("<", Comparison::Less),
             (">", Comparison::Greater),
         ];
-        let operator = operators.into_iter().find(|(token, _)| self.eat(token)).map(|(_, operator)| operator);
+        let operator = operators
+            .into_iter()
+            .find(|(token, _)| self.eat(token))
+            .map(|(_, operator)| operator);
         let right = operator.map(|operator| Ok((operator, self.operand()?))).transpose()?;
         self.skip_spaces();
         self.expect(")")?;

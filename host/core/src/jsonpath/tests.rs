@@ -22,7 +22,9 @@ fn object() -> Value {
 #[test]
 fn templates_read_as_kubectls_do() {
     let check = |template: &str, expected: &str| {
-        let actual = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
+        let actual = template
+            .parse::<Template>()
+            .and_then(|template| template.evaluate(&object()));
         assert_eq!(actual.as_deref(), Ok(expected), "{template}");
     };
     check("plain", "plain");
@@ -51,7 +53,10 @@ fn templates_read_as_kubectls_do() {
     check("{.conditions[?(@.type != 'Ready')].status}", "False");
     check("{.conditions[?(@.weight>3)].type}", "Degraded");
     check("{.conditions[?(@.missing)].type}", "");
-    check(r#"{range .conditions[*]}{.type}={.status}{"\n"}{end}"#, "Ready=True\nDegraded=False\n");
+    check(
+        r#"{range .conditions[*]}{.type}={.status}{"\n"}{end}"#,
+        "Ready=True\nDegraded=False\n",
+    );
 }
 
 #[test]
@@ -76,8 +81,14 @@ fn a_path_selects_its_first_value_and_skips_missing_ones() {
 #[test]
 fn what_is_not_there_is_named() {
     let check = |template: &str, expected: &str| {
-        let actual = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
-        assert_eq!(actual.map_err(|error| error.to_string()), Err(expected.to_owned()), "{template}");
+        let actual = template
+            .parse::<Template>()
+            .and_then(|template| template.evaluate(&object()));
+        assert_eq!(
+            actual.map_err(|error| error.to_string()),
+            Err(expected.to_owned()),
+            "{template}"
+        );
     };
     check("{.missing}", "missing is not found");
     check("{.jobStatus.missing.deeper}", "missing is not found");
@@ -92,12 +103,18 @@ fn what_does_not_read_is_named_with_its_place() {
         assert_eq!(actual, Err(expected.to_owned()), "{template}");
     };
     check("{.replicas", "at byte 10: expected \"}\"");
-    check("{.names[}", "at byte 8: expected an index, a slice, '*' or a quoted name");
+    check(
+        "{.names[}",
+        "at byte 8: expected an index, a slice, '*' or a quoted name",
+    );
     check("{.names[1}", "at byte 9: expected \"]\"");
     check("{.names['a}", "at byte 8: unterminated string");
     check("{range .names[*]}{@}", "at byte 20: a range without {end}");
     check("{end}", "at byte 5: {end} without a range");
-    check("{.a[?(x==1)]}", "at byte 6: expected @, $, a quoted text, a number, true or false");
+    check(
+        "{.a[?(x==1)]}",
+        "at byte 6: expected @, $, a quoted text, a number, true or false",
+    );
     check(&"x".repeat(5000), "at byte 4096: the template is too long");
     let deep = format!("{}{}", "{range .names[*]}".repeat(9), "{end}".repeat(9));
     check(&deep, "at byte 153: nested more than 8 deep");

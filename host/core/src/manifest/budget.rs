@@ -24,6 +24,11 @@ impl Default for Budget {
     /// The steps take a script about 0.2 s. Even on a loaded machine they run out long before the wall-clock time, so
     /// the outcome does not depend on the machine. Karmada gives a script one second.
     fn default() -> Self {
-        Self { steps: 10_000_000, wall_clock_ms: 5_000, memory_bytes: 64 << 20, reply_bytes: 1 << 20 }
+        Self {
+            steps: 10_000_000,
+            wall_clock_ms: 5_000,
+            memory_bytes: 64 << 20,
+            reply_bytes: 1 << 20,
+        }
     }
 }

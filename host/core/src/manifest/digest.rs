@@ -51,7 +51,10 @@ mod tests {
     #[test]
     fn one_piece_has_the_digest_that_other_tools_tell() {
         let digest = Digest::of([b"abc".as_slice()].into_iter());
-        assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            digest.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(digest.short(), "ba7816bf8f01");
     }
 

@@ -122,7 +122,11 @@ pub struct ManifestProblem {
 
 impl fmt::Display for ManifestProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.field.is_empty() { f.write_str(&self.message) } else { write!(f, "{} {}", self.field, self.message) }
+        if self.field.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{} {}", self.field, self.message)
+        }
     }
 }
 
@@ -137,7 +141,11 @@ pub enum ProblemKind {
 
 impl ManifestProblem {
     pub(crate) fn mistake(field: &'static str, message: impl Into<String>) -> Self {
-        Self { field, message: message.into(), kind: ProblemKind::Invalid }
+        Self {
+            field,
+            message: message.into(),
+            kind: ProblemKind::Invalid,
+        }
     }
 }
 
@@ -171,7 +179,10 @@ impl PluginManifest {
         match (&self.wasm, &self.lua) {
             (Some(file), None) => Ok((EngineKind::Wasm, file)),
             (None, Some(file)) => Ok((EngineKind::Lua, file)),
-            _ => Err(ManifestProblem::mistake("", "needs exactly one of wasm and lua, the location of its code")),
+            _ => Err(ManifestProblem::mistake(
+                "",
+                "needs exactly one of wasm and lua, the location of its code",
+            )),
         }
     }
 
@@ -181,15 +192,39 @@ impl PluginManifest {
         if self.name.is_empty() {
             problems.push(ManifestProblem::mistake("name", "must be given"));
         }
-        let Ok((engine, _)) = self.code().map_err(|problem| problems.push(problem)) else { return problems };
+        let Ok((engine, _)) = self.code().map_err(|problem| problems.push(problem)) else {
+            return problems;
+        };
         let for_scripts = [
-            ("answers", self.answers.is_empty(), "a component declares its kinds of calls by its exports"),
-            ("kinds", self.kinds.is_empty(), "a component declares its kinds of object itself"),
-            ("dialect", self.dialect == Dialect::default(), "a component has no dialects"),
-            ("configSchema", self.config_schema.is_none(), "a component contains its schema"),
-            ("taintKeys", self.taint_keys.is_empty(), "a component declares its taints itself"),
+            (
+                "answers",
+                self.answers.is_empty(),
+                "a component declares its kinds of calls by its exports",
+            ),
+            (
+                "kinds",
+                self.kinds.is_empty(),
+                "a component declares its kinds of object itself",
+            ),
+            (
+                "dialect",
+                self.dialect == Dialect::default(),
+                "a component has no dialects",
+            ),
+            (
+                "configSchema",
+                self.config_schema.is_none(),
+                "a component contains its schema",
+            ),
+            (
+                "taintKeys",
+                self.taint_keys.is_empty(),
+                "a component declares its taints itself",
+            ),
         ];
-        let given = for_scripts.into_iter().filter(|(_, absent, _)| engine == EngineKind::Wasm && !absent);
+        let given = for_scripts
+            .into_iter()
+            .filter(|(_, absent, _)| engine == EngineKind::Wasm && !absent);
         problems.extend(given.map(|(field, _, why)| ManifestProblem::mistake(field, format!("is for scripts; {why}"))));
         if engine == EngineKind::Lua && self.instances == Instances::Reused {
             let message = "is for components; a script has a fresh environment for every call";
@@ -204,8 +239,21 @@ impl PluginManifest {
 
     /// Returns the terms of its participation.
     pub fn terms(&self) -> Terms {
-        let Self { mode, weight, scores, breaker, fallback, .. } = self;
-        Terms { mode: *mode, weight: *weight, scores: *scores, breaker: *breaker, fallback: fallback.clone() }
+        let Self {
+            mode,
+            weight,
+            scores,
+            breaker,
+            fallback,
+            ..
+        } = self;
+        Terms {
+            mode: *mode,
+            weight: *weight,
+            scores: *scores,
+            breaker: *breaker,
+            fallback: fallback.clone(),
+        }
     }
 
     /// Reads the code with `read` and verifies its digest; returns the location and the code. `read` takes the file as
@@ -226,7 +274,11 @@ impl PluginManifest {
             kind: ProblemKind::Unreadable,
         })?;
         let digest = Digest::of([code.as_slice()].into_iter()).to_string();
-        if let Some(wanted) = self.sha256.as_ref().filter(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
+        if let Some(wanted) = self
+            .sha256
+            .as_ref()
+            .filter(|wanted| !wanted.eq_ignore_ascii_case(&digest))
+        {
             let message = format!("is {wanted}, and the digest of the file is {digest}");
             return Err(ManifestProblem::mistake("sha256", message));
         }

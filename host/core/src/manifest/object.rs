@@ -43,7 +43,10 @@ impl PluginObject {
         if !mistakes.is_empty() {
             return Err(mistakes.join("; "));
         }
-        manifest.read_code(|field| self.code(field)).map(drop).map_err(|problem| problem.to_string())
+        manifest
+            .read_code(|field| self.code(field))
+            .map(drop)
+            .map_err(|problem| problem.to_string())
     }
 
     /// Returns the manifest. In place of a file, it names the field that contains the code.
@@ -61,7 +64,10 @@ impl PluginObject {
                 Some(Value::String(code)) => *code = format!("{SPEC}{field}"),
                 Some(Value::Null) | None => {}
                 Some(other) => {
-                    return Err(ManifestProblem::mistake(field, format!("is {other}; it holds the code, as text")));
+                    return Err(ManifestProblem::mistake(
+                        field,
+                        format!("is {other}; it holds the code, as text"),
+                    ));
                 }
             }
         }
@@ -108,15 +114,27 @@ mod tests {
     #[test]
     fn a_check_names_the_field_and_reads_the_code() {
         let check = |spec: Value, expected: Result<(), &str>| {
-            let Value::Object(spec) = spec else { panic!("a spec is a map") };
-            let object = PluginObject { name: "p".to_owned(), generation: 1, spec };
+            let Value::Object(spec) = spec else {
+                panic!("a spec is a map")
+            };
+            let object = PluginObject {
+                name: "p".to_owned(),
+                generation: 1,
+                spec,
+            };
             assert_eq!(object.check(), expected.map_err(str::to_owned));
         };
         check(json!({"lua": "x"}), Ok(()));
         check(json!({"wasm": "AGFz\nbQ==\n"}), Ok(()));
-        check(json!({}), Err("needs exactly one of wasm and lua, the location of its code"));
+        check(
+            json!({}),
+            Err("needs exactly one of wasm and lua, the location of its code"),
+        );
         check(json!({"lua": ""}), Err("lua is empty; it holds the code"));
-        check(json!({"lua": "x", "name": "q"}), Err("name must not be set: a plugin has the name of its object"));
+        check(
+            json!({"lua": "x", "name": "q"}),
+            Err("name must not be set: a plugin has the name of its object"),
+        );
         check(
             json!({"wasm": "?"}),
             Err("failed to fetch Plugin p spec.wasm: it is not base64: Invalid symbol 63, offset 0."),

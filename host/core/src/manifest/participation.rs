@@ -35,7 +35,12 @@ pub struct BreakerThresholds {
 impl Default for BreakerThresholds {
     /// Returns five faults within a minute, half a minute of quarantine, three probes.
     fn default() -> Self {
-        Self { faults: 5, window_seconds: 60, quarantine_seconds: 30, probes: 3 }
+        Self {
+            faults: 5,
+            window_seconds: 60,
+            quarantine_seconds: 30,
+            probes: 3,
+        }
     }
 }
 

@@ -38,12 +38,18 @@ pub struct Binding {
 impl Binding {
     /// Returns the API kind that follows from the scope.
     pub fn kind(&self) -> &'static str {
-        if self.namespace.is_some() { "ResourceBinding" } else { "ClusterResourceBinding" }
+        if self.namespace.is_some() {
+            "ResourceBinding"
+        } else {
+            "ClusterResourceBinding"
+        }
     }
 
     /// Returns `namespace/name`, or only the name for cluster scope.
     pub fn key(&self) -> String {
-        self.namespace.as_ref().map_or_else(|| self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
+        self.namespace
+            .as_ref()
+            .map_or_else(|| self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
     }
 }
 
@@ -113,7 +119,9 @@ impl BindingSpec {
 
     /// Returns true if an eviction from the cluster is in progress.
     pub fn is_evicting(&self, cluster: &str) -> bool {
-        self.graceful_eviction_tasks.iter().any(|task| task.from_cluster == cluster)
+        self.graceful_eviction_tasks
+            .iter()
+            .any(|task| task.from_cluster == cluster)
     }
 
     /// Returns true if the binding counts as a workload in Karmada: it has replicas, requirements or components.
@@ -133,13 +141,22 @@ impl BindingSpec {
 
     fn workload_group(&self, name: &str) -> &str {
         let groups = self.rest.get("workloadAffinityGroups");
-        groups.and_then(|groups| groups.get(name)).and_then(serde_json::Value::as_str).unwrap_or_default()
+        groups
+            .and_then(|groups| groups.get(name))
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
     }
 
     /// Returns the scheduling priority; pending bindings with a higher number are scheduled first.
     pub fn schedule_priority(&self) -> i32 {
-        let priority = self.rest.get("schedulePriority").and_then(|priority| priority.get("priority"));
-        priority.and_then(serde_json::Value::as_i64).and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0)
+        let priority = self
+            .rest
+            .get("schedulePriority")
+            .and_then(|priority| priority.get("priority"));
+        priority
+            .and_then(serde_json::Value::as_i64)
+            .and_then(|priority| i32::try_from(priority).ok())
+            .unwrap_or(0)
     }
 
     /// Returns true if scheduling is suspended.
@@ -232,7 +249,11 @@ pub struct TargetCluster {
 impl TargetCluster {
     /// Creates a target cluster without components.
     pub fn new(name: impl Into<String>, replicas: i32) -> Self {
-        Self { name: name.into(), replicas, components: Vec::new() }
+        Self {
+            name: name.into(),
+            replicas,
+            components: Vec::new(),
+        }
     }
 }
 
@@ -322,7 +343,11 @@ pub struct BindingStatus {
     #[serde(default, skip_serializing_if = "is_zero_i64")]
     pub scheduler_observed_generation: i64,
     /// Name of the active affinity group. (Karmada defines this JSON name.)
-    #[serde(default, rename = "schedulerObservingAffinityName", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        rename = "schedulerObservingAffinityName",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub scheduler_observed_affinity_name: String,
     /// Time of the last successful scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -374,7 +399,11 @@ pub struct Reports<'a> {
 impl<'a> Reports<'a> {
     /// Creates the index for the reports of a binding.
     pub fn new(items: &'a [AggregatedStatusItem]) -> Self {
-        Self { items, next: 0, sorted: None }
+        Self {
+            items,
+            next: 0,
+            sorted: None,
+        }
     }
 
     /// Returns the report of a cluster.
@@ -383,8 +412,13 @@ impl<'a> Reports<'a> {
         let expected = items.get(self.next).filter(|item| item.cluster_name == cluster);
         let position = match expected {
             Some(_) => Some(self.next),
-            None if *self.sorted.get_or_insert_with(|| items.is_sorted_by_key(|item| &item.cluster_name)) => {
-                items.binary_search_by(|item| item.cluster_name.as_str().cmp(cluster)).ok()
+            None if *self
+                .sorted
+                .get_or_insert_with(|| items.is_sorted_by_key(|item| &item.cluster_name)) =>
+            {
+                items
+                    .binary_search_by(|item| item.cluster_name.as_str().cmp(cluster))
+                    .ok()
             }
             None => items.iter().position(|item| item.cluster_name == cluster),
         }?;

@@ -53,7 +53,11 @@ impl Cluster {
 
     /// Returns the name of the policy that added the taint; `None` if no policy did.
     pub fn taint_owner(&self, taint: &Taint) -> Option<&String> {
-        if self.taint_owners.is_empty() { None } else { self.taint_owners.get(&taint.identity()) }
+        if self.taint_owners.is_empty() {
+            None
+        } else {
+            self.taint_owners.get(&taint.identity())
+        }
     }
 
     /// Returns true if the cluster is being removed.
@@ -104,7 +108,11 @@ pub struct ClusterSpec {
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::model::schema::SecretReference>"))]
     pub impersonator_secret_ref: Option<serde_json::Value>,
     /// True if the certificate of the member's API server is not verified.
-    #[serde(default, rename = "insecureSkipTLSVerification", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        rename = "insecureSkipTLSVerification",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub insecure_skip_tls_verification: bool,
     /// Proxy for connections to the member's API server: http, https or socks5.
     #[serde(default, rename = "proxyURL", skip_serializing_if = "String::is_empty")]

@@ -95,10 +95,19 @@ mod tests {
     fn the_transition_time_moves_only_with_the_status() {
         let (early, late) = (Time::from_millis(0), Time::from_millis(5_000));
         let mut conditions = vec![Condition::new("Ready", ConditionStatus::True, "A", "a", early)];
-        assert!(set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::True, "B", "b", late)));
+        assert!(set_condition(
+            &mut conditions,
+            Condition::new("Ready", ConditionStatus::True, "B", "b", late)
+        ));
         assert_eq!(conditions[0].last_transition_time, Some(early));
-        assert!(!set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::True, "B", "b", late)));
-        assert!(set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::False, "B", "b", late)));
+        assert!(!set_condition(
+            &mut conditions,
+            Condition::new("Ready", ConditionStatus::True, "B", "b", late)
+        ));
+        assert!(set_condition(
+            &mut conditions,
+            Condition::new("Ready", ConditionStatus::False, "B", "b", late)
+        ));
         assert_eq!(conditions[0].last_transition_time, Some(late));
     }
 }

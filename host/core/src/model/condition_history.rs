@@ -58,14 +58,20 @@ impl ConditionHistory {
             }
             let changes = self.0.entry(condition.type_.clone()).or_default();
             let last = changes.last().copied();
-            let reported = condition.last_transition_time.filter(|reported| !ahead(reported)).map(Time::truncated);
+            let reported = condition
+                .last_transition_time
+                .filter(|reported| !ahead(reported))
+                .map(Time::truncated);
             let since = match (last, reported) {
                 (Some(last), Some(reported)) => reported.max(last.since),
                 (Some(last), None) if last.status == condition.status => last.since,
                 (_, None) => now.truncated(),
                 (None, Some(reported)) => reported,
             };
-            let change = ConditionChange { status: condition.status, since };
+            let change = ConditionChange {
+                status: condition.status,
+                since,
+            };
             if last != Some(change) {
                 changes.push(change);
                 let surplus = changes.len().saturating_sub(CHANGES_MAX);
@@ -79,7 +85,11 @@ impl ConditionHistory {
     pub fn changes_within(&self, types: &[&str], seconds: i64, now: Time) -> usize {
         let recent = |changes: &[ConditionChange]| {
             // The first entry marks the start of the history and is not a change.
-            changes.iter().skip(1).filter(|change| change.since.plus_seconds(seconds) > now).count()
+            changes
+                .iter()
+                .skip(1)
+                .filter(|change| change.since.plus_seconds(seconds) > now)
+                .count()
         };
         types.iter().map(|type_| recent(self.changes(type_))).max().unwrap_or(0)
     }
@@ -87,12 +97,19 @@ impl ConditionHistory {
     /// Returns the time since which `holds` has returned its current result. `holds` takes the status of each of
     /// `types`, `None` for a condition that did not exist. Without any history, returns the Unix epoch.
     pub fn held_since(&self, types: &[&str], holds: impl Fn(&[Option<ConditionStatus>]) -> bool) -> Time {
-        let moments: BTreeSet<Time> =
-            types.iter().flat_map(|type_| self.changes(type_)).map(|change| change.since).collect();
+        let moments: BTreeSet<Time> = types
+            .iter()
+            .flat_map(|type_| self.changes(type_))
+            .map(|change| change.since)
+            .collect();
         let at = |moment: Time| {
             let status = |type_: &&str| {
                 let changes = self.changes(type_);
-                changes.iter().rev().find(|change| change.since <= moment).map(|change| change.status)
+                changes
+                    .iter()
+                    .rev()
+                    .find(|change| change.since <= moment)
+                    .map(|change| change.status)
             };
             holds(&types.iter().map(status).collect::<Vec<_>>())
         };
@@ -100,7 +117,9 @@ impl ConditionHistory {
             let is_gap = |pair: &[ConditionChange]| matches!(pair, [before, after] if after.since == moment && before.status == after.status);
             types.iter().any(|type_| self.changes(type_).windows(2).any(is_gap))
         };
-        let Some(now) = moments.last().map(|last| at(*last)) else { return Time::from_millis(0) };
+        let Some(now) = moments.last().map(|last| at(*last)) else {
+            return Time::from_millis(0);
+        };
         let mut since = Time::from_millis(0);
         for moment in moments.iter().rev() {
             if at(*moment) != now {
@@ -145,7 +164,9 @@ mod tests {
     }
 
     fn is_down(statuses: &[Option<ConditionStatus>]) -> bool {
-        statuses.iter().all(|status| status.is_some_and(|status| status != ConditionStatus::True))
+        statuses
+            .iter()
+            .all(|status| status.is_some_and(|status| status != ConditionStatus::True))
     }
 
     #[test]
@@ -165,8 +186,20 @@ mod tests {
     #[test]
     fn several_conditions_hold_together_since_the_last_of_them_began_to() {
         let mut history = ConditionHistory::default();
-        history.observe(&[condition("Ready", "False", Some(10)), condition("Disk", "True", Some(5))], at(10));
-        history.observe(&[condition("Ready", "False", Some(10)), condition("Disk", "False", Some(30))], at(30));
+        history.observe(
+            &[
+                condition("Ready", "False", Some(10)),
+                condition("Disk", "True", Some(5)),
+            ],
+            at(10),
+        );
+        history.observe(
+            &[
+                condition("Ready", "False", Some(10)),
+                condition("Disk", "False", Some(30)),
+            ],
+            at(30),
+        );
         assert_eq!(history.held_since(&["Ready", "Disk"], is_down), at(30));
         assert_eq!(history.held_since(&["Ready"], is_down), at(10));
         assert_eq!(history.held_since(&["Gone"], is_down), at(0));
@@ -201,7 +234,10 @@ mod tests {
         let ahead = [condition("Ready", "False", Some(900))];
         assert!(history.observe(&ahead, at(50)));
         assert_eq!(history.held_since(&["Ready"], is_down), at(50));
-        assert!(!history.observe(&ahead, at(60)), "it does not begin again with every look");
+        assert!(
+            !history.observe(&ahead, at(60)),
+            "it does not begin again with every look"
+        );
         assert_eq!(history.held_since(&["Ready"], is_down), at(50));
     }
 }

@@ -24,7 +24,10 @@ impl<T> List<T> {
 
 impl<T> Default for List<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), present: false }
+        Self {
+            items: Vec::new(),
+            present: false,
+        }
     }
 }
 
@@ -81,7 +84,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     /// Reads null as absent.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let items: Option<Vec<T>> = Option::deserialize(deserializer)?;
-        Ok(Self { present: items.is_some(), items: items.unwrap_or_default() })
+        Ok(Self {
+            present: items.is_some(),
+            items: items.unwrap_or_default(),
+        })
     }
 }
 

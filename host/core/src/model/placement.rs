@@ -49,7 +49,9 @@ impl Placement {
     pub fn replica_scheduling_type(&self) -> ReplicaSchedulingType {
         self.replica_scheduling
             .as_ref()
-            .map_or(ReplicaSchedulingType::Duplicated, |scheduling| scheduling.replica_scheduling_type)
+            .map_or(ReplicaSchedulingType::Duplicated, |scheduling| {
+                scheduling.replica_scheduling_type
+            })
     }
 }
 
@@ -112,7 +114,9 @@ impl ClusterAffinityTerm {
     /// Returns the overflow entries in order; empty if absent or malformed.
     pub fn overflow(&self) -> Vec<Self> {
         let entries = self.overflow_affinities.as_ref().filter(|entries| !entries.is_null());
-        entries.and_then(|entries| Vec::deserialize(entries).ok()).unwrap_or_default()
+        entries
+            .and_then(|entries| Vec::deserialize(entries).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -188,9 +192,9 @@ fn empty_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Re
         None => Ok(None),
         Some(Text::Preference(preference)) => Ok(Some(preference)),
         Some(Text::Other(text)) if text.is_empty() => Ok(None),
-        Some(Text::Other(text)) => {
-            Err(serde::de::Error::custom(format!("unknown preference {text:?}, expected Aggregated or Weighted")))
-        }
+        Some(Text::Other(text)) => Err(serde::de::Error::custom(format!(
+            "unknown preference {text:?}, expected Aggregated or Weighted"
+        ))),
     }
 }
 

@@ -11,9 +11,13 @@ use crate::time::Time;
 /// Requires the field `clusterName` of each report in a binding, as Karmada's CRDs do. Cases of interpreters have the same
 /// type, and may omit it.
 pub(crate) fn require_cluster_names(schema: &mut Schema) {
-    let Some(report) = schema.get_mut("items").and_then(Value::as_object_mut) else { return };
+    let Some(report) = schema.get_mut("items").and_then(Value::as_object_mut) else {
+        return;
+    };
     let fields = report.get_mut("properties").and_then(Value::as_object_mut);
-    let Some(name) = fields.and_then(|fields| fields.get_mut("clusterName")?.as_object_mut()) else { return };
+    let Some(name) = fields.and_then(|fields| fields.get_mut("clusterName")?.as_object_mut()) else {
+        return;
+    };
     // An API server would set a default instead of refusing the object.
     name.remove("default");
     report.insert("required".to_owned(), json!(["clusterName"]));

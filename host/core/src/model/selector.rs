@@ -108,7 +108,9 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Returns true if `labels` satisfy all parts.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+        self.match_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
             && self
                 .match_expressions
                 .iter()
@@ -137,7 +139,11 @@ mod tests {
     fn requirements_follow_kubernetes() {
         let check = |operator, values: &[&str], value, expected| {
             let values = values.iter().map(|&value| value.to_owned()).collect();
-            let requirement = SelectorRequirement { key: "k".into(), operator, values };
+            let requirement = SelectorRequirement {
+                key: "k".into(),
+                operator,
+                values,
+            };
             assert_eq!(requirement.matches(value), expected, "{requirement:?} on {value:?}");
         };
         check(SelectorOperator::In, &["a"], Some("a"), true);
@@ -157,20 +163,44 @@ mod tests {
         let check = |selector: &str, expected: &str| {
             let selector: LabelSelector = serde_json::from_str(selector).unwrap();
             let problem = selector.problem().unwrap_or_default();
-            assert!(problem.starts_with(expected) && problem.is_empty() == expected.is_empty(), "{problem}");
+            assert!(
+                problem.starts_with(expected) && problem.is_empty() == expected.is_empty(),
+                "{problem}"
+            );
         };
         check("{}", "");
         check(r#"{"matchLabels": {"app.kubernetes.io/name": "web", "empty": ""}}"#, "");
-        check(r#"{"matchLabels": {"a b": "c"}}"#, ".matchLabels: \"a b\": \"c\": name part must consist of");
-        check(r#"{"matchLabels": {"a": "c d"}}"#, ".matchLabels: \"a\": \"c d\": a valid label must");
+        check(
+            r#"{"matchLabels": {"a b": "c"}}"#,
+            ".matchLabels: \"a b\": \"c\": name part must consist of",
+        );
+        check(
+            r#"{"matchLabels": {"a": "c d"}}"#,
+            ".matchLabels: \"a\": \"c d\": a valid label must",
+        );
         let expression =
             |text: &str| format!(r#"{{"matchExpressions": [{{"key": "a", "operator": "Exists"}}, {text}]}}"#);
         let check = |text: &str, expected: &str| check(&expression(text), expected);
         check(r#"{"key": "a", "operator": "In", "values": ["", "b"]}"#, "");
-        check(r#"{"key": "a", "operator": "Like", "values": ["b"]}"#, ".matchExpressions[1].operator: Like is not In");
-        check(r#"{"key": "a", "operator": "NotIn"}"#, ".matchExpressions[1].values: NotIn needs a value");
-        check(r#"{"key": "a", "operator": "Exists", "values": [""]}"#, ".matchExpressions[1].values: Exists takes no");
-        check(r#"{"key": "", "operator": "Exists"}"#, ".matchExpressions[1].key: \"\": name part must be non-empty");
-        check(r#"{"key": "a", "operator": "In", "values": ["b", "c d"]}"#, ".matchExpressions[1].values[1]: \"c d\"");
+        check(
+            r#"{"key": "a", "operator": "Like", "values": ["b"]}"#,
+            ".matchExpressions[1].operator: Like is not In",
+        );
+        check(
+            r#"{"key": "a", "operator": "NotIn"}"#,
+            ".matchExpressions[1].values: NotIn needs a value",
+        );
+        check(
+            r#"{"key": "a", "operator": "Exists", "values": [""]}"#,
+            ".matchExpressions[1].values: Exists takes no",
+        );
+        check(
+            r#"{"key": "", "operator": "Exists"}"#,
+            ".matchExpressions[1].key: \"\": name part must be non-empty",
+        );
+        check(
+            r#"{"key": "a", "operator": "In", "values": ["b", "c d"]}"#,
+            ".matchExpressions[1].values[1]: \"c d\"",
+        );
     }
 }

@@ -22,7 +22,10 @@ impl ApiSet {
             let of_group = kinds.entry(enablement.group_version.clone()).or_default();
             of_group.extend(enablement.resources.iter().map(|resource| resource.kind.clone()));
         }
-        Self { source: Arc::clone(cluster), kinds }
+        Self {
+            source: Arc::clone(cluster),
+            kinds,
+        }
     }
 
     pub(super) fn is_of(&self, enablements: &[ApiEnablement]) -> bool {
@@ -58,7 +61,10 @@ impl ApiColumn {
     pub(super) fn serving(&self, api_version: &str, kind: &str) -> Serving<'_> {
         let group_version = normalised(api_version);
         let serves = self.sets.iter().map(|set| set.serves(group_version, kind)).collect();
-        Serving { serves, set_of: &self.set_of }
+        Serving {
+            serves,
+            set_of: &self.set_of,
+        }
     }
 }
 
@@ -73,7 +79,9 @@ impl Serving<'_> {
     /// Returns true if the cluster in the row serves the kind.
     pub fn contains(&self, row: u32) -> bool {
         let set = self.set_of.get(row as usize);
-        set.and_then(|set| self.serves.get(*set as usize)).copied().unwrap_or(false)
+        set.and_then(|set| self.serves.get(*set as usize))
+            .copied()
+            .unwrap_or(false)
     }
 }
 
@@ -103,7 +111,11 @@ mod tests {
         let snapshot = ClusterSnapshot::new([("a", "apps/v1"), ("b", "apps/v1"), ("c", "v1")].map(cluster));
         let check = |api_version: &str, kind: &str, expected: [bool; 3]| {
             let serving = snapshot.serving(api_version, kind);
-            assert_eq!([0, 1, 2].map(|row| serving.contains(row)), expected, "{api_version} {kind}");
+            assert_eq!(
+                [0, 1, 2].map(|row| serving.contains(row)),
+                expected,
+                "{api_version} {kind}"
+            );
         };
         assert_eq!(snapshot.apis.sets.len(), 2, "equal lists are indexed once");
         check("apps/v1", "Deployment", [true, true, false]);

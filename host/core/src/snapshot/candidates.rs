@@ -75,11 +75,24 @@ mod tests {
 
     #[test]
     fn positions_count_only_the_candidates() {
-        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let cluster = |name: &str| {
+            Arc::new(Cluster {
+                name: name.to_owned(),
+                ..Cluster::default()
+            })
+        };
         let snapshot = ClusterSnapshot::new(["a", "b", "c", "d"].map(cluster));
         let candidates = Candidates::of_rows(&snapshot, &[0, 2, 3]);
-        let positions: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| candidates.position_of(name)).to_vec();
+        let positions: Vec<_> = ["a", "b", "c", "d", "e"]
+            .map(|name| candidates.position_of(name))
+            .to_vec();
         assert_eq!(positions, [Some(0), None, Some(1), Some(2), None]);
-        assert_eq!(candidates.iter().map(|cluster| cluster.name.as_str()).collect::<Vec<_>>(), ["a", "c", "d"]);
+        assert_eq!(
+            candidates
+                .iter()
+                .map(|cluster| cluster.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "c", "d"]
+        );
     }
 }

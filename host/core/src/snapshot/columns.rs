@@ -122,7 +122,9 @@ impl Capacity {
             capacity.pods.push(row.summary.as_ref().map(|summary| summary.pods));
             for (name, free) in row.summary.iter().flat_map(|summary| &summary.free) {
                 if !capacity.resources.contains_key(name) {
-                    capacity.resources.insert(name.clone(), ResourceColumn::empty(rows.len()));
+                    capacity
+                        .resources
+                        .insert(name.clone(), ResourceColumn::empty(rows.len()));
                 }
                 if let Some(column) = capacity.resources.get_mut(name) {
                     column.offered[index] = true;
@@ -143,7 +145,11 @@ impl Capacity {
                     });
                     let start = capacity.node_counts.len() as u32;
                     capacity.node_counts.extend(counts);
-                    Models::Counts { definition, start, len: counts.len() as u32 }
+                    Models::Counts {
+                        definition,
+                        start,
+                        len: counts.len() as u32,
+                    }
                 }
             };
             capacity.models.push(models);
@@ -172,8 +178,14 @@ impl Capacity {
             None | Some(Models::None) => ModelColumn::None,
             Some(Models::Unusable) => ModelColumn::Unusable,
             Some(Models::Counts { definition, start, len }) => {
-                let nodes = self.node_counts.get(*start as usize..(*start + *len) as usize).unwrap_or_default();
-                ModelColumn::Counts { definition: *definition, nodes }
+                let nodes = self
+                    .node_counts
+                    .get(*start as usize..(*start + *len) as usize)
+                    .unwrap_or_default();
+                ModelColumn::Counts {
+                    definition: *definition,
+                    nodes,
+                }
             }
         }
     }

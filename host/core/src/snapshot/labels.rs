@@ -79,7 +79,10 @@ impl Labels {
 
     fn numbers(&self, key: &str, values: &[String]) -> Vec<u32> {
         let column = self.keys.get(key);
-        values.iter().filter_map(|value| column?.values.get(value).copied()).collect()
+        values
+            .iter()
+            .filter_map(|value| column?.values.get(value).copied())
+            .collect()
     }
 }
 
@@ -109,7 +112,12 @@ fn drop_rows<'a>(rows: &mut [bool], entries: impl Iterator<Item = &'a (u32, u32)
 impl super::ClusterSnapshot {
     /// Evaluates an affinity for all rows; equivalent to [`crate::affinity::matches`] for each cluster.
     pub fn selected_by(&self, affinity: &ClusterAffinity) -> Vec<bool> {
-        let ClusterAffinity { label_selector, field_selector, cluster_names, exclude } = affinity;
+        let ClusterAffinity {
+            label_selector,
+            field_selector,
+            cluster_names,
+            exclude,
+        } = affinity;
         let named = !cluster_names.is_empty();
         let mut rows = vec![!named; self.len()];
         for name in cluster_names {
@@ -154,7 +162,11 @@ mod tests {
         let snapshot = ClusterSnapshot::new(clusters.map(|cluster| serde_json::from_value(cluster).unwrap()));
         let check = |affinity: Value| {
             let parsed: ClusterAffinity = serde_json::from_value(affinity.clone()).unwrap();
-            let expected: Vec<_> = snapshot.clusters().iter().map(|cluster| matches(&parsed, cluster)).collect();
+            let expected: Vec<_> = snapshot
+                .clusters()
+                .iter()
+                .map(|cluster| matches(&parsed, cluster))
+                .collect();
             assert_eq!(snapshot.selected_by(&parsed), expected, "{affinity}");
         };
         let expressions =

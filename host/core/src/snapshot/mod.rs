@@ -52,10 +52,16 @@ impl ClusterSnapshot {
         clusters.sort_by(|a, b| a.name.cmp(&b.name));
         clusters.dedup_by(|a, b| a.name == b.name);
         let mut interned = Interned::of(&self.rows);
-        let rows: Vec<_> = clusters.iter().map(|cluster| self.reuse_or_parse(cluster, &mut interned)).collect();
+        let rows: Vec<_> = clusters
+            .iter()
+            .map(|cluster| self.reuse_or_parse(cluster, &mut interned))
+            .collect();
         let numbered = || clusters.iter().zip(0_u32..);
         let same_names = clusters.len() == self.clusters.len()
-            && clusters.iter().zip(&*self.clusters).all(|(new, old)| new.name == old.name);
+            && clusters
+                .iter()
+                .zip(&*self.clusters)
+                .all(|(new, old)| new.name == old.name);
         let same = |of: fn(&Cluster, &Cluster) -> bool| {
             let mut pairs = clusters.iter().zip(&*self.clusters);
             same_names && pairs.all(|(new, old)| Arc::ptr_eq(new, old) || of(new, old))
@@ -63,10 +69,26 @@ impl ClusterSnapshot {
         let same_labels = same(|new, old| new.labels == old.labels);
         let same_places = same(|new, old| columns::TopologyColumns::are_same(&new.spec, &old.spec));
         Self {
-            names: if same_names { Arc::clone(&self.names) } else { Arc::new(Names::new(&clusters)) },
-            labels: if same_labels { Arc::clone(&self.labels) } else { Arc::new(Labels::new(&clusters)) },
-            present: numbered().filter(|(cluster, _)| !cluster.is_terminating()).map(|(_, row)| row).collect(),
-            tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
+            names: if same_names {
+                Arc::clone(&self.names)
+            } else {
+                Arc::new(Names::new(&clusters))
+            },
+            labels: if same_labels {
+                Arc::clone(&self.labels)
+            } else {
+                Arc::new(Labels::new(&clusters))
+            },
+            present: numbered()
+                .filter(|(cluster, _)| !cluster.is_terminating())
+                .map(|(_, row)| row)
+                .collect(),
+            tainted: rows
+                .iter()
+                .zip(0..)
+                .filter(|(row, _)| row.blocks_scheduling)
+                .map(|(_, number)| number)
+                .collect(),
             apis: apis::ApiColumn::new(&rows),
             places: if same_places {
                 Arc::clone(&self.places)
@@ -81,7 +103,10 @@ impl ClusterSnapshot {
 
     fn reuse_or_parse(&self, cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Row> {
         let known = self.row(&cluster.name).and_then(|row| self.rows.get(row as usize));
-        known.filter(|row| Arc::ptr_eq(&row.cluster, cluster)).cloned().unwrap_or_else(|| Row::parse(cluster, interned))
+        known
+            .filter(|row| Arc::ptr_eq(&row.cluster, cluster))
+            .cloned()
+            .unwrap_or_else(|| Row::parse(cluster, interned))
     }
 
     /// Returns the number of clusters, including terminating ones.
@@ -158,7 +183,11 @@ mod tests {
     #[test]
     fn rows_are_in_order_of_name_and_found_by_it() {
         let snapshot = ClusterSnapshot::new(["m2", "m10", "M3", "m1"].map(cluster));
-        let names: Vec<_> = snapshot.clusters().iter().map(|cluster| cluster.name.as_str()).collect();
+        let names: Vec<_> = snapshot
+            .clusters()
+            .iter()
+            .map(|cluster| cluster.name.as_str())
+            .collect();
         assert_eq!(names, ["M3", "m1", "m10", "m2"]);
         for (row, name) in names.into_iter().enumerate() {
             assert_eq!(snapshot.row(name), Some(row as u32), "{name}");
@@ -171,7 +200,12 @@ mod tests {
         let (kept, old, new) = (cluster("a"), cluster("b"), cluster("b"));
         let before = ClusterSnapshot::new([Arc::clone(&kept), old]);
         let after = before.update([kept, new]);
-        let same: Vec<_> = before.rows.iter().zip(&after.rows).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+        let same: Vec<_> = before
+            .rows
+            .iter()
+            .zip(&after.rows)
+            .map(|(a, b)| Arc::ptr_eq(a, b))
+            .collect();
         assert_eq!(same, [true, false]);
     }
 
@@ -193,7 +227,10 @@ mod tests {
             assert_eq!(kept, expected);
         };
         check(|_| {}, [true; 3]);
-        check(|cluster| cluster["status"] = json!({"kubernetesVersion": "v1.36.0"}), [true; 3]);
+        check(
+            |cluster| cluster["status"] = json!({"kubernetesVersion": "v1.36.0"}),
+            [true; 3],
+        );
         check(|cluster| cluster["labels"]["a"] = json!("2"), [true, false, true]);
         check(|cluster| cluster["spec"]["region"] = json!("s"), [true, true, false]);
         check(|cluster| cluster["spec"]["zones"] = json!(["z"]), [true, true, false]);

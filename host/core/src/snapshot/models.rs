@@ -44,7 +44,10 @@ struct ResourceRange {
 impl Grades {
     pub(super) fn new(models: &[Value]) -> Self {
         let grades = parse(models).unwrap_or_default();
-        Self { source: models.to_vec(), grades }
+        Self {
+            source: models.to_vec(),
+            grades,
+        }
     }
 
     pub(super) fn is_of(&self, models: &[Value]) -> bool {
@@ -64,13 +67,22 @@ fn parse(models: &[Value]) -> Option<Vec<Grade>> {
         let model = ResourceModel::deserialize(model).ok()?;
         let mut capacity = BTreeMap::new();
         for range in model.ranges {
-            let min = if range.min.is_null() { Quantity::default() } else { Quantity::from_json(&range.min).ok()? };
+            let min = if range.min.is_null() {
+                Quantity::default()
+            } else {
+                Quantity::from_json(&range.min).ok()?
+            };
             let amount = if range.name == "cpu" { min.millis() } else { min.units() };
             capacity.insert(range.name, whole(amount));
         }
         grades.insert(model.grade, capacity);
     }
-    Some(grades.into_iter().map(|(grade, capacity)| Grade { grade, capacity }).collect())
+    Some(
+        grades
+            .into_iter()
+            .map(|(grade, capacity)| Grade { grade, capacity })
+            .collect(),
+    )
 }
 
 /// Number of nodes of each grade in a cluster.
@@ -99,14 +111,22 @@ impl NodeCounts {
         }
         let mut counts = vec![0_i64; grades.grades.len()];
         for modeling in modelings {
-            let Ok(Modeling { grade, count: count @ 0.. }) = Modeling::deserialize(modeling) else {
+            let Ok(Modeling {
+                grade,
+                count: count @ 0..,
+            }) = Modeling::deserialize(modeling)
+            else {
                 return Self::Unusable;
             };
             if let Ok(index) = grades.grades.binary_search_by_key(&grade, |grade| grade.grade) {
                 counts[index] = counts[index].saturating_add(count);
             }
         }
-        if counts.is_empty() { Self::Unusable } else { Self::Counts(counts) }
+        if counts.is_empty() {
+            Self::Unusable
+        } else {
+            Self::Counts(counts)
+        }
     }
 }
 
@@ -136,16 +156,28 @@ mod tests {
     fn grades_ascend_and_counts_follow_them() {
         let model = |grade: u64, cpu: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": cpu}]});
         let grades = Grades::new(&[model(2, "4"), model(0, "0"), model(1, "1500m")]);
-        let actual: Vec<_> = grades.iter().map(|grade| (grade.grade, grade.capacity["cpu"])).collect();
+        let actual: Vec<_> = grades
+            .iter()
+            .map(|grade| (grade.grade, grade.capacity["cpu"]))
+            .collect();
         assert_eq!(actual, [(0, 0), (1, 1500), (2, 4000)]);
         let check = |modelings: Value, expected: NodeCounts| {
             let list = modelings.as_array().cloned().unwrap_or_default();
             assert_eq!(NodeCounts::new(&grades, &list), expected, "{modelings}");
         };
         check(json!([]), NodeCounts::None);
-        check(json!([{"grade": 1, "count": 3}, {"grade": 7, "count": 9}]), NodeCounts::Counts(vec![0, 3, 0]));
-        check(json!([{"grade": 1, "count": 3}, {"grade": 1, "count": 2}]), NodeCounts::Counts(vec![0, 5, 0]));
+        check(
+            json!([{"grade": 1, "count": 3}, {"grade": 7, "count": 9}]),
+            NodeCounts::Counts(vec![0, 3, 0]),
+        );
+        check(
+            json!([{"grade": 1, "count": 3}, {"grade": 1, "count": 2}]),
+            NodeCounts::Counts(vec![0, 5, 0]),
+        );
         check(json!([{"grade": 1, "count": -1}]), NodeCounts::Unusable);
-        assert_eq!(NodeCounts::new(&Grades::default(), &[json!({"count": 1})]), NodeCounts::Unusable);
+        assert_eq!(
+            NodeCounts::new(&Grades::default(), &[json!({"count": 1})]),
+            NodeCounts::Unusable
+        );
     }
 }

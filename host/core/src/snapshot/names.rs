@@ -26,7 +26,10 @@ fn hash(name: &str) -> u64 {
 impl Names {
     /// Indexes the names of clusters, which must be unique.
     pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
-        let mut names = Self { rows: HashTable::with_capacity(clusters.len()), ..Self::default() };
+        let mut names = Self {
+            rows: HashTable::with_capacity(clusters.len()),
+            ..Self::default()
+        };
         for (cluster, row) in clusters.iter().zip(0..) {
             names.text.push_str(&cluster.name);
             names.ends.push(names.text.len() as u32);
@@ -48,7 +51,11 @@ impl Names {
 
 fn name<'a>(text: &'a str, ends: &[u32], row: u32) -> &'a str {
     let row = row as usize;
-    let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    let start = row
+        .checked_sub(1)
+        .and_then(|before| ends.get(before))
+        .copied()
+        .unwrap_or(0);
     let end = ends.get(row).copied().unwrap_or(start);
     text.get(start as usize..end as usize).unwrap_or_default()
 }

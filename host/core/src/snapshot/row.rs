@@ -55,7 +55,10 @@ pub(super) struct Interned {
 impl Interned {
     /// Collects the lists of parsed rows.
     pub(super) fn of(rows: &[Arc<Row>]) -> Self {
-        let mut interned = Self { apis: Vec::new(), grades: Vec::new() };
+        let mut interned = Self {
+            apis: Vec::new(),
+            grades: Vec::new(),
+        };
         for row in rows {
             remember(&mut interned.apis, &row.apis);
             remember(&mut interned.grades, &row.grades);
@@ -64,7 +67,11 @@ impl Interned {
     }
 
     fn apis(&mut self, cluster: &Arc<Cluster>) -> Arc<ApiSet> {
-        let known = self.apis.iter().find(|set| set.is_of(&cluster.status.api_enablements)).cloned();
+        let known = self
+            .apis
+            .iter()
+            .find(|set| set.is_of(&cluster.status.api_enablements))
+            .cloned();
         let set = known.unwrap_or_else(|| Arc::new(ApiSet::new(cluster)));
         remember(&mut self.apis, &set);
         set
@@ -115,7 +122,10 @@ impl Summary {
             }
             Some((name.clone(), Free::new(free, allocatable)))
         });
-        Self { pods: pods(&summary.allocatable).wrapping_sub(taken), free: free.collect() }
+        Self {
+            pods: pods(&summary.allocatable).wrapping_sub(taken),
+            free: free.collect(),
+        }
     }
 }
 

@@ -44,7 +44,9 @@ fn result_of(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
     let plan = plan(binding, clusters, &IN_TREE);
     match &plan.outcome {
         Outcome::Place(targets) => {
-            let targets = targets.iter().map(|target| format!("{}:{}", target.name, target.replicas));
+            let targets = targets
+                .iter()
+                .map(|target| format!("{}:{}", target.name, target.replicas));
             targets.collect::<Vec<_>>().join(", ")
         }
         Outcome::Nothing => "nothing".to_owned(),
@@ -56,7 +58,11 @@ fn result_of(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
 }
 
 fn check(replicas: i32, placement: Value, clusters: &[Arc<Cluster>], expected: &str) {
-    assert_eq!(result_of(&binding(replicas, placement.clone()), clusters), expected, "{placement}");
+    assert_eq!(
+        result_of(&binding(replicas, placement.clone()), clusters),
+        expected,
+        "{placement}"
+    );
 }
 
 fn divided(preference: &str, weights: Value) -> Value {
@@ -80,7 +86,12 @@ fn weights_that_add_up_to_zero_count_as_equal() {
     check(6, weights(&[("m1", -5)]), &three(), "m1:2, m2:2, m3:2");
     check(6, weights(&[("nobody", 3)]), &three(), "m1:2, m2:2, m3:2");
     let huge = 1_i64 << 62;
-    check(3, weights(&[("m1", huge), ("m2", huge), ("m3", i64::MIN)]), &three(), "m1:2, m2:1");
+    check(
+        3,
+        weights(&[("m1", huge), ("m2", huge), ("m3", i64::MIN)]),
+        &three(),
+        "m1:2, m2:1",
+    );
 }
 
 #[test]
@@ -94,7 +105,12 @@ fn a_minimum_above_the_maximum_is_what_karmada_makes_of_it() {
     check(1, by(json!([spread("cluster", 4, 2)])), &three(), too_few);
     let none = "SchedulerError: failed to select clusters: \
                 the number of clusters is less than the cluster spreadConstraint.MinGroups";
-    check(1, by(json!([spread("region", 2, 1), spread("cluster", 1, 3)])), &three(), none);
+    check(
+        1,
+        by(json!([spread("region", 2, 1), spread("cluster", 1, 3)])),
+        &three(),
+        none,
+    );
     // A maximum that is not set allows no group.
     let nobody = "SchedulerError: failed to assign replicas: no clusters available to schedule";
     check(1, by(json!([spread("cluster", 1, 0)])), &three(), nobody);
@@ -114,8 +130,17 @@ fn an_unknown_constraint_is_named() {
 #[test]
 fn a_negative_number_of_replicas_is_refused() {
     for scheduling in [Value::Null, dynamic(), divided("Aggregated", Value::Null)] {
-        let placement = if scheduling.is_null() { json!({}) } else { json!({"replicaScheduling": scheduling}) };
-        check(-2, placement, &three(), "SchedulerError: spec.replicas is -2, it must be 0 or more");
+        let placement = if scheduling.is_null() {
+            json!({})
+        } else {
+            json!({"replicaScheduling": scheduling})
+        };
+        check(
+            -2,
+            placement,
+            &three(),
+            "SchedulerError: spec.replicas is -2, it must be 0 or more",
+        );
     }
 }
 
@@ -125,10 +150,16 @@ fn an_applied_placement_that_cannot_be_read_counts_as_the_same() {
         let placement = json!({"replicaScheduling": dynamic()});
         let mut binding = binding(2, placement);
         binding.spec.clusters = serde_json::from_value(json!([{"name": "m1", "replicas": 2}])).unwrap();
-        binding.annotations.insert("policy.karmada.io/applied-placement".to_owned(), applied.to_owned());
+        binding
+            .annotations
+            .insert("policy.karmada.io/applied-placement".to_owned(), applied.to_owned());
         let placement = binding.spec.placement.clone().unwrap();
         let clusters = ClusterSnapshot::new(three());
-        assert_eq!(trigger(&binding, &placement, &clusters, &SchedulerOptions::default()), expected, "{applied:?}");
+        assert_eq!(
+            trigger(&binding, &placement, &clusters, &SchedulerOptions::default()),
+            expected,
+            "{applied:?}"
+        );
     };
     check("{not json", None);
     check("[]", None);
@@ -157,9 +188,19 @@ fn contradicting_affinities_leave_no_cluster_with_a_message() {
     let both = json!({"clusterAffinity": {"clusterNames": ["m1"], "exclude": ["m1"]}});
     check(1, both, &three(), &nobody(3));
     let selector = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]});
-    check(1, json!({"clusterAffinity": {"labelSelector": selector}}), &three(), &nobody(3));
+    check(
+        1,
+        json!({"clusterAffinity": {"labelSelector": selector}}),
+        &three(),
+        &nobody(3),
+    );
     let senseless = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": []}]});
-    check(1, json!({"clusterAffinity": {"labelSelector": senseless}}), &three(), &nobody(3));
+    check(
+        1,
+        json!({"clusterAffinity": {"labelSelector": senseless}}),
+        &three(),
+        &nobody(3),
+    );
     // With both kinds of affinity, the single one filters and the groups are still tried in order.
     let groups = json!([{"affinityName": "g", "clusterNames": ["m1"]}]);
     let placement = json!({"clusterAffinity": {"clusterNames": ["m2"]}, "clusterAffinities": groups});
@@ -173,5 +214,8 @@ fn quantities_that_cannot_be_read_are_named() {
     let requirements = json!({"resourceRequest": {"cpu": "lots"}});
     binding.spec.replica_requirements = serde_json::from_value(requirements).unwrap();
     let actual = result_of(&binding, &three());
-    assert!(actual.starts_with("SchedulerError: ") && actual.contains("cpu") && actual.contains("lots"), "{actual}");
+    assert!(
+        actual.starts_with("SchedulerError: ") && actual.contains("cpu") && actual.contains("lots"),
+        "{actual}"
+    );
 }

@@ -11,7 +11,11 @@ use super::{explained, placed};
 fn cluster(name: &str, region: &str, cpu: &str, tainted: bool) -> Arc<Cluster> {
     let enablements =
         json!([{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}]);
-    let taints = if tainted { json!([{"key": "k", "effect": "NoSchedule"}]) } else { json!([]) };
+    let taints = if tainted {
+        json!([{"key": "k", "effect": "NoSchedule"}])
+    } else {
+        json!([])
+    };
     let cluster = json!({
         "name": name, "spec": {"syncMode": "Push", "region": region, "taints": taints},
         "status": {
@@ -31,7 +35,10 @@ fn binding(spec: Value) -> Binding {
 fn attempts(binding: &Binding, clusters: &[Arc<Cluster>]) -> Vec<AttemptExplanation> {
     let plan = explained(binding, clusters);
     let attempts = plan.explanation.as_ref().unwrap().attempts.clone();
-    assert_eq!(attempts.last().and_then(|attempt| attempt.targets.as_deref()), placed(&plan));
+    assert_eq!(
+        attempts.last().and_then(|attempt| attempt.targets.as_deref()),
+        placed(&plan)
+    );
     attempts
 }
 
@@ -108,14 +115,28 @@ fn every_attempted_affinity_group_is_explained_with_its_error() {
         .iter()
         .map(|attempt| {
             let name = attempt.affinity_name.as_deref().unwrap_or_default();
-            let candidates: Vec<_> = attempt.candidates.iter().map(|candidate| candidate.cluster.as_str()).collect();
-            (name, attempt.rejected.len(), candidates, attempt.selection, attempt.error.is_some())
+            let candidates: Vec<_> = attempt
+                .candidates
+                .iter()
+                .map(|candidate| candidate.cluster.as_str())
+                .collect();
+            (
+                name,
+                attempt.rejected.len(),
+                candidates,
+                attempt.selection,
+                attempt.error.is_some(),
+            )
         })
         .collect();
     let everything = Some(SelectionRule::Everything);
     assert_eq!(
         actual,
-        [("a", 2, vec![], None, true), ("b", 1, vec!["m1"], everything, true), ("c", 1, vec!["m2"], everything, false),]
+        [
+            ("a", 2, vec![], None, true),
+            ("b", 1, vec!["m1"], everything, true),
+            ("c", 1, vec!["m2"], everything, false),
+        ]
     );
     assert_eq!(
         attempts.get(1).and_then(|attempt| attempt.error.as_deref()),
@@ -127,7 +148,11 @@ fn every_attempted_affinity_group_is_explained_with_its_error() {
 
 #[test]
 fn fixed_weights_are_explained_for_their_clusters() {
-    let clusters = [cluster("m1", "", "2", false), cluster("m2", "", "9", false), cluster("m3", "", "9", false)];
+    let clusters = [
+        cluster("m1", "", "2", false),
+        cluster("m2", "", "9", false),
+        cluster("m3", "", "9", false),
+    ];
     let rule = |name: &str, weight: i64| json!({"targetCluster": {"clusterNames": [name]}, "weight": weight});
     let weights = json!({"staticWeightList": [rule("m1", 1), rule("m2", 3)]});
     let divided = json!({

@@ -10,7 +10,11 @@ fn cluster(name: &str, lost: bool) -> Arc<Cluster> {
         "resourceSummary": {"allocatable": {"cpu": "40", "pods": "50"}},
         "conditions": [{"type": "Ready", "status": if lost { "False" } else { "True" }}],
     });
-    let taints = if lost { json!([{"key": "not-ready", "effect": "NoSchedule"}]) } else { json!([]) };
+    let taints = if lost {
+        json!([{"key": "not-ready", "effect": "NoSchedule"}])
+    } else {
+        json!([])
+    };
     let spec = json!({"syncMode": "Push", "taints": taints});
     Arc::new(serde_json::from_value(json!({"name": name, "spec": spec, "status": status})).unwrap())
 }
@@ -18,7 +22,11 @@ fn cluster(name: &str, lost: bool) -> Arc<Cluster> {
 /// Returns the result for a workload with these targets that leaves `m1`, and that tolerates every taint if `tolerant`.
 /// `m1` and `m2` are lost, `m3` is ready if `third`.
 fn placed_at(scheduling: &Value, targets: &[(&str, i32)], tolerant: bool, third: bool, spares: bool) -> SchedulePlan {
-    let tolerations = if tolerant { json!([{"operator": "Exists"}]) } else { json!([]) };
+    let tolerations = if tolerant {
+        json!([{"operator": "Exists"}])
+    } else {
+        json!([])
+    };
     let clusters = [cluster("m1", true), cluster("m2", true), cluster("m3", !third)];
     placed_among(clusters, scheduling, targets, &tolerations, spares)
 }
@@ -32,7 +40,10 @@ fn placed_among(
     spares: bool,
 ) -> SchedulePlan {
     let placement = json!({"clusterTolerations": tolerations, "replicaScheduling": scheduling});
-    let targets: Vec<_> = targets.iter().map(|(name, replicas)| TargetCluster::new(*name, *replicas)).collect();
+    let targets: Vec<_> = targets
+        .iter()
+        .map(|(name, replicas)| TargetCluster::new(*name, *replicas))
+        .collect();
     let binding: Binding = serde_json::from_value(json!({
         "namespace": "ns", "name": "b",
         "annotations": {"policy.karmada.io/applied-placement": placement.to_string()},
@@ -43,11 +54,21 @@ fn placed_among(
         },
     }))
     .unwrap();
-    let options = SchedulerOptions { spares_lost: spares, ..SchedulerOptions::default() };
+    let options = SchedulerOptions {
+        spares_lost: spares,
+        ..SchedulerOptions::default()
+    };
     let clusters = Arc::new(ClusterSnapshot::new(clusters));
     let (peers, accurate, now, assumed) = (&[][..], None, Time::from_millis(5_000), &BTreeMap::new());
-    let snapshot =
-        SchedulingSnapshot { binding: &binding, clusters: &clusters, peers, accurate, assumed, options: &options, now };
+    let snapshot = SchedulingSnapshot {
+        binding: &binding,
+        clusters: &clusters,
+        peers,
+        accurate,
+        assumed,
+        options: &options,
+        now,
+    };
     decide(snapshot, &policies(&IN_TREE))
 }
 
@@ -72,10 +93,17 @@ fn replicas_that_leave_a_lost_cluster_do_not_go_to_another_one() {
         let plan = placed_at(scheduling, &[], true, true, true);
         assert_eq!(replicas(&plan), [("m3", 6)], "{scheduling}, all taints are tolerated");
         let plan = placed_at(scheduling, &[("m2", 1)], true, false, true);
-        assert!(plan.error().is_some() && replicas(&plan).is_empty(), "{scheduling}: {:?}", plan.outcome);
+        assert!(
+            plan.error().is_some() && replicas(&plan).is_empty(),
+            "{scheduling}: {:?}",
+            plan.outcome
+        );
     }
     // Karmada's result, which the vectors compare with.
-    assert_eq!(replicas(&placed_at(&weighted, &[("m2", 1)], false, true, false)), [("m2", 3), ("m3", 3)]);
+    assert_eq!(
+        replicas(&placed_at(&weighted, &[("m2", 1)], false, true, false)),
+        [("m2", 3), ("m3", 3)]
+    );
 }
 
 #[test]
@@ -85,7 +113,11 @@ fn a_duplicated_copy_on_a_lost_cluster_stays_and_no_new_one_is_made_there() {
     assert_eq!(replicas(&plan), [("m2", 6), ("m3", 6)]);
     let plan = placed_at(&duplicated, &[("m3", 6)], true, true, true);
     assert_eq!(replicas(&plan), [("m3", 6)]);
-    let rejected: Vec<_> = plan.rejections.iter().map(|(name, reason)| (name, reason.reason.code.as_str())).collect();
+    let rejected: Vec<_> = plan
+        .rejections
+        .iter()
+        .map(|(name, reason)| (name, reason.reason.code.as_str()))
+        .collect();
     assert!(rejected.contains(&("m2", "ClusterLost")), "{rejected:?}");
 }
 
@@ -103,12 +135,28 @@ fn an_evicted_workload_does_not_move_to_a_cluster_whose_toleration_has_expired()
     let weighted = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"});
     let (clusters, tolerations) = tainted(3);
     let plan = placed_among(clusters, &weighted, &[], &tolerations, true);
-    assert!(plan.error().is_some() && replicas(&plan).is_empty(), "{:?}", plan.outcome);
-    let rejected: Vec<_> = plan.rejections.iter().map(|(name, reason)| (name, reason.reason.code.as_str())).collect();
+    assert!(
+        plan.error().is_some() && replicas(&plan).is_empty(),
+        "{:?}",
+        plan.outcome
+    );
+    let rejected: Vec<_> = plan
+        .rejections
+        .iter()
+        .map(|(name, reason)| (name, reason.reason.code.as_str()))
+        .collect();
     assert!(rejected.contains(&("m2", "TolerationExpired")), "{rejected:?}");
     let (clusters, tolerations) = tainted(4);
-    assert_eq!(replicas(&placed_among(clusters, &weighted, &[], &tolerations, true)), [("m2", 6)]);
+    assert_eq!(
+        replicas(&placed_among(clusters, &weighted, &[], &tolerations, true)),
+        [("m2", 6)]
+    );
     // Karmada's result.
     let (clusters, tolerations) = tainted(3);
-    assert_eq!(placed_among(clusters, &weighted, &[], &tolerations, false).error().map(|_| ()), None);
+    assert_eq!(
+        placed_among(clusters, &weighted, &[], &tolerations, false)
+            .error()
+            .map(|_| ()),
+        None
+    );
 }

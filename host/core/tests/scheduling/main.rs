@@ -28,7 +28,10 @@ fn a_name() -> impl Strategy<Value = &'static str> {
 }
 
 fn an_affinity() -> impl Strategy<Value = Value> {
-    let (names, excluded) = (prop::collection::vec(a_name(), 0..6), prop::collection::vec(a_name(), 0..3));
+    let (names, excluded) = (
+        prop::collection::vec(a_name(), 0..6),
+        prop::collection::vec(a_name(), 0..3),
+    );
     let label = prop::option::of(prop::sample::select(vec!["a", "b", "c"]));
     (names, excluded, label).prop_map(|(names, exclude, label)| match label {
         Some(label) => json!({"labelSelector": {"matchLabels": {"l": label}}, "exclude": exclude}),
@@ -39,9 +42,20 @@ fn an_affinity() -> impl Strategy<Value = Value> {
 fn a_cluster(name: &'static str) -> impl Strategy<Value = Value> {
     let capacity = prop_oneof![6 => (0_i64..40).prop_map(|cpu| cpu.to_string()), 1 => Just("x".to_owned())];
     let pods = prop_oneof![8 => 0_i64..50, 1 => Just(5_000_000_000)];
-    let places = (prop::sample::select(vec!["", "r1", "r2", "r3"]), prop::sample::select(vec!["a", "b", "c"]));
+    let places = (
+        prop::sample::select(vec!["", "r1", "r2", "r3"]),
+        prop::sample::select(vec!["a", "b", "c"]),
+    );
     let models = prop::option::of(prop::collection::vec(-1_i64..4, 3));
-    (capacity, pods, places, prop::bool::weighted(0.2), prop::bool::weighted(0.1), prop::bool::weighted(0.1), models)
+    (
+        capacity,
+        pods,
+        places,
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.1),
+        models,
+    )
         .prop_map(move |(cpu, pods, (region, label), tainted, deleting, silent, models)| {
             let mut spec = json!({"syncMode": "Push", "region": region});
             if tainted {
@@ -81,7 +95,10 @@ fn a_scheduling() -> impl Strategy<Value = Value> {
     let divided = |preference: &str, weights: Value| json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": preference, "weightPreference": weights});
     let weights = prop::collection::vec((an_affinity(), -1_i64..5), 0..3).prop_map(move |rules| {
         let rule = |(affinity, weight)| json!({"targetCluster": affinity, "weight": weight});
-        divided("Weighted", json!({"staticWeightList": rules.into_iter().map(rule).collect::<Vec<_>>()}))
+        divided(
+            "Weighted",
+            json!({"staticWeightList": rules.into_iter().map(rule).collect::<Vec<_>>()}),
+        )
     });
     prop_oneof![
         Just(Value::Null),
@@ -101,7 +118,11 @@ fn constraints() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn a_placement() -> impl Strategy<Value = Value> {
-    let term = (0_usize..3, an_affinity(), prop::option::of(prop::collection::vec(an_affinity(), 0..3)));
+    let term = (
+        0_usize..3,
+        an_affinity(),
+        prop::option::of(prop::collection::vec(an_affinity(), 0..3)),
+    );
     let terms = prop::option::weighted(0.3, prop::collection::vec(term, 0..3));
     (prop::option::of(an_affinity()), terms, constraints(), a_scheduling()).prop_map(
         |(affinity, terms, constraints, scheduling)| {
@@ -136,8 +157,16 @@ fn a_binding() -> impl Strategy<Value = Binding> {
     let targets = prop::collection::vec((a_name(), -1_i32..20), 0..4);
     let evicted = prop::collection::vec(a_name(), 0..2);
     let request = prop::option::weighted(0.9, prop::sample::select(vec!["1", "500m", "0", "x"]));
-    (a_placement(), -1_i32..40, targets, evicted, request, "[a-c]{0,2}", any::<bool>()).prop_map(
-        |(placement, replicas, targets, evicted, request, uid, again)| {
+    (
+        a_placement(),
+        -1_i32..40,
+        targets,
+        evicted,
+        request,
+        "[a-c]{0,2}",
+        any::<bool>(),
+    )
+        .prop_map(|(placement, replicas, targets, evicted, request, uid, again)| {
             let mut names = BTreeSet::new();
             let targets: Vec<_> = targets
                 .into_iter()
@@ -162,8 +191,7 @@ fn a_binding() -> impl Strategy<Value = Binding> {
             }
             let binding = json!({"namespace": "ns", "name": "b", "generation": 1, "spec": spec, "status": status});
             serde_json::from_value(binding).unwrap()
-        },
-    )
+        })
 }
 
 fn policies(order: &[&str]) -> PolicySet {
@@ -188,8 +216,15 @@ fn ask(
     let (options, assumed) = (SchedulerOptions::default(), BTreeMap::new());
     let clusters = Arc::new(ClusterSnapshot::new(clusters.iter().cloned()));
     let (peers, accurate, now) = (&[][..], None, Time::from_millis(0));
-    let snapshot =
-        SchedulingSnapshot { binding, clusters: &clusters, peers, accurate, assumed: &assumed, options: &options, now };
+    let snapshot = SchedulingSnapshot {
+        binding,
+        clusters: &clusters,
+        peers,
+        accurate,
+        assumed: &assumed,
+        options: &options,
+        now,
+    };
     decide(snapshot, &policies(order))
 }
 

@@ -20,8 +20,15 @@ fn binding(clusters: &[(&str, i32)], replicas: i32, scheduling: &Value, applied:
     let placement = json!({
         "clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}, "replicaScheduling": scheduling,
     });
-    let targets: Vec<_> = clusters.iter().map(|(name, replicas)| TargetCluster::new(*name, *replicas)).collect();
-    let before = if applied { placement.to_string() } else { "{}".to_owned() };
+    let targets: Vec<_> = clusters
+        .iter()
+        .map(|(name, replicas)| TargetCluster::new(*name, *replicas))
+        .collect();
+    let before = if applied {
+        placement.to_string()
+    } else {
+        "{}".to_owned()
+    };
     serde_json::from_value(json!({
         "namespace": "ns", "name": "b",
         "annotations": {"policy.karmada.io/applied-placement": before},
@@ -34,16 +41,29 @@ fn binding(clusters: &[(&str, i32)], replicas: i32, scheduling: &Value, applied:
 }
 
 fn decided(binding: &Binding, clusters: &[Arc<Cluster>], evicts_standing: bool) -> SchedulePlan {
-    let options = SchedulerOptions { evicts_standing, ..SchedulerOptions::default() };
+    let options = SchedulerOptions {
+        evicts_standing,
+        ..SchedulerOptions::default()
+    };
     let clusters = Arc::new(ClusterSnapshot::new(clusters.iter().cloned()));
     let (peers, accurate, now, assumed) = (&[][..], None, Time::from_millis(5_000), &BTreeMap::new());
-    let snapshot =
-        SchedulingSnapshot { binding, clusters: &clusters, peers, accurate, assumed, options: &options, now };
+    let snapshot = SchedulingSnapshot {
+        binding,
+        clusters: &clusters,
+        peers,
+        accurate,
+        assumed,
+        options: &options,
+        now,
+    };
     decide(snapshot, &policies(&IN_TREE))
 }
 
 fn left(plan: &SchedulePlan) -> Vec<(&str, Option<i32>)> {
-    plan.displaced.iter().map(|task| (task.from_cluster.as_str(), task.replicas)).collect()
+    plan.displaced
+        .iter()
+        .map(|task| (task.from_cluster.as_str(), task.replicas))
+        .collect()
 }
 
 #[test]
@@ -55,7 +75,10 @@ fn a_copy_on_a_cluster_that_fits_no_more_leaves_through_an_eviction() {
     assert_eq!(placed(&plan).map(<[_]>::len), Some(2), "{:?}", plan.outcome);
     assert_eq!(left(&plan), [("m1", Some(2))]);
     let task = &plan.displaced[0];
-    assert_eq!((task.reason.as_str(), task.producer.as_str()), (REASON_RESCHEDULED, PRODUCER_SCHEDULER));
+    assert_eq!(
+        (task.reason.as_str(), task.producer.as_str()),
+        (REASON_RESCHEDULED, PRODUCER_SCHEDULER)
+    );
     assert_eq!(task.creation_timestamp, Some(Time::from_millis(5_000)));
     // Karmada's behavior.
     let karmada = decided(&moved, &clusters, false);
@@ -69,9 +92,16 @@ fn copies_stay_while_no_cluster_fits() {
     let duplicated = json!({"replicaSchedulingType": "Duplicated"});
     let standing = binding(&[("m1", 2)], 2, &duplicated, true);
     let plan = decided(&standing, &clusters, true);
-    assert!(matches!(plan.outcome, Outcome::Keep(ScheduleError::NoClusterFit(_))), "{:?}", plan.outcome);
+    assert!(
+        matches!(plan.outcome, Outcome::Keep(ScheduleError::NoClusterFit(_))),
+        "{:?}",
+        plan.outcome
+    );
     assert_eq!((plan.targets(), left(&plan)), (None, Vec::new()));
-    assert!(matches!(decided(&standing, &clusters, false).outcome, Outcome::Clear(_)));
+    assert!(matches!(
+        decided(&standing, &clusters, false).outcome,
+        Outcome::Clear(_)
+    ));
     // Without a copy, the result can be cleared.
     let unplaced = binding(&[], 2, &duplicated, true);
     assert!(matches!(decided(&unplaced, &clusters, true).outcome, Outcome::Clear(_)));
@@ -92,7 +122,11 @@ fn a_new_policy_fewer_replicas_and_a_cluster_that_is_removed_take_effect_at_once
     check(&binding(&placed_on, 5, &divided, true), &clusters, &[("m1", Some(2))]);
     let mut terminating = Cluster::clone(&clusters[0]);
     terminating.deletion_timestamp = Some(Time::from_millis(0));
-    let removed = [Arc::new(terminating), Arc::clone(&clusters[1]), Arc::clone(&clusters[2])];
+    let removed = [
+        Arc::new(terminating),
+        Arc::clone(&clusters[1]),
+        Arc::clone(&clusters[2]),
+    ];
     check(&binding(&placed_on, 4, &divided, true), &removed, &[]);
     check(&binding(&placed_on, 4, &divided, true), &clusters[1..], &[]);
 }

@@ -33,7 +33,10 @@ impl Emulator {
             "numberUnavailable": desired.saturating_sub(available),
             "updatedNumberScheduled": updated,
         });
-        let status = without_zeros(status, &["numberAvailable", "numberUnavailable", "updatedNumberScheduled"]);
+        let status = without_zeros(
+            status,
+            &["numberAvailable", "numberUnavailable", "updatedNumberScheduled"],
+        );
         self.write_status(key, object, status);
     }
 

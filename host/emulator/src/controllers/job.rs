@@ -42,7 +42,10 @@ impl Emulator {
         } else {
             Outcome::Running
         };
-        let active: Vec<&PodView> = pods.iter().filter(|pod| !pod.is_finished() && !pod.is_terminating).collect();
+        let active: Vec<&PodView> = pods
+            .iter()
+            .filter(|pod| !pod.is_finished() && !pod.is_terminating)
+            .collect();
         let changed = if matches!(outcome, Outcome::Running) {
             let wanted = parallelism.min(completions - succeeded);
             self.start_job_pods(object, &pods, wanted.saturating_sub(active.len() as u64))
@@ -71,7 +74,12 @@ impl Emulator {
             .filter(|&ordinal| {
                 self.create_pod(
                     object,
-                    NewPod { ordinal, prefix: object.name(), revision: (REVISION_LABEL, object.name()), node: None },
+                    NewPod {
+                        ordinal,
+                        prefix: object.name(),
+                        revision: (REVISION_LABEL, object.name()),
+                        node: None,
+                    },
                 )
             })
             .count()
@@ -82,7 +90,12 @@ impl Emulator {
         let mut conditions = array(value, "/status/conditions").to_vec();
         let was_suspended = condition::find(&conditions, "Suspended").is_some();
         let mut set = |type_: &str, is_true: bool, reason: &str| {
-            let condition = Condition { type_, is_true, reason, message: "" };
+            let condition = Condition {
+                type_,
+                is_true,
+                reason,
+                message: "",
+            };
             set_condition(&mut conditions, &condition, now);
         };
         match outcome {

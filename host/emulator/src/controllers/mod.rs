@@ -60,8 +60,11 @@ struct Kinds {
 
 impl Kinds {
     fn of(server: &ApiServer) -> Self {
-        let kind =
-            |api_version, kind| server.kind_id(api_version, kind).expect("a member cluster serves the built-in kinds");
+        let kind = |api_version, kind| {
+            server
+                .kind_id(api_version, kind)
+                .expect("a member cluster serves the built-in kinds")
+        };
         Self {
             pod: kind("v1", "Pod"),
             deployment: kind("apps/v1", "Deployment"),
@@ -211,8 +214,12 @@ impl Emulator {
 
     /// Releases the resources of pods whose deletion was missed.
     fn forget_missing_pods(&mut self) {
-        let missing: Vec<ObjectKey> =
-            self.progress.keys().filter(|key| self.store.get(key).is_none()).cloned().collect();
+        let missing: Vec<ObjectKey> = self
+            .progress
+            .keys()
+            .filter(|key| self.store.get(key).is_none())
+            .cloned()
+            .collect();
         for key in missing {
             self.forget(&key);
         }
@@ -236,7 +243,9 @@ impl Emulator {
         if !Arc::ptr_eq(&current, &self.failures) {
             self.failures = current;
             let pods = self.store.list(self.kinds.pod, None);
-            let keys = pods.iter().map(|pod| ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()));
+            let keys = pods
+                .iter()
+                .map(|pod| ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()));
             self.dirty_pods.extend(keys);
         }
     }

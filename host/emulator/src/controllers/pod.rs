@@ -59,13 +59,21 @@ impl PodProgress {
     /// Returns the progress of a pod seen for the first time: it was just scheduled, or was ready before the emulator
     /// started.
     fn seen(pod: &Value, failure: Option<FailureMode>, now: Timestamp) -> Self {
-        let ready = array(pod, "/status/conditions").iter().find(|condition| condition["type"] == "Ready");
-        let since = ready.filter(|ready| ready["status"] == "True").map(|ready| text(ready, "/lastTransitionTime"));
+        let ready = array(pod, "/status/conditions")
+            .iter()
+            .find(|condition| condition["type"] == "Ready");
+        let since = ready
+            .filter(|ready| ready["status"] == "True")
+            .map(|ready| text(ready, "/lastTransitionTime"));
         let stage = match since.and_then(|since| since.parse().ok()) {
             Some(since) => Stage::Ready(since),
             None => Stage::Starting,
         };
-        Self { failure, since: now, stage }
+        Self {
+            failure,
+            since: now,
+            stage,
+        }
     }
 }
 
@@ -125,7 +133,11 @@ impl Emulator {
     fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
         let now = self.clock.now();
         let failure = self.failures.of_pod(pod);
-        let mut progress = self.progress.get(key).copied().unwrap_or_else(|| PodProgress::seen(pod, failure, now));
+        let mut progress = self
+            .progress
+            .get(key)
+            .copied()
+            .unwrap_or_else(|| PodProgress::seen(pod, failure, now));
         if progress.failure != failure {
             progress.failure = failure;
             progress.since = now;
@@ -210,7 +222,12 @@ impl Emulator {
             ("ContainersReady", is_ready, not_ready_reason),
             ("Ready", is_ready, not_ready_reason),
         ] {
-            let condition = Condition { type_, is_true, reason, message: "" };
+            let condition = Condition {
+                type_,
+                is_true,
+                reason,
+                message: "",
+            };
             set_condition(&mut conditions, &condition, now);
         }
         let started_at = match text(value, "/status/startTime") {
@@ -229,7 +246,12 @@ impl Emulator {
         });
         if stage.phase() != "Pending" {
             let address = stable_hash(self.timing.seed, &[pod.uid()]);
-            let ip = format!("10.{}.{}.{}", address & 0xFF, (address >> 8) & 0xFF, 1 + ((address >> 16) % 254));
+            let ip = format!(
+                "10.{}.{}.{}",
+                address & 0xFF,
+                (address >> 8) & 0xFF,
+                1 + ((address >> 16) % 254)
+            );
             status["podIPs"] = json!([{"ip": ip}]);
             status["podIP"] = json!(ip);
         }

@@ -45,7 +45,11 @@ impl Emulator {
         } else {
             text(value, &format!("/metadata/labels/{REVISION_LABEL}")).to_owned()
         };
-        let sets = if is_deployment { self.replica_sets(object, &revision) } else { Vec::new() };
+        let sets = if is_deployment {
+            self.replica_sets(object, &revision)
+        } else {
+            Vec::new()
+        };
         let owners = sets.iter().map(|set| &**set).chain([object]);
         let mut pods: Vec<PodView> = owners.flat_map(|owner| self.pods_of(owner, REVISION_LABEL)).collect();
         pods.retain(|pod| !pod.is_terminating && !pod.is_finished());
@@ -55,7 +59,10 @@ impl Emulator {
             }
         }
         // The created and deleted pods trigger another sync; the status is written once the pods have settled.
-        let current = sets.iter().find(|set| set.name().ends_with(&revision)).map_or(object, |set| &**set);
+        let current = sets
+            .iter()
+            .find(|set| set.name().ends_with(&revision))
+            .map_or(object, |set| &**set);
         if self.scale(object, current, &pods, &revision) > 0 {
             return;
         }
@@ -121,7 +128,12 @@ impl Emulator {
             removable = removable.saturating_sub(1);
             is_removable
         });
-        changed + excess.into_iter().chain(replaced).filter(|pod| self.delete(&pod.key)).count()
+        changed
+            + excess
+                .into_iter()
+                .chain(replaced)
+                .filter(|pod| self.delete(&pod.key))
+                .count()
     }
 
     fn add_pods(&self, object: &Object, current: &[&PodView], wanted: u64, revision: &str) -> usize {
@@ -136,7 +148,12 @@ impl Emulator {
             .filter(|&ordinal| {
                 self.create_pod(
                     object,
-                    NewPod { ordinal, prefix: &prefix, revision: (REVISION_LABEL, revision), node: None },
+                    NewPod {
+                        ordinal,
+                        prefix: &prefix,
+                        revision: (REVISION_LABEL, revision),
+                        node: None,
+                    },
                 )
             })
             .count()
@@ -151,9 +168,17 @@ impl Emulator {
         let (reason, message) = if is_available {
             ("MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
-            ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+            (
+                "MinimumReplicasUnavailable",
+                "Deployment does not have minimum availability.",
+            )
         };
-        let available = Condition { type_: "Available", is_true: is_available, reason, message };
+        let available = Condition {
+            type_: "Available",
+            is_true: is_available,
+            reason,
+            message,
+        };
         set_timed_condition(&mut conditions, &available, false, now);
         self.set_progressing(key, value, counts, &mut conditions);
         let status = json!({
@@ -167,7 +192,13 @@ impl Emulator {
         });
         without_zeros(
             status,
-            &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"],
+            &[
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+            ],
         )
     }
 
@@ -201,21 +232,40 @@ impl Emulator {
         // The update that reports the missed deadline must not cause another update.
         let has_missed = !has_moved && known["reason"] == "ProgressDeadlineExceeded";
         let (is_true, reason, message) = if counts.is_complete() {
-            (true, "NewReplicaSetAvailable", format!("Deployment \"{name}\" has successfully progressed."))
+            (
+                true,
+                "NewReplicaSetAvailable",
+                format!("Deployment \"{name}\" has successfully progressed."),
+            )
         } else if has_missed || deadline <= now {
-            (false, "ProgressDeadlineExceeded", format!("Deployment \"{name}\" has timed out progressing."))
+            (
+                false,
+                "ProgressDeadlineExceeded",
+                format!("Deployment \"{name}\" has timed out progressing."),
+            )
         } else {
             self.wake_at(deadline, key);
-            (true, "ReplicaSetUpdated", format!("Deployment \"{name}\" is progressing."))
+            (
+                true,
+                "ReplicaSetUpdated",
+                format!("Deployment \"{name}\" is progressing."),
+            )
         };
-        let progressing = Condition { type_: "Progressing", is_true, reason, message: &message };
+        let progressing = Condition {
+            type_: "Progressing",
+            is_true,
+            reason,
+            message: &message,
+        };
         set_timed_condition(conditions, &progressing, has_moved, now);
     }
 }
 
 /// Returns true if a ReplicaSet belongs to a Deployment.
 fn is_controlled(set: &Value) -> bool {
-    array(set, "/metadata/ownerReferences").iter().any(|owner| owner["kind"] == "Deployment")
+    array(set, "/metadata/ownerReferences")
+        .iter()
+        .any(|owner| owner["kind"] == "Deployment")
 }
 
 /// Sets a condition with a `lastUpdateTime`, which changes with the reason or if `is_touched` is set.
@@ -224,7 +274,11 @@ fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touc
     set_condition(conditions, new, now);
     if let Some(set) = conditions.iter_mut().find(|set| set["type"] == new.type_) {
         let keeps = !is_touched && known["reason"] == new.reason;
-        set["lastUpdateTime"] = if keeps { known["lastUpdateTime"].clone() } else { stamp(now) };
+        set["lastUpdateTime"] = if keeps {
+            known["lastUpdateTime"].clone()
+        } else {
+            stamp(now)
+        };
     }
 }
 

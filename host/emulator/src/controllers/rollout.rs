@@ -76,7 +76,9 @@ impl Emulator {
             let mut changed = Value::clone(set.value());
             changed["spec"]["replicas"] = json!(pods.len());
             // Another writer was faster; its change causes the next sync.
-            let Ok(stored) = self.store.update(&key, changed) else { return };
+            let Ok(stored) = self.store.update(&key, changed) else {
+                return;
+            };
             set = stored;
         }
         let (now, min_ready) = (self.clock.now(), min_ready(set.value()));
@@ -92,7 +94,11 @@ impl Emulator {
     }
 
     fn annotate(&self, set: &Object, revision: u64) -> Option<Arc<Object>> {
-        self.set_revision(&ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name()), set, revision)
+        self.set_revision(
+            &ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name()),
+            set,
+            revision,
+        )
     }
 
     fn set_revision(&self, key: &ObjectKey, object: &Object, revision: u64) -> Option<Arc<Object>> {
@@ -103,7 +109,10 @@ impl Emulator {
 }
 
 fn revision_of(object: &Value) -> u64 {
-    object["metadata"]["annotations"][REVISION].as_str().and_then(|number| number.parse().ok()).unwrap_or(0)
+    object["metadata"]["annotations"][REVISION]
+        .as_str()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Returns a new ReplicaSet without replicas.

@@ -60,7 +60,12 @@ impl Emulator {
                 None => {
                     has_stepped |= self.create_pod(
                         object,
-                        NewPod { ordinal, prefix: object.name(), revision: (REVISION_LABEL, revision), node: None },
+                        NewPod {
+                            ordinal,
+                            prefix: object.name(),
+                            revision: (REVISION_LABEL, revision),
+                            node: None,
+                        },
                     );
                     if is_ordered {
                         return has_stepped;
@@ -80,11 +85,17 @@ impl Emulator {
         if value["spec"]["updateStrategy"]["type"] == "OnDelete" {
             return false;
         }
-        let partition = value["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_u64().unwrap_or_default();
-        let outdated = pods.iter().rev().find(|pod| pod.ordinal >= partition && pod.revision != revision);
+        let partition = value["spec"]["updateStrategy"]["rollingUpdate"]["partition"]
+            .as_u64()
+            .unwrap_or_default();
+        let outdated = pods
+            .iter()
+            .rev()
+            .find(|pod| pod.ordinal >= partition && pod.revision != revision);
         // All pods of the new revision must be ready before the next pod is deleted. Outdated pods need not be ready.
         let others_ready = |outdated: &PodView| {
-            pods.iter().all(|pod| pod.is_ready() || pod.ordinal == outdated.ordinal || pod.revision != revision)
+            pods.iter()
+                .all(|pod| pod.is_ready() || pod.ordinal == outdated.ordinal || pod.revision != revision)
         };
         outdated.is_some_and(|pod| !pod.is_terminating && others_ready(pod) && self.delete(&pod.key))
     }

@@ -56,7 +56,13 @@ impl Emulator {
             .store
             .dependents(object.uid(), self.kinds.pod)
             .iter()
-            .map(|pod| view(pod, ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()), revision_label))
+            .map(|pod| {
+                view(
+                    pod,
+                    ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()),
+                    revision_label,
+                )
+            })
             .collect();
         pods.sort_by(|a, b| (a.ordinal, &a.key.name).cmp(&(b.ordinal, &b.key.name)));
         pods
@@ -123,8 +129,16 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
         .and_then(|ready| ready["lastTransitionTime"].as_str())
         .and_then(|since| since.parse().ok());
     PodView {
-        ordinal: pod.name().rsplit('-').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(u64::MAX),
-        revision: value["metadata"]["labels"][revision_label].as_str().unwrap_or_default().to_owned(),
+        ordinal: pod
+            .name()
+            .rsplit('-')
+            .next()
+            .and_then(|ordinal| ordinal.parse().ok())
+            .unwrap_or(u64::MAX),
+        revision: value["metadata"]["labels"][revision_label]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         phase: text(value, "/status/phase").to_owned(),
         ready_since,
         is_terminating: pod.is_terminating(),
@@ -135,7 +149,10 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
 /// Returns a short hash of a workload's pod template.
 pub(super) fn template_hash(object: &Value) -> String {
     // Ten hexadecimal digits, as names and labels take them.
-    format!("{:010x}", stable_hash(0, &[&object["spec"]["template"].to_string()]) & 0xFF_FFFF_FFFF)
+    format!(
+        "{:010x}",
+        stable_hash(0, &[&object["spec"]["template"].to_string()]) & 0xFF_FFFF_FFFF
+    )
 }
 
 /// Returns a number in a workload's spec.

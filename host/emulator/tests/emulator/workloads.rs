@@ -36,7 +36,9 @@ async fn deploy(member: &MemberCluster, object: &Deployment) {
 
 async fn patch_deployment(member: &MemberCluster, patch: Value) {
     let api: Api<Deployment> = Api::default_namespaced(member.server().client());
-    api.patch("web", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    api.patch("web", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
 }
 
 /// Returns the status of the Deployment `web`.
@@ -47,7 +49,11 @@ fn status(member: &MemberCluster) -> Value {
 fn condition(status: &Value, type_: &str) -> String {
     let conditions = status["conditions"].as_array().unwrap();
     let condition = conditions.iter().find(|condition| condition["type"] == type_).unwrap();
-    format!("{} {}", condition["status"].as_str().unwrap(), condition["reason"].as_str().unwrap())
+    format!(
+        "{} {}",
+        condition["status"].as_str().unwrap(),
+        condition["reason"].as_str().unwrap()
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,13 +86,20 @@ async fn a_deployment_scales_and_replaces_its_pods_without_losing_availability()
     assert_eq!(status(&member)["readyReplicas"], 4);
 
     let containers = json!([{"name": "main", "image": "app:2"}]);
-    patch_deployment(&member, json!({"spec": {"template": {"spec": {"containers": containers}}}})).await;
+    patch_deployment(
+        &member,
+        json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+    )
+    .await;
     for _ in 0..30 {
         wait(1).await;
         assert!(status(&member)["availableReplicas"].as_u64().unwrap() >= 3);
     }
     let replaced = status(&member);
-    assert_eq!((&replaced["updatedReplicas"], &replaced["replicas"]), (&json!(4), &json!(4)));
+    assert_eq!(
+        (&replaced["updatedReplicas"], &replaced["replicas"]),
+        (&json!(4), &json!(4))
+    );
     let pods: Api<Pod> = Api::default_namespaced(member.server().client());
     for pod in pods.list(&ListParams::default()).await.unwrap() {
         assert_eq!(pod.spec.unwrap().containers[0].image.as_deref(), Some("app:2"));
@@ -102,7 +115,11 @@ async fn a_deployment_scales_and_replaces_its_pods_without_losing_availability()
 async fn pods_that_do_not_fit_wait_until_there_is_room() {
     let member = running(MemberOptions {
         nodes: 2,
-        capacity: Capacity { cpu: "4".to_owned(), memory: "8Gi".to_owned(), pods: 20 },
+        capacity: Capacity {
+            cpu: "4".to_owned(),
+            memory: "8Gi".to_owned(),
+            pods: 20,
+        },
         ..member_options()
     });
     deploy(&member, &deployment("other", 2, "1500m")).await;
@@ -125,14 +142,20 @@ async fn pods_that_do_not_fit_wait_until_there_is_room() {
 #[tokio::test(start_paused = true)]
 async fn a_rollout_that_does_not_move_exceeds_its_deadline() {
     let member = running(MemberOptions {
-        behaviour: Behaviour { unpullable_images: vec!["app:*".to_owned()], ..Behaviour::default() },
+        behaviour: Behaviour {
+            unpullable_images: vec!["app:*".to_owned()],
+            ..Behaviour::default()
+        },
         ..member_options()
     });
     deploy(&member, &deployment("web", 1, "1")).await;
     wait(599).await;
     assert_eq!(condition(&status(&member), "Progressing"), "True ReplicaSetUpdated");
     wait(2).await;
-    assert_eq!(condition(&status(&member), "Progressing"), "False ProgressDeadlineExceeded");
+    assert_eq!(
+        condition(&status(&member), "Progressing"),
+        "False ProgressDeadlineExceeded"
+    );
     let pods: Api<Pod> = Api::default_namespaced(member.server().client());
     let pod = pods.list(&ListParams::default()).await.unwrap().items.remove(0);
     let container = pod.status.unwrap().container_statuses.unwrap().remove(0);
@@ -142,7 +165,10 @@ async fn a_rollout_that_does_not_move_exceeds_its_deadline() {
     member.set_unpullable_images(&[]);
     wait(5).await;
     assert_eq!(status(&member)["readyReplicas"], 1);
-    assert_eq!(condition(&status(&member), "Progressing"), "True NewReplicaSetAvailable");
+    assert_eq!(
+        condition(&status(&member), "Progressing"),
+        "True NewReplicaSetAvailable"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +211,11 @@ async fn a_job_completes_after_its_pods_ran() {
     let member = running(member_options());
     let template = pod_template("job", "1", "Never");
     let spec = json!({"completions": 3, "parallelism": 2, "template": template});
-    create::<Job>(member.server().client(), json!({"metadata": {"name": "sum"}, "spec": spec})).await;
+    create::<Job>(
+        member.server().client(),
+        json!({"metadata": {"name": "sum"}, "spec": spec}),
+    )
+    .await;
     let status = || stored(member.server(), "batch/v1", "Job", "default", "sum")["status"].clone();
     wait(5).await;
     assert_eq!((&status()["active"], &status()["ready"]), (&json!(2), &json!(2)));
@@ -194,9 +224,19 @@ async fn a_job_completes_after_its_pods_ran() {
     assert_eq!(condition(&status(), "Complete"), "True CompletionsReached");
     assert_eq!(status()["active"], Value::Null);
 
-    member.set_workload_failure("default", "bad", Some(FailureMode::CrashLoop { ready_for: Duration::from_secs(1) }));
+    member.set_workload_failure(
+        "default",
+        "bad",
+        Some(FailureMode::CrashLoop {
+            ready_for: Duration::from_secs(1),
+        }),
+    );
     let spec = json!({"backoffLimit": 2, "template": template});
-    create::<Job>(member.server().client(), json!({"metadata": {"name": "bad"}, "spec": spec})).await;
+    create::<Job>(
+        member.server().client(),
+        json!({"metadata": {"name": "bad"}, "spec": spec}),
+    )
+    .await;
     wait(60).await;
     let failed = stored(member.server(), "batch/v1", "Job", "default", "bad")["status"].clone();
     assert_eq!(failed["failed"], 3);
@@ -210,20 +250,32 @@ async fn a_stateful_set_starts_and_replaces_its_pods_in_order() {
         "replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
         "template": pod_template("db", "1", "Always"),
     });
-    create::<StatefulSet>(member.server().client(), json!({"metadata": {"name": "db"}, "spec": spec})).await;
+    create::<StatefulSet>(
+        member.server().client(),
+        json!({"metadata": {"name": "db"}, "spec": spec}),
+    )
+    .await;
     let status = || stored(member.server(), "apps/v1", "StatefulSet", "default", "db")["status"].clone();
     wait(1).await;
     assert_eq!(status()["replicas"], 1);
     wait(10).await;
-    assert_eq!((&status()["readyReplicas"], &status()["currentReplicas"]), (&json!(3), &json!(3)));
+    assert_eq!(
+        (&status()["readyReplicas"], &status()["currentReplicas"]),
+        (&json!(3), &json!(3))
+    );
     let before = status()["currentRevision"].clone();
 
     let api: Api<StatefulSet> = Api::default_namespaced(member.server().client());
     let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "app:2"}]}}}});
-    api.patch("db", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    api.patch("db", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
     wait(1).await;
     assert_eq!(status()["currentRevision"], before);
-    assert_eq!((&status()["readyReplicas"], &status()["updatedReplicas"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&status()["readyReplicas"], &status()["updatedReplicas"]),
+        (&json!(2), &json!(1))
+    );
     wait(15).await;
     assert_eq!(status()["updatedReplicas"], 3);
     assert_ne!(status()["currentRevision"], before);
@@ -236,7 +288,11 @@ async fn every_other_kind_gets_a_believable_status() {
     let client = member.server().client();
     let spec = json!({"selector": {"matchLabels": {"app": "agent"}}, "template": pod_template("agent", "1", "Always")});
     create::<DaemonSet>(client.clone(), json!({"metadata": {"name": "agent"}, "spec": spec})).await;
-    create::<Service>(client.clone(), json!({"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer"}})).await;
+    create::<Service>(
+        client.clone(),
+        json!({"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer"}}),
+    )
+    .await;
     let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     create::<PersistentVolumeClaim>(client.clone(), json!({"metadata": {"name": "data"}, "spec": claim})).await;
     let bare = json!({"containers": [{"name": "main", "image": "app:1"}]});
@@ -311,18 +367,33 @@ async fn replica_sets(member: &MemberCluster) -> Vec<String> {
     let api: Api<ReplicaSet> = Api::default_namespaced(member.server().client());
     let shown = |set: ReplicaSet| {
         let set = json!(set);
-        let revision = set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap().to_owned();
-        let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+        let revision = set["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let image = set["spec"]["template"]["spec"]["containers"][0]["image"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         format!("{revision} {image} {}", set["status"]["replicas"])
     };
-    let mut sets: Vec<String> = api.list(&ListParams::default()).await.unwrap().into_iter().map(shown).collect();
+    let mut sets: Vec<String> = api
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(shown)
+        .collect();
     sets.sort();
     sets
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_for_people_keeps_a_replica_set_for_each_revision() {
-    let member = running(MemberOptions { fidelity: Fidelity::People, ..member_options() });
+    let member = running(MemberOptions {
+        fidelity: Fidelity::People,
+        ..member_options()
+    });
     deploy(&member, &deployment("web", 2, "1")).await;
     wait(10).await;
     assert_eq!(replica_sets(&member).await, ["1 app:1 2"]);
@@ -340,25 +411,42 @@ async fn a_deployment_for_people_keeps_a_replica_set_for_each_revision() {
     }
     // As `kubectl rollout undo` does, the old template returns; its revision gets a new number.
     let sets: Api<ReplicaSet> = Api::default_namespaced(member.server().client());
-    let mut old = sets.list(&ListParams::default()).await.unwrap().into_iter().map(|set| json!(set));
+    let mut old = sets
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|set| json!(set));
     let old = old.find(|set| set["status"]["replicas"] == 0).unwrap();
     let mut template = old["spec"]["template"].clone();
-    template["metadata"]["labels"].as_object_mut().unwrap().remove("pod-template-hash");
+    template["metadata"]["labels"]
+        .as_object_mut()
+        .unwrap()
+        .remove("pod-template-hash");
     patch_deployment(&member, json!({"spec": {"template": template}})).await;
     wait(60).await;
     assert_eq!(replica_sets(&member).await, ["2 app:2 0", "3 app:1 2"]);
     let stored = stored(member.server(), "apps/v1", "Deployment", "default", "web");
-    assert_eq!(stored["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "3");
+    assert_eq!(
+        stored["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
+        "3"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_member_for_people_starts_with_the_objects_of_every_cluster() {
     let account = kinds::default_account();
-    let options = MemberOptions { fidelity: Fidelity::People, namespace_objects: vec![account], ..member_options() };
+    let options = MemberOptions {
+        fidelity: Fidelity::People,
+        namespace_objects: vec![account],
+        ..member_options()
+    };
     let member = MemberCluster::new(options);
     let found = |kind: &str, name: &str| stored(member.server(), "v1", kind, "default", name);
     assert_eq!(found("Service", "kubernetes")["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(found("ServiceAccount", "default")["metadata"]["name"], "default");
-    let definitions = member.server().kind_id("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let definitions = member
+        .server()
+        .kind_id("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     assert!(definitions.is_some(), "definitions can be propagated");
 }

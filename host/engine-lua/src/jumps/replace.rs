@@ -25,17 +25,34 @@ impl<'a> Jumps<'_, 'a> {
         }
         self.replace_jumps(region, edits);
         let name = self.name(region);
-        let broken = if breaks.is_empty() { String::new() } else { format!("local break_{name} = false ") };
+        let broken = if breaks.is_empty() {
+            String::new()
+        } else {
+            format!("local break_{name} = false ")
+        };
         if region.is_backward {
             let head = format!("{broken}repeat local goto_{name} = false");
             self.put(edits, region.label, region.label + 2, &head);
         } else {
-            let jumped = if region.loops.is_empty() { String::new() } else { format!("local goto_{name} = false ") };
+            let jumped = if region.loops.is_empty() {
+                String::new()
+            } else {
+                format!("local goto_{name} = false ")
+            };
             if let Some(start) = self.tokens.get(region.start) {
                 let text = format!("{broken}{jumped}repeat ");
-                edits.push(Edit { start: start.start, end: start.start, text });
+                edits.push(Edit {
+                    start: start.start,
+                    end: start.start,
+                    text,
+                });
             }
-            self.put(edits, region.label, region.label + 2, &format!("until true{}", self.carried_break(region)));
+            self.put(
+                edits,
+                region.label,
+                region.label + 2,
+                &format!("until true{}", self.carried_break(region)),
+            );
         }
         for &at in breaks {
             self.put(edits, at, at, &format!("do break_{name} = true break end"));
@@ -61,9 +78,17 @@ impl<'a> Jumps<'_, 'a> {
         for jump in &region.jumps {
             let left = self.blocks_below(*jump, home).unwrap_or_default();
             let leaves_loop = left.iter().any(|block| self.kind(*block) == Kind::Loop);
-            let word = if region.is_backward && !leaves_loop { "continue" } else { "break" };
+            let word = if region.is_backward && !leaves_loop {
+                "continue"
+            } else {
+                "break"
+            };
             let carries = region.is_backward || leaves_loop;
-            let set = if carries { format!("goto_{name} = true ") } else { String::new() };
+            let set = if carries {
+                format!("goto_{name} = true ")
+            } else {
+                String::new()
+            };
             self.put(edits, *jump, jump + 1, &format!("do {set}{word} end"));
         }
         let mut loops = region.loops.clone();
@@ -73,7 +98,11 @@ impl<'a> Jumps<'_, 'a> {
             let Some(block) = self.blocks.get(left) else { continue };
             let above = self.blocks_below(block.opener, home).unwrap_or_default();
             let is_outermost = above.iter().all(|block| self.kind(*block) != Kind::Loop);
-            let word = if is_outermost && region.is_backward { "continue" } else { "break" };
+            let word = if is_outermost && region.is_backward {
+                "continue"
+            } else {
+                "break"
+            };
             self.append(edits, block.end, &format!(" if goto_{name} then {word} end"));
         }
     }
@@ -96,14 +125,22 @@ impl<'a> Jumps<'_, 'a> {
     pub(super) fn put(&self, edits: &mut Vec<Edit>, first: usize, last: usize, text: &str) {
         if let (Some(from), Some(to)) = (self.tokens.get(first), self.tokens.get(last)) {
             let text = format!("{text}{}", "\n".repeat(to.line - from.line));
-            edits.push(Edit { start: from.start, end: to.end(), text });
+            edits.push(Edit {
+                start: from.start,
+                end: to.end(),
+                text,
+            });
         }
     }
 
     /// Inserts a text after a token.
     pub(super) fn append(&self, edits: &mut Vec<Edit>, index: usize, text: &str) {
         if let Some(token) = self.tokens.get(index) {
-            edits.push(Edit { start: token.end(), end: token.end(), text: text.to_owned() });
+            edits.push(Edit {
+                start: token.end(),
+                end: token.end(),
+                text: text.to_owned(),
+            });
         }
     }
 }

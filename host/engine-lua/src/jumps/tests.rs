@@ -13,12 +13,18 @@ fn jumps_become_what_luau_has() {
         "for i = 1, 3 do if i == 2 then goto next end f(i) ::next:: end",
         "for i = 1, 3 do if i == 2 then do continue end end f(i)  end",
     );
-    check("goto done; do return 1 end ::done:: return 2", "repeat do break end; do return 1 end until true return 2");
+    check(
+        "goto done; do return 1 end ::done:: return 2",
+        "repeat do break end; do return 1 end until true return 2",
+    );
     check(
         "local a\nif x then\n  goto out\nend\nf()\n::out::\nreturn a",
         "local a\nrepeat if x then\n  do break end\nend\nf()\nuntil true\nreturn a",
     );
-    check("while x do\n  goto\n  next ::next:: end", "while x do\n  do continue end\n  end");
+    check(
+        "while x do\n  goto\n  next ::next:: end",
+        "while x do\n  do continue end\n  end",
+    );
     check("f() ::unused::", "f() ");
 }
 
@@ -58,7 +64,12 @@ fn a_break_still_leaves_its_loop() {
 
 fn check_error(text: &str, line: usize, message: &str) {
     let error = bridged(text).unwrap_err();
-    assert_eq!((error.line, error.message.as_str()), (line, message), "{}", text.get(..100).unwrap_or(text));
+    assert_eq!(
+        (error.line, error.message.as_str()),
+        (line, message),
+        "{}",
+        text.get(..100).unwrap_or(text)
+    );
 }
 
 #[test]
@@ -76,9 +87,21 @@ fn a_jump_without_equivalent_names_its_line() {
 #[test]
 fn a_block_has_a_label_once() {
     check_error("::x:: f()\n::x::", 2, "label x is already defined on line 1");
-    check_error("do\n::x::\nif a then goto x end\n\n::x:: end", 5, "label x is already defined on line 2");
-    check_error("if a then ::x:: f() else ::x:: g()\n::x:: end", 2, "label x is already defined on line 1");
-    let apart = ["do ::x:: end ::x::", "if a then ::x:: else ::x:: end", "::x:: local function f() ::x:: end"];
+    check_error(
+        "do\n::x::\nif a then goto x end\n\n::x:: end",
+        5,
+        "label x is already defined on line 2",
+    );
+    check_error(
+        "if a then ::x:: f() else ::x:: g()\n::x:: end",
+        2,
+        "label x is already defined on line 1",
+    );
+    let apart = [
+        "do ::x:: end ::x::",
+        "if a then ::x:: else ::x:: end",
+        "::x:: local function f() ::x:: end",
+    ];
     for text in apart {
         assert!(bridged(text).is_ok(), "{text}");
     }
@@ -115,7 +138,9 @@ fn the_work_for_hostile_scripts_is_bounded() {
     check_error(&format!("{jumps}::x::"), 201, "goto x: a script has at most 200 jumps");
     let deep = format!("{} goto x {}::x::", "do\n".repeat(100_000), "end ".repeat(100_000));
     check_error(&deep, 201, "do: a script with goto has at most 200 nested blocks");
-    let blocks = (0..99).fold(String::new(), |text, label| text + &format!("do ::x:: goto y{label} end ::y{label}:: "));
+    let blocks = (0..99).fold(String::new(), |text, label| {
+        text + &format!("do ::x:: goto y{label} end ::y{label}:: ")
+    });
     let breaks = "if a then break end ".repeat(50_000);
     let long = format!("while f() do if a then goto z end {breaks} {blocks} ::z:: g() end");
     assert!(bridged(&long).is_ok_and(|text| text.is_some()));

@@ -12,7 +12,9 @@ use crate::tests::interpret;
 /// An object with members that scripts name, members whose names they compute, short and long lists, empty values and
 /// nulls.
 fn object() -> Value {
-    let long: Vec<_> = (1..=40).map(|index| json!({"index": index, "unsaid": {"deeper": index * 2}})).collect();
+    let long: Vec<_> = (1..=40)
+        .map(|index| json!({"index": index, "unsaid": {"deeper": index * 2}}))
+        .collect();
     json!({
         "kind": "Widget",
         "named": {"one": 1, "two": {"three": [1, 2, 3]}, "unsaid": {"deep": {"deeper": [true, "x", {"y": 0.5}]}}},
@@ -38,7 +40,11 @@ fn literal(value: &Value) -> String {
         Value::Null => "nil".to_owned(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
         Value::Array(elements) => {
-            let elements: Vec<_> = elements.iter().filter(|element| !element.is_null()).map(literal).collect();
+            let elements: Vec<_> = elements
+                .iter()
+                .filter(|element| !element.is_null())
+                .map(literal)
+                .collect();
             format!("{{{}}}", elements.join(", "))
         }
         Value::Object(members) => {
@@ -57,7 +63,11 @@ fn both(body: &str) -> [Result<Value, Fault>; 2] {
     let before = format!("local table_sort, table_concat = table.sort, table.concat {before}");
     ["", &format!("object = {}", literal(&object))].map(|built| {
         let script = format!("{before} function ReflectStatus(object) {built} {body} end");
-        match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &from_host })? {
+        match interpret(
+            &script,
+            EntryPoint::ReflectStatus,
+            Operation::ReflectStatus { object: &from_host },
+        )? {
             Interpretation::Status(Some(status)) => Ok(status),
             other => panic!("{other:?}"),
         }
@@ -137,8 +147,12 @@ fn walks_find_everything_once() {
     ];
     for table in each {
         check(&format!("return {{ names({table}) }}"));
-        check(&format!("local count = 0 for name, member in pairs({table}) do count = count + 1 end return {{count}}"));
-        check(&format!("local count = 0 for name, member in {table} do count = count + 1 end return {{count}}"));
+        check(&format!(
+            "local count = 0 for name, member in pairs({table}) do count = count + 1 end return {{count}}"
+        ));
+        check(&format!(
+            "local count = 0 for name, member in {table} do count = count + 1 end return {{count}}"
+        ));
         check(&format!(
             "local count = 0 for index, member in ipairs({table}) do count = count + index end return {{count}}"
         ));
@@ -160,7 +174,12 @@ fn walks_find_everything_once() {
 
 #[test]
 fn the_table_library_works_on_them() {
-    for list in ["object.list", "object['li' .. 'st']", "object.numbers", "object['num' .. 'bers']"] {
+    for list in [
+        "object.list",
+        "object['li' .. 'st']",
+        "object.numbers",
+        "object['num' .. 'bers']",
+    ] {
         check(&format!("return {{ table.concat({list}, ',') }}"));
         check(&format!("return {{ table.concat({list}, ',', 2, 3) }}"));
         check(&format!("return {{ table.getn({list}), table.maxn({list}) }}"));
@@ -168,9 +187,13 @@ fn the_table_library_works_on_them() {
         check(&format!("return {{ (select(3, unpack({list}))) }}"));
         check(&format!("local list = {list} table.insert(list, 99) return list"));
         check(&format!("local list = {list} table.insert(list, 1, 99) return list"));
-        check(&format!("local list = {list} return {{ table.remove(list), table.remove(list, 1), #list }}"));
+        check(&format!(
+            "local list = {list} return {{ table.remove(list), table.remove(list, 1), #list }}"
+        ));
         check(&format!("local list = {list} table.sort(list) return list"));
-        check(&format!("local list = {list} table.sort(list, function(a, b) return a > b end) return list"));
+        check(&format!(
+            "local list = {list} table.sort(list, function(a, b) return a > b end) return list"
+        ));
         check(&format!("{list}[#{list} + 1] = 4 return {list}"));
     }
     check("table.sort(object.long, function(a, b) return a.index > b.index end) return object.long");

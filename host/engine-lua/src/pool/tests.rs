@@ -13,15 +13,27 @@ use crate::mentioned::Mentioned;
 const INSPECTOR: &str = include_str!("inspector.lua");
 
 fn budget() -> Budget {
-    Budget { steps: 200_000, wall_clock_ms: 10_000, memory_bytes: 4 << 20, reply_bytes: 256 << 10 }
+    Budget {
+        steps: 200_000,
+        wall_clock_ms: 10_000,
+        memory_bytes: 4 << 20,
+        reply_bytes: 256 << 10,
+    }
 }
 
 fn pool(scripts: &[&str]) -> Pool {
-    let compiler = mlua::chunk::Compiler::new().set_optimization_level(1).set_debug_level(1);
+    let compiler = mlua::chunk::Compiler::new()
+        .set_optimization_level(1)
+        .set_debug_level(1);
     let script = |(index, code): (usize, &&str)| {
         let bytecode = compiler.compile(code).unwrap_or_else(|error| panic!("{error}: {code}"));
         let mentioned = Mentioned::read(code.as_bytes());
-        Script { origin: format!("{index}.lua"), bytecode, mentioned, text: (*code).to_owned() }
+        Script {
+            origin: format!("{index}.lua"),
+            bytecode,
+            mentioned,
+            text: (*code).to_owned(),
+        }
     };
     Pool::new(
         Arc::new(Library::compile(&compiler, Default::default())),
@@ -33,7 +45,11 @@ fn pool(scripts: &[&str]) -> Pool {
 /// Returns the result of the script's function `f`.
 fn call(pool: &Pool, script: usize) -> Result<Value, Fault> {
     let (config, object) = (json!({"list": [1, 2]}), json!({"a": {"b": [1]}}));
-    let setting = CallSettings { script, config: &config, now: None };
+    let setting = CallSettings {
+        script,
+        config: &config,
+        now: None,
+    };
     pool.session(&setting, |session| {
         session.run()?;
         let Global::Function(function) = session.global("f") else {
@@ -117,11 +133,19 @@ fn nothing_that_a_call_does_can_be_seen_by_the_next_one() {
     for trick in tricks {
         // Any of the scripts may be the state's first call.
         for first in [0, 1, 2] {
-            let pool = pool(&[INSPECTOR, &format!("function f(object) {trick} return result end"), trick]);
+            let pool = pool(&[
+                INSPECTOR,
+                &format!("function f(object) {trick} return result end"),
+                trick,
+            ]);
             // In a function, twice in a row, and in a top level.
             let outcomes = [first, 1, 1, 2].map(|script| call(&pool, script).map(|_| ()));
             assert_eq!(call(&pool, 0).as_ref(), Ok(&new), "after {trick}, {outcomes:?}");
-            assert_eq!(idle(&pool), 1, "the state was not used again after {trick}, {outcomes:?}");
+            assert_eq!(
+                idle(&pool),
+                1,
+                "the state was not used again after {trick}, {outcomes:?}"
+            );
         }
     }
 }
@@ -131,11 +155,18 @@ fn a_state_that_hit_a_limit_is_thrown_away() {
     let check = |body: &str, expected: FaultKind| {
         let pool = pool(&["function f() return 1 end", &format!("function f() {body} end")]);
         assert_eq!((call(&pool, 0), idle(&pool)), (Ok(json!(1)), 1));
-        assert_eq!((call(&pool, 1).map_err(|fault| fault.kind), idle(&pool)), (Err(expected), 0), "{body}");
+        assert_eq!(
+            (call(&pool, 1).map_err(|fault| fault.kind), idle(&pool)),
+            (Err(expected), 0),
+            "{body}"
+        );
         assert_eq!((call(&pool, 0), idle(&pool)), (Ok(json!(1)), 1), "after {body}");
     };
     check("while true do end", FaultKind::OutOfFuel);
-    check("while pcall(function() while true do end end) or true do end", FaultKind::OutOfFuel);
+    check(
+        "while pcall(function() while true do end end) or true do end",
+        FaultKind::OutOfFuel,
+    );
     check("local s = 'x' while true do s = s .. s end", FaultKind::Memory);
 }
 
@@ -178,11 +209,20 @@ fn a_used_state_gives_a_call_the_memory_that_a_new_one_gives() {
             }
         }
     };
-    let most = |littered: bool| (20..32).map(|step| step * 128).take_while(|kib| fits(*kib, littered)).last().unwrap();
+    let most = |littered: bool| {
+        (20..32)
+            .map(|step| step * 128)
+            .take_while(|kib| fits(*kib, littered))
+            .last()
+            .unwrap()
+    };
     let (new, used) = (most(false), most(true));
     assert!(new > 2560 && new < 4096, "{new}");
     // Memory is allocated in pages, so the results are not equal to the byte.
-    assert!(new.abs_diff(used) <= 128, "{new} KiB in a new state, {used} KiB in a used one");
+    assert!(
+        new.abs_diff(used) <= 128,
+        "{new} KiB in a new state, {used} KiB in a used one"
+    );
 }
 
 #[test]
@@ -217,14 +257,23 @@ fn a_state_that_stays_large_is_thrown_away() {
 fn calls_at_the_same_time_have_a_state_each_and_few_are_kept() {
     fn nest(pool: &Pool, depth: usize) -> usize {
         let (config, object) = (Value::Null, json!({"depth": depth}));
-        let nested = pool.session(&CallSettings { script: 0, config: &config, now: None }, |session| {
-            session.run()?;
-            let deeper = if depth > 0 { nest(pool, depth - 1) } else { 0 };
-            // The session is intact after the nested ones.
-            let Global::Function(function) = session.global("f") else { panic!("no f") };
-            session.call(&function, [&object])?;
-            Ok(deeper + 1)
-        });
+        let nested = pool.session(
+            &CallSettings {
+                script: 0,
+                config: &config,
+                now: None,
+            },
+            |session| {
+                session.run()?;
+                let deeper = if depth > 0 { nest(pool, depth - 1) } else { 0 };
+                // The session is intact after the nested ones.
+                let Global::Function(function) = session.global("f") else {
+                    panic!("no f")
+                };
+                session.call(&function, [&object])?;
+                Ok(deeper + 1)
+            },
+        );
         nested.unwrap()
     }
     let script = "local mine function f(object) assert(mine == nil) mine = object.depth end";
@@ -239,9 +288,14 @@ fn a_panic_takes_its_state_along() {
     assert_eq!((call(&pool, 0), idle(&pool)), (Ok(json!(1)), 1));
     let config = Value::Null;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        pool.session(&CallSettings { script: 0, config: &config, now: None }, |_| -> Result<(), Fault> {
-            panic!("of the host")
-        })
+        pool.session(
+            &CallSettings {
+                script: 0,
+                config: &config,
+                now: None,
+            },
+            |_| -> Result<(), Fault> { panic!("of the host") },
+        )
     }));
     assert!(panicked.is_err());
     assert_eq!(idle(&pool), 0);

@@ -38,8 +38,14 @@ const CALLER: &str = "
 
 /// Every function of every library.
 const FUNCTIONS: [(&str, &str); 6] = [
-    ("kube", "accuratePodRequirements getPodDependencies getResourceQuantity resourceAdd"),
-    ("string", "byte char dump find format gfind gmatch gsub len lower match rep reverse sub upper"),
+    (
+        "kube",
+        "accuratePodRequirements getPodDependencies getResourceQuantity resourceAdd",
+    ),
+    (
+        "string",
+        "byte char dump find format gfind gmatch gsub len lower match rep reverse sub upper",
+    ),
     ("table", "concat getn insert maxn remove sort"),
     ("os", "date time"),
     (
@@ -57,7 +63,10 @@ const FUNCTIONS: [(&str, &str); 6] = [
 
 /// Returns the functions of [`FUNCTIONS`], each with its library.
 fn functions() -> Vec<(&'static str, &'static str)> {
-    FUNCTIONS.iter().flat_map(|(library, names)| names.split(' ').map(move |name| (*library, name))).collect()
+    FUNCTIONS
+        .iter()
+        .flat_map(|(library, names)| names.split(' ').map(move |name| (*library, name)))
+        .collect()
 }
 
 fn argument() -> impl Strategy<Value = Value> {
@@ -71,7 +80,15 @@ fn argument() -> impl Strategy<Value = Value> {
         (0..60_000_usize).prop_map(|count| Value::from("9".repeat(count))),
     ];
     let value = leaf.prop_recursive(4, 24, 4, |inner| {
-        let name = prop::sample::select(vec!["spec", "containers", "volumes", "name", "resources", "limits", "x|\\"]);
+        let name = prop::sample::select(vec![
+            "spec",
+            "containers",
+            "volumes",
+            "name",
+            "resources",
+            "limits",
+            "x|\\",
+        ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map(name.prop_map(str::to_owned), inner, 0..4)
@@ -99,12 +116,18 @@ fn lab() -> &'static Lab {
         let neighbour = neighbour();
         let first = reflected(&*neighbour, json!({"a": 1}));
         assert!(first.is_ok(), "{first:?}");
-        Lab { policy: load(CALLER, EntryPoint::ReflectStatus), neighbour, first }
+        Lab {
+            policy: load(CALLER, EntryPoint::ReflectStatus),
+            neighbour,
+            first,
+        }
     })
 }
 
 fn reflected(policy: &dyn Policy, object: Value) -> Result<Reply, Fault> {
-    let operation = Operation::ReflectStatus { object: &Arc::new(object) };
+    let operation = Operation::ReflectStatus {
+        object: &Arc::new(object),
+    };
     policy.call(&Call::Interpret(InterpretCall { operation, now: now() }))
 }
 
@@ -123,7 +146,9 @@ fn neighbour() -> Arc<dyn Policy> {
         LuaEngine::default().load(&source).ok().map(|loaded| loaded.policy)
     };
     let answers = |policy: &Arc<dyn Policy>| reflected(&**policy, json!({"a": 1})).is_ok();
-    (1..1_000).find_map(|steps| with_steps(steps).filter(answers)).expect("1000 steps suffice")
+    (1..1_000)
+        .find_map(|steps| with_steps(steps).filter(answers))
+        .expect("1000 steps suffice")
 }
 
 proptest! {
@@ -166,7 +191,10 @@ fn every_function_of_the_library_is_called_with_arbitrary_arguments() {
     let Ok(Reply::Interpret(Some(Interpretation::Status(Some(status))))) = reflected(&*policy, json!({})) else {
         panic!("it lists no functions");
     };
-    let mut listed: Vec<_> = functions().into_iter().map(|(library, name)| format!("{library} {name}")).collect();
+    let mut listed: Vec<_> = functions()
+        .into_iter()
+        .map(|(library, name)| format!("{library} {name}"))
+        .collect();
     listed.sort();
     assert_eq!(status, json!({ "found": listed }));
 }
@@ -176,6 +204,8 @@ fn a_quantity_that_is_too_long_says_so() {
     let of = |count: usize| format!("kube.resourceAdd('1', '{}')", "9".repeat(count));
     assert!(value_of(&of(63), &json!({})).is_ok());
     let expected = "test.lua:3: argument #2 to resourceAdd has 64 bytes, a quantity has at most 63";
-    let Err(Fault { message, .. }) = value_of(&of(64), &json!({})) else { panic!("64 digits are taken") };
+    let Err(Fault { message, .. }) = value_of(&of(64), &json!({})) else {
+        panic!("64 digits are taken")
+    };
     assert_eq!(message, expected);
 }

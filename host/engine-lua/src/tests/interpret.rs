@@ -11,13 +11,23 @@ use super::{interpret, load, now, value_of};
 /// Checks the result of `GetReplicas`. `expected` has the replicas and the requirements, or the text of a bad reply.
 fn check_replicas(result: &str, expected: Result<(i32, Value), &str>) {
     let script = format!("function GetReplicas(obj) return {result} end");
-    let actual = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &Arc::new(json!({})) });
+    let actual = interpret(
+        &script,
+        EntryPoint::Replicas,
+        Operation::Replicas {
+            object: &Arc::new(json!({})),
+        },
+    );
     let actual = actual.map(|interpretation| match interpretation {
         Interpretation::Replicas { replicas, requirements } => (replicas, serde_json::to_value(requirements).unwrap()),
         other => panic!("{other:?}"),
     });
     let expected = expected.map_err(|text| (FaultKind::BadReply, format!("test.lua:1: GetReplicas returned {text}")));
-    assert_eq!(actual.map_err(|fault| (fault.kind, fault.message)), expected, "{result}");
+    assert_eq!(
+        actual.map_err(|fault| (fault.kind, fault.message)),
+        expected,
+        "{result}"
+    );
 }
 
 #[test]
@@ -39,9 +49,15 @@ fn replicas_and_requirements() {
     check_replicas("1e10", Err("10000000000, which is not a number of replicas"));
     check_replicas("1, 2", Err("a number as requirements, not a table"));
     check_replicas("1, {1, 2}", Err("a list as requirements, not a table"));
-    check_replicas("1, {nodeClaim = {nodeSelector = {a = 1}}}", Err("a number in nodeSelector, not a string"));
+    check_replicas(
+        "1, {nodeClaim = {nodeSelector = {a = 1}}}",
+        Err("a number in nodeSelector, not a string"),
+    );
     let malformed = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    check_replicas("1, {resourceRequest = {cpu = 'x'}}", Err(&format!("cpu of \"x\": {malformed}")));
+    check_replicas(
+        "1, {resourceRequest = {cpu = 'x'}}",
+        Err(&format!("cpu of \"x\": {malformed}")),
+    );
 }
 
 #[test]
@@ -66,7 +82,14 @@ fn revising_keeps_empty_objects_and_lists_of_the_template() {
             "list": [{"a": {}}, {"a": {}}], "a.b|c\\d:e": {},
         },
     });
-    let actual = interpret(script, EntryPoint::Revise, Operation::Revise { object: &Arc::new(object), replicas: 7 });
+    let actual = interpret(
+        script,
+        EntryPoint::Revise,
+        Operation::Revise {
+            object: &Arc::new(object),
+            replicas: 7,
+        },
+    );
     assert_eq!(actual, Ok(Interpretation::Object(expected)));
 }
 
@@ -75,10 +98,21 @@ fn an_object_needs_a_kind() {
     let check = |result: &str, expected: &str| {
         let script = format!("function ReviseReplica(obj, replicas) return {result} end");
         let object = Arc::new(json!({"kind": "Widget"}));
-        let actual = interpret(&script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 1 });
+        let actual = interpret(
+            &script,
+            EntryPoint::Revise,
+            Operation::Revise {
+                object: &object,
+                replicas: 1,
+            },
+        );
         let fault = actual.expect_err(result);
         assert_eq!(fault.kind, FaultKind::BadReply);
-        assert_eq!(fault.message, format!("test.lua:1: ReviseReplica returned {expected}"), "{result}");
+        assert_eq!(
+            fault.message,
+            format!("test.lua:1: ReviseReplica returned {expected}"),
+            "{result}"
+        );
     };
     check("nil", "nil, not an object");
     check("{1}", "a list, not an object");
@@ -100,7 +134,11 @@ fn values_that_are_no_json_are_bad_replies() {
     let check = |expression: &str, expected: &str| {
         let fault = value_of(expression, &json!({})).expect_err(expression);
         let expected = format!("test.lua:2: ReflectStatus returned a bad value: v: {expected}");
-        assert_eq!((fault.kind, fault.message), (FaultKind::BadReply, expected), "{expression}");
+        assert_eq!(
+            (fault.kind, fault.message),
+            (FaultKind::BadReply, expected),
+            "{expression}"
+        );
     };
     check("{1, nil, 3}", "a list has a hole or an index that is not a position");
     check("{[0] = 1}", "a list has a hole or an index that is not a position");
@@ -121,9 +159,16 @@ fn the_same_table_may_occur_twice() {
 fn a_status_is_a_table() {
     let check = |result: &str, expected: Result<Value, &str>| {
         let script = format!("function ReflectStatus(obj) return {result} end");
-        let actual =
-            interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &Arc::new(json!({})) });
-        let expected = expected.map(|status| Interpretation::Status(Some(status))).map_err(str::to_owned);
+        let actual = interpret(
+            &script,
+            EntryPoint::ReflectStatus,
+            Operation::ReflectStatus {
+                object: &Arc::new(json!({})),
+            },
+        );
+        let expected = expected
+            .map(|status| Interpretation::Status(Some(status)))
+            .map_err(str::to_owned);
         assert_eq!(actual.map_err(|fault| fault.message), expected, "{result}");
     };
     check("{}", Ok(json!({})));
@@ -153,15 +198,28 @@ fn aggregation_gets_the_items_or_nil() {
     let check = |items: &[AggregatedStatusItem], expected: Value| {
         let operation = Operation::AggregateStatus { object: &object, items };
         let actual = interpret(script, EntryPoint::AggregateStatus, operation);
-        assert_eq!(actual, Ok(Interpretation::Object(json!({"kind": "Widget", "spec": {}, "status": expected}))));
+        assert_eq!(
+            actual,
+            Ok(Interpretation::Object(
+                json!({"kind": "Widget", "spec": {}, "status": expected})
+            ))
+        );
     };
-    check(&[item("m1", true), item("m2", false), item("m3", true)], json!({"ready": 4, "first": "m1"}));
+    check(
+        &[item("m1", true), item("m2", false), item("m3", true)],
+        json!({"ready": 4, "first": "m1"}),
+    );
     check(&[], json!({"ready": -1}));
 }
 
 #[test]
 fn an_operation_without_function_has_no_answer() {
     let policy = load("function GetReplicas(obj) return 1 end", EntryPoint::Replicas);
-    let operation = Operation::ReflectStatus { object: &Arc::new(json!({})) };
-    assert_eq!(policy.call(&Call::Interpret(InterpretCall { operation, now: now() })), Ok(Reply::Interpret(None)));
+    let operation = Operation::ReflectStatus {
+        object: &Arc::new(json!({})),
+    };
+    assert_eq!(
+        policy.call(&Call::Interpret(InterpretCall { operation, now: now() })),
+        Ok(Reply::Interpret(None))
+    );
 }

@@ -29,12 +29,27 @@ pub(crate) fn now() -> Time {
 
 /// Returns a budget that hostile scripts exhaust quickly.
 fn small_budget() -> Budget {
-    Budget { steps: 100_000, wall_clock_ms: 10_000, memory_bytes: 4 << 20, reply_bytes: 64 << 10 }
+    Budget {
+        steps: 100_000,
+        wall_clock_ms: 10_000,
+        memory_bytes: 4 << 20,
+        reply_bytes: 64 << 10,
+    }
 }
 
 fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
-    let entries = points.iter().map(|point| Entry { point: *point, object_kind: None }).collect();
-    let module = Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries };
+    let entries = points
+        .iter()
+        .map(|point| Entry {
+            point: *point,
+            object_kind: None,
+        })
+        .collect();
+    let module = Module {
+        origin: "test.lua".to_owned(),
+        code: script.as_bytes().to_vec(),
+        entries,
+    };
     PluginSource {
         taint_keys: vec!["a".to_owned()],
         budget: small_budget(),
@@ -43,7 +58,9 @@ fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
 }
 
 fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadError> {
-    LuaEngine::default().load(&source(script, &[point])).map(|loaded| loaded.policy)
+    LuaEngine::default()
+        .load(&source(script, &[point]))
+        .map(|loaded| loaded.policy)
 }
 
 fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
@@ -76,8 +93,13 @@ fn kind_of_fault(body: &str) -> FaultKind {
 fn value_of(expression: &str, object: &Value) -> Result<Value, Fault> {
     let script =
         format!("local kube = require('kube')\nfunction ReflectStatus(obj)\n  return {{v = {expression}}}\nend");
-    match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &Arc::new(object.clone()) })?
-    {
+    match interpret(
+        &script,
+        EntryPoint::ReflectStatus,
+        Operation::ReflectStatus {
+            object: &Arc::new(object.clone()),
+        },
+    )? {
         Interpretation::Status(Some(status)) => Ok(status.get("v").cloned().unwrap_or_default()),
         other => panic!("{other:?}"),
     }

@@ -12,10 +12,19 @@ use crate::{Conversions, LuaEngine, Options};
 /// Returns the result of a script's function, or the text of its bad reply.
 fn result_of(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<Interpretation, String> {
     let function = point.function();
-    interpret(&format!("function {function}(desired, observed) {body} end"), point, operation).map_err(|fault| {
+    interpret(
+        &format!("function {function}(desired, observed) {body} end"),
+        point,
+        operation,
+    )
+    .map_err(|fault| {
         assert_eq!(fault.kind, FaultKind::BadReply, "{body}: {fault}");
         let head = format!("test.lua:1: {function} returned ");
-        fault.message.strip_prefix(&head).unwrap_or_else(|| panic!("{fault}")).to_owned()
+        fault
+            .message
+            .strip_prefix(&head)
+            .unwrap_or_else(|| panic!("{fault}"))
+            .to_owned()
     })
 }
 
@@ -24,7 +33,10 @@ fn retaining_keeps_empty_objects_and_lists_of_either_object() {
     let desired = Arc::new(json!({"kind": "Widget", "spec": {"emptyDir": {}, "args": [], "replicas": 1}}));
     let observed = Arc::new(json!({"kind": "Widget", "spec": {"replicas": 5, "affinity": {}}, "status": {"list": []}}));
     let check = |body: &str, expected: Result<Value, &str>| {
-        let operation = Operation::Retain { desired: &desired, observed: &observed };
+        let operation = Operation::Retain {
+            desired: &desired,
+            observed: &observed,
+        };
         let expected = expected.map(Interpretation::Object).map_err(str::to_owned);
         assert_eq!(result_of(EntryPoint::Retain, operation, body), expected, "{body}");
     };
@@ -55,9 +67,15 @@ fn components_are_a_list_or_nil() {
     };
     check("nil", Ok(json!([])));
     check("{}", Ok(json!([])));
-    check("{{name = 'web', replicas = 3, other = 1}}", Ok(json!([{"name": "web", "replicas": 3}])));
+    check(
+        "{{name = 'web', replicas = 3, other = 1}}",
+        Ok(json!([{"name": "web", "replicas": 3}])),
+    );
     check("{{replicas = 2}, {}}", Ok(json!([{"name": "", "replicas": 2}])));
-    check("{{name = 'a'}, {name = 'a'}}", Ok(json!([{"name": "a", "replicas": 0}, {"name": "a", "replicas": 0}])));
+    check(
+        "{{name = 'a'}, {name = 'a'}}",
+        Ok(json!([{"name": "a", "replicas": 0}, {"name": "a", "replicas": 0}])),
+    );
     let needed = "{resourceRequest = {cpu = 0.5}, priorityClassName = 'high', nodeClaim = {nodeSelector = {a = 'b'}}}";
     let expected = json!({"resourceRequest": {"cpu": "500m"}, "priorityClassName": "high", "nodeClaim": {"nodeSelector": {"a": "b"}}});
     // Using the same table twice is not a cycle.
@@ -76,7 +94,10 @@ fn components_are_a_list_or_nil() {
     check("{{name = 1}}", Err("a name that is a number, not a string"));
     check("{{replicas = 0.5}}", Err("0.5 as replicas, not a 32-bit integer"));
     check("{{replicas = '3'}}", Err("\"3\" as replicas, not a 32-bit integer"));
-    check("{{replicaRequirements = {1}}}", Err("a replicaRequirements that is a list, not a table with keys"));
+    check(
+        "{{replicaRequirements = {1}}}",
+        Err("a replicaRequirements that is a list, not a table with keys"),
+    );
 }
 
 #[test]
@@ -84,7 +105,11 @@ fn dependencies_are_a_list() {
     let object = Arc::new(json!({}));
     let check = |result: &str, expected: Result<Value, &str>| {
         let body = format!("return {result}");
-        let actual = result_of(EntryPoint::Dependencies, Operation::Dependencies { object: &object }, &body);
+        let actual = result_of(
+            EntryPoint::Dependencies,
+            Operation::Dependencies { object: &object },
+            &body,
+        );
         let actual = actual.map(|interpretation| match interpretation {
             Interpretation::Dependencies(dependencies) => serde_json::to_value(dependencies).unwrap(),
             other => panic!("{other:?}"),
@@ -93,13 +118,19 @@ fn dependencies_are_a_list() {
     };
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "ns", "name": "s"});
     check("{}", Ok(json!([])));
-    check("{{apiVersion = 'v1', kind = 'Secret', namespace = 'ns', name = 's', other = 1}}", Ok(json!([secret])));
+    check(
+        "{{apiVersion = 'v1', kind = 'Secret', namespace = 'ns', name = 's', other = 1}}",
+        Ok(json!([secret])),
+    );
     check(
         "require('kube').getPodDependencies({spec = {serviceAccountName = 's'}}, 'ns')",
         Ok(json!([{"apiVersion": "v1", "kind": "ServiceAccount", "namespace": "ns", "name": "s"}])),
     );
     let selector = json!({"apiVersion": "v1", "kind": "Pod", "labelSelector": {"matchLabels": {"app": "web"}}});
-    check("{{apiVersion = 'v1', kind = 'Pod', labelSelector = {matchLabels = {app = 'web'}}}}", Ok(json!([selector])));
+    check(
+        "{{apiVersion = 'v1', kind = 'Pod', labelSelector = {matchLabels = {app = 'web'}}}}",
+        Ok(json!([selector])),
+    );
     let both =
         json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "labelSelector": {"matchLabels": {"app": "web"}}});
     check(
@@ -109,24 +140,44 @@ fn dependencies_are_a_list() {
     check("nil", Ok(json!([])));
     check("'x'", Err("a string, not a list of dependencies"));
     check("{kind = 'Pod'}", Err("a table, not a list of dependencies"));
-    check("{{kind = 'Pod', name = 'x'}}", Err("a dependency.apiVersion: missing required apiVersion"));
-    check("{{apiVersion = 'v1', name = 'x'}}", Err("a dependency.kind: missing required kind"));
+    check(
+        "{{kind = 'Pod', name = 'x'}}",
+        Err("a dependency.apiVersion: missing required apiVersion"),
+    );
+    check(
+        "{{apiVersion = 'v1', name = 'x'}}",
+        Err("a dependency.kind: missing required kind"),
+    );
     let unnamed = "a dependency: dependency can not leave name and labelSelector all empty";
     check("{{apiVersion = 'v1', kind = 'Pod'}}", Err(unnamed));
     let beside = "{{apiVersion = 'v1', kind = 'Pod', name = 'p', labelSelector = {matchExpressions = {{key = 'a', \
                   operator = 'In'}}}}}";
-    check(beside, Err("a dependency.labelSelector.matchExpressions[0].values: In needs a value"));
-    check("{{apiVersion = 'v1', kind = 'Pod', name = 1}}", Err("a name that is a number, not a string"));
+    check(
+        beside,
+        Err("a dependency.labelSelector.matchExpressions[0].values: In needs a value"),
+    );
+    check(
+        "{{apiVersion = 'v1', kind = 'Pod', name = 1}}",
+        Err("a name that is a number, not a string"),
+    );
 }
 
 #[test]
 fn nil_in_place_of_dependencies_is_an_error_with_karmadas_conversions() {
-    let engine = LuaEngine::new(Options { conversions: Conversions::Karmada, ..Options::default() });
+    let engine = LuaEngine::new(Options {
+        conversions: Conversions::Karmada,
+        ..Options::default()
+    });
     let source = source("function GetDependencies(object) end", &[EntryPoint::Dependencies]);
     let policy = engine.load(&source).unwrap_or_else(|error| panic!("{error}")).policy;
     let object = Arc::new(json!({}));
     let operation = Operation::Dependencies { object: &object };
-    let fault = policy.call(&Call::Interpret(InterpretCall { operation, now: now() })).unwrap_err();
+    let fault = policy
+        .call(&Call::Interpret(InterpretCall { operation, now: now() }))
+        .unwrap_err();
     assert_eq!(fault.kind, FaultKind::BadReply);
-    assert_eq!(fault.message, "test.lua:1: GetDependencies returned nil, not a list of dependencies");
+    assert_eq!(
+        fault.message,
+        "test.lua:1: GetDependencies returned nil, not a list of dependencies"
+    );
 }

@@ -42,7 +42,16 @@ fn nothing_but_karmadas_libraries_is_there() {
     for name in absent {
         check(&format!("type({name})"), json!("nil"));
     }
-    for name in ["unpack", "table.getn", "table.maxn", "math.mod", "math.pow", "string.gfind", "os.time", "load"] {
+    for name in [
+        "unpack",
+        "table.getn",
+        "table.maxn",
+        "math.mod",
+        "math.pow",
+        "string.gfind",
+        "os.time",
+        "load",
+    ] {
         check(&format!("type({name})"), json!("function"));
     }
     check("_VERSION", json!("Lua 5.1"));
@@ -67,7 +76,11 @@ fn what_karmada_refuses_is_denied_with_its_words() {
         let fault = fault_of(body);
         assert_eq!(fault.kind, FaultKind::Denied, "{body}");
         let words = "is not supported in karmada customized resourceinterpreter.";
-        assert_eq!(fault.message, format!("test.lua:2: call function {name} {words}"), "{body}");
+        assert_eq!(
+            fault.message,
+            format!("test.lua:2: call function {name} {words}"),
+            "{body}"
+        );
     };
     check("load('return 1')", "load");
     check("loadstring('return 1')", "loadstring");
@@ -83,7 +96,10 @@ fn only_kube_can_be_required() {
     let fault = fault_of("require('socket')");
     assert_eq!(
         (fault.kind, fault.message.as_str()),
-        (FaultKind::Denied, "test.lua:2: module socket not found, the only module is kube")
+        (
+            FaultKind::Denied,
+            "test.lua:2: module socket not found, the only module is kube"
+        )
     );
     assert_eq!(kind_of_fault("require('./test')"), FaultKind::Denied);
 }
@@ -94,7 +110,10 @@ fn a_refusal_can_be_caught_and_is_then_no_fault() {
         local ok, refusal = pcall(load, 'return 1')
         return not ok and tostring(refusal):find('not supported', 1, true) ~= nil
     end";
-    assert_eq!(health_of(script, &json!({})).map(|verdict| verdict.health), Ok(Health::Healthy));
+    assert_eq!(
+        health_of(script, &json!({})).map(|verdict| verdict.health),
+        Ok(Health::Healthy)
+    );
 }
 
 #[test]
@@ -122,11 +141,20 @@ fn scripts_of_one_plugin_do_not_see_each_other() {
     let module = |kind: &str, code: &str| Module {
         origin: format!("{kind}.lua"),
         code: code.as_bytes().to_vec(),
-        entries: vec![Entry { point: EntryPoint::Health, object_kind: Some(("v1".to_owned(), kind.to_owned())) }],
+        entries: vec![Entry {
+            point: EntryPoint::Health,
+            object_kind: Some(("v1".to_owned(), kind.to_owned())),
+        }],
     };
     source.modules = vec![
-        module("A", "leak = 1 type = nil function InterpretHealth(obj) leak = 2 return true end"),
-        module("B", "function InterpretHealth(obj) return leak == nil and type(obj) == 'table' end"),
+        module(
+            "A",
+            "leak = 1 type = nil function InterpretHealth(obj) leak = 2 return true end",
+        ),
+        module(
+            "B",
+            "function InterpretHealth(obj) return leak == nil and type(obj) == 'table' end",
+        ),
     ];
     let policy = LuaEngine::default().load(&source).unwrap().policy;
     for kind in ["A", "B"] {
@@ -148,7 +176,10 @@ fn arguments_are_private_and_real_tables() {
             and obj['1'] == 'text' and obj[1] == nil
     end";
     let object = json!({"list": [1, null, 3], "empty": {}, "gone": null, "1": "text"});
-    assert_eq!(health_of(script, &object).map(|verdict| verdict.health), Ok(Health::Healthy));
+    assert_eq!(
+        health_of(script, &object).map(|verdict| verdict.health),
+        Ok(Health::Healthy)
+    );
     assert_eq!(object["list"][0], json!(1));
 }
 
@@ -156,17 +187,30 @@ fn arguments_are_private_and_real_tables() {
 fn library_errors_carry_the_line_of_the_script() {
     let check = |body: &str, expected: &str| {
         let fault = fault_of(body);
-        assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::Trap, expected), "{body}");
+        assert_eq!(
+            (fault.kind, fault.message.as_str()),
+            (FaultKind::Trap, expected),
+            "{body}"
+        );
     };
     check("error('boom')", "test.lua:2: boom");
     check("error('boom', 0)", "boom");
-    check("\n\nlocal x = nil + 1", "test.lua:4: attempt to perform arithmetic (add) on nil and number");
-    check("return ('a'):match('[a')", "test.lua:2: malformed pattern (missing ']')");
+    check(
+        "\n\nlocal x = nil + 1",
+        "test.lua:4: attempt to perform arithmetic (add) on nil and number",
+    );
+    check(
+        "return ('a'):match('[a')",
+        "test.lua:2: malformed pattern (missing ']')",
+    );
 }
 
 #[test]
 fn time_is_that_of_the_call() {
-    check("os.time({year = 2024, month = 1, day = 2, hour = 3})", json!(1_704_164_400));
+    check(
+        "os.time({year = 2024, month = 1, day = 2, hour = 3})",
+        json!(1_704_164_400),
+    );
     check("os.date('%Y-%m-%dT%H:%M:%SZ', 0)", json!("1970-01-01T00:00:00Z"));
     check("os.date('!%H', 3600)", json!("01"));
     check("os.time()", json!(now().as_millis() / 1000));
@@ -202,11 +246,17 @@ fn numbers_print_as_in_karmada() {
     check("tostring(0.00001)", json!("1e-05"));
     check("tostring(0.0001)", json!("0.0001"));
     check("tostring(1234567.5)", json!("1.2345675e+06"));
-    check("string.format('%s %5s %d%% %s', 2^60, 0/0, 7, -0)", json!("1152921504606846976   NaN 7% 0"));
+    check(
+        "string.format('%s %5s %d%% %s', 2^60, 0/0, 7, -0)",
+        json!("1152921504606846976   NaN 7% 0"),
+    );
     check("table.concat({1e20, 'a', -0, 1/0}, ' ')", json!("1e+20 a 0 +Inf"));
     check("table.concat({1, 2, 3}, ',', 2, 3)", json!("2,3"));
     check("table.concat({1, 2, 3}, ',', 2)", json!("2,3"));
-    check("string.format('%5s|%-5s|%05d|%+d', 'a', 'b', 42, 7)", json!("    a|b    |00042|+7"));
+    check(
+        "string.format('%5s|%-5s|%05d|%+d', 'a', 'b', 42, 7)",
+        json!("    a|b    |00042|+7"),
+    );
 }
 
 #[test]
@@ -214,7 +264,10 @@ fn texts_become_numbers_as_in_karmada() {
     check("tonumber('-ff', 16)", json!(-255));
     check("tonumber(' 0x1F ')", json!(31));
     check("tonumber('101', 2)", json!(5));
-    check("tostring(tonumber('inf')) .. tostring(tonumber('nan'))", json!("nilnil"));
+    check(
+        "tostring(tonumber('inf')) .. tostring(tonumber('nan'))",
+        json!("nilnil"),
+    );
     check("'10' * '2' + '0x10'", json!(36));
     check("math.mod(-5, 3) + -5 % 3", json!(2));
 }
@@ -231,7 +284,10 @@ fn dates_have_the_letters_of_karmada() {
 fn jumps_run_as_in_karmada() {
     let check = |body: &str, expected: i32| check(&format!("(function() local n = 0 {body} end)()"), json!(expected));
     check("::top:: n = n + 1 if n < 3 then goto top end return n", 3);
-    check("::top:: for i = 1, 2 do n = n + 1 if n == 1 then goto top end end return n", 3);
+    check(
+        "::top:: for i = 1, 2 do n = n + 1 if n == 1 then goto top end end return n",
+        3,
+    );
     check(
         "for i = 1, 3 do for j = 1, 3 do n = n + 1 if i == 2 and j == 2 then goto out end end end ::out:: return n",
         5,
@@ -255,9 +311,17 @@ fn output_goes_nowhere_and_does_no_harm() {
 /// Returns the answer of a health script in a dialect, about an object with a text.
 fn answer_in(dialect: Dialect, body: &str) -> Result<Reply, Fault> {
     let script = format!("function InterpretHealth(obj)\n{body}\nend");
-    let source = PluginSource { dialect, ..source(&script, &[EntryPoint::Health]) };
-    let policy = LuaEngine::default().load(&source).unwrap_or_else(|error| panic!("{error}")).policy;
-    policy.call(&Call::Health(health_call(&Arc::new(json!({"text": "ERROR, no such key"})))))
+    let source = PluginSource {
+        dialect,
+        ..source(&script, &[EntryPoint::Health])
+    };
+    let policy = LuaEngine::default()
+        .load(&source)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .policy;
+    policy.call(&Call::Health(health_call(&Arc::new(
+        json!({"text": "ERROR, no such key"}),
+    ))))
 }
 
 #[test]
@@ -286,6 +350,9 @@ fn replaced_and_repeated_texts_are_bounded() {
     ] {
         let fault = answer_in(Dialect::Argo, body).unwrap_err();
         assert_eq!(fault.kind, FaultKind::Trap, "{body}: {fault}");
-        assert!(fault.message.contains("string is longer than 1000000 bytes"), "{body}: {fault}");
+        assert!(
+            fault.message.contains("string is longer than 1000000 bytes"),
+            "{body}: {fault}"
+        );
     }
 }

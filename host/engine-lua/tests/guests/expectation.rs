@@ -48,7 +48,13 @@ impl Expectation {
         }
         let wall_clock_ms = field("wall-clock-ms").map(|text| text.parse().map_err(|_| format!("{text} milliseconds")));
         let wall_clock_ms = wall_clock_ms.transpose()?;
-        Ok(Self { point: named("kind", required("kind")?)?, outcome, at_load, says, wall_clock_ms })
+        Ok(Self {
+            point: named("kind", required("kind")?)?,
+            outcome,
+            at_load,
+            says,
+            wall_clock_ms,
+        })
     }
 }
 

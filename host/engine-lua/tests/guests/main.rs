@@ -33,9 +33,18 @@ const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// Returns a budget that is exhausted quickly. The wall clock stops only scripts with unlimited steps.
 fn budget(expectation: &Expectation) -> Budget {
-    let budget = Budget { steps: 200_000, wall_clock_ms: 60_000, memory_bytes: 8 << 20, reply_bytes: 64 << 10 };
+    let budget = Budget {
+        steps: 200_000,
+        wall_clock_ms: 60_000,
+        memory_bytes: 8 << 20,
+        reply_bytes: 64 << 10,
+    };
     match expectation.wall_clock_ms {
-        Some(wall_clock_ms) => Budget { steps: u64::MAX, wall_clock_ms, ..budget },
+        Some(wall_clock_ms) => Budget {
+            steps: u64::MAX,
+            wall_clock_ms,
+            ..budget
+        },
         None => budget,
     }
 }
@@ -60,7 +69,11 @@ fn module(origin: &str, code: &[u8], point: EntryPoint, kind: &str) -> Module {
     let about_object = matches!(point.call_kind(), CallKind::Health | CallKind::Interpret);
     let object_kind = about_object.then(|| ("example.io/v1".to_owned(), kind.to_owned()));
     let entries = vec![Entry { point, object_kind }];
-    Module { origin: origin.to_owned(), code: code.to_vec(), entries }
+    Module {
+        origin: origin.to_owned(),
+        code: code.to_vec(),
+        entries,
+    }
 }
 
 fn source(modules: Vec<Module>, budget: Budget) -> PluginSource {
@@ -82,15 +95,25 @@ fn neighbour(policy: &dyn Policy) -> Result<Reply, Fault> {
 /// more step.
 fn neighbour_with_exact_budget(engine: &LuaEngine, module: &Module) -> Arc<dyn Policy> {
     let with_steps = |steps: u64| {
-        let budget = Budget { steps, ..Budget::default() };
-        engine.load(&source(vec![module.clone()], budget)).ok().map(|loaded| loaded.policy)
+        let budget = Budget {
+            steps,
+            ..Budget::default()
+        };
+        engine
+            .load(&source(vec![module.clone()], budget))
+            .ok()
+            .map(|loaded| loaded.policy)
     };
     let answers = |steps: u64| with_steps(steps).is_some_and(|policy| neighbour(policy.as_ref()).is_ok());
     let (mut too_few, mut enough) = (0, 100_000);
     assert!(answers(enough));
     while enough - too_few > 1 {
         let middle = too_few.midpoint(enough);
-        if answers(middle) { enough = middle } else { too_few = middle }
+        if answers(middle) {
+            enough = middle
+        } else {
+            too_few = middle
+        }
     }
     with_steps(enough).expect("it loaded before")
 }
@@ -107,10 +130,18 @@ impl Trial<'_> {
     fn run(&mut self, name: &str, script: &[u8], expectation: &Expectation) {
         let budget = budget(expectation);
         let hostile = module(name, script, expectation.point, "Hostile");
-        let sibling = module("sibling.lua", NEIGHBOUR.as_bytes(), EntryPoint::ReflectStatus, "Neighbour");
+        let sibling = module(
+            "sibling.lua",
+            NEIGHBOUR.as_bytes(),
+            EntryPoint::ReflectStatus,
+            "Neighbour",
+        );
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
-        match (self.engine.load(&source(vec![sibling, hostile], budget)), expectation.at_load) {
+        match (
+            self.engine.load(&source(vec![sibling, hostile], budget)),
+            expectation.at_load,
+        ) {
             (Err(error), true) => {
                 let is_refused = matches!(error.stage, LoadStage::Inspected | LoadStage::Compiled);
                 self.check(is_refused, || format!("it failed to {}", error.stage));
@@ -140,11 +171,15 @@ impl Trial<'_> {
     fn outcome(&mut self, result: &Result<Reply, Fault>, expectation: &Expectation) {
         match (result, &expectation.outcome) {
             (Err(fault), Outcome::Fault(kind)) => {
-                self.check(fault.kind == *kind, || format!("it ended in {:?}: {}", fault.kind, fault.message));
+                self.check(fault.kind == *kind, || {
+                    format!("it ended in {:?}: {}", fault.kind, fault.message)
+                });
                 self.check_message(&fault.message, expectation);
             }
             (Ok(Reply::Health(verdict)), Outcome::Healthy) => {
-                self.check(verdict.health == Health::Healthy, || format!("it says {:?}", verdict.health));
+                self.check(verdict.health == Health::Healthy, || {
+                    format!("it says {:?}", verdict.health)
+                });
             }
             (result, outcome) => self.problems.push(format!("it gave {result:?}, not {outcome:?}")),
         }
@@ -176,7 +211,12 @@ fn scripts() -> Vec<PathBuf> {
 #[test]
 fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
     let engine = LuaEngine::default();
-    let innocent = module("neighbour.lua", NEIGHBOUR.as_bytes(), EntryPoint::ReflectStatus, "Neighbour");
+    let innocent = module(
+        "neighbour.lua",
+        NEIGHBOUR.as_bytes(),
+        EntryPoint::ReflectStatus,
+        "Neighbour",
+    );
     let other = neighbour_with_exact_budget(&engine, &innocent);
     let answer = neighbour(other.as_ref());
     assert!(answer.is_ok(), "{answer:?}");
@@ -186,7 +226,11 @@ fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
         let script = fs::read_to_string(&path).unwrap();
         match Expectation::read(&script) {
             Ok(expectation) => {
-                let mut trial = Trial { engine: &engine, other: (other.as_ref(), &answer), problems: Vec::new() };
+                let mut trial = Trial {
+                    engine: &engine,
+                    other: (other.as_ref(), &answer),
+                    problems: Vec::new(),
+                };
                 trial.run(&name, script.as_bytes(), &expectation);
                 trial.problems.dedup();
                 failures.extend(trial.problems.into_iter().map(|problem| format!("{name}: {problem}")));
@@ -195,6 +239,11 @@ fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
         }
         ran += 1;
     }
-    assert!(failures.is_empty(), "{} of {ran}:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {ran}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
     assert!(ran >= SCRIPTS_MIN, "only {ran} scripts were found");
 }

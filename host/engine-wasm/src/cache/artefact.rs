@@ -66,7 +66,10 @@ pub(super) struct Name {
 impl Name {
     /// Returns the name of a file with this content.
     pub(super) fn of(key: Key, content: &[u8]) -> Self {
-        Self { key, content: hexadecimal(Sha256::new_with_prefix(content)) }
+        Self {
+            key,
+            content: hexadecimal(Sha256::new_with_prefix(content)),
+        }
     }
 
     /// Returns the hash of the inputs.
@@ -79,7 +82,10 @@ impl Name {
         let (key, content) = file.strip_suffix(ENDING)?.split_once('-')?;
         let digest = |text: &str| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         let both = digest(key) && digest(content);
-        both.then(|| Self { key: Key(key.to_owned()), content: content.to_owned() })
+        both.then(|| Self {
+            key: Key(key.to_owned()),
+            content: content.to_owned(),
+        })
     }
 }
 
@@ -140,7 +146,9 @@ fn digest(mut file: File) -> io::Result<String> {
     let mut piece = vec![0; 64 << 10];
     loop {
         let read = file.read(&mut piece)?;
-        let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
+        let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
         hash.update(bytes);
     }
     Ok(hexadecimal(hash))

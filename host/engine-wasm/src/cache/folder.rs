@@ -25,7 +25,9 @@ impl Folder {
         made.map_err(|error| format!("cannot create the folder {shown} for compiled components: {error}"))?;
         let metadata = fs::metadata(&path).map_err(|error| format!("cannot inspect the folder {shown}: {error}"))?;
         if let Some(objection) = objection(&metadata) {
-            return Err(format!("compiled components are executed, so they are not kept in {shown}: it {objection}"));
+            return Err(format!(
+                "compiled components are executed, so they are not kept in {shown}: it {objection}"
+            ));
         }
         Ok(Self { path })
     }
@@ -47,7 +49,9 @@ impl Folder {
     /// Returns the names of our files.
     pub(super) fn names(&self) -> Vec<Name> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        entries.filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect()
+        entries
+            .filter_map(|entry| Name::parse(entry.file_name().to_str()?))
+            .collect()
     }
 
     /// Records the use of a file. An error in a read-only directory is harmless.
@@ -104,7 +108,10 @@ impl Folder {
 
     fn remove_unfinished(&self) {
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let unfinished = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
+            let unfinished = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.starts_with(UNFINISHED));
             let age = || now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
             if unfinished && age().is_some_and(|age| age > UNFINISHED_AGE_MAX) {
                 let _ = fs::remove_file(entry.path());
@@ -114,7 +121,10 @@ impl Folder {
 }
 
 /// Returns the current time. It affects only the order of removal.
-#[expect(clippy::disallowed_methods, reason = "the age of a file is compared with the file system's clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the age of a file is compared with the file system's clock"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
@@ -136,11 +146,18 @@ fn objection(metadata: &Metadata) -> Option<String> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     let ours = rustix::process::geteuid().as_raw();
     if metadata.uid() != ours && metadata.uid() != 0 {
-        return Some(format!("belongs to user {}, and must belong to user {ours} or to root", metadata.uid()));
+        return Some(format!(
+            "belongs to user {}, and must belong to user {ours} or to root",
+            metadata.uid()
+        ));
     }
     let mode = metadata.mode();
-    (mode & WRITABLE_BY_OTHERS != 0)
-        .then(|| format!("can be written by others (mode {:o}); `chmod go-w` makes it safe", mode & 0o7777))
+    (mode & WRITABLE_BY_OTHERS != 0).then(|| {
+        format!(
+            "can be written by others (mode {:o}); `chmod go-w` makes it safe",
+            mode & 0o7777
+        )
+    })
 }
 
 #[cfg(not(unix))]

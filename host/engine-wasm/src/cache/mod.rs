@@ -35,7 +35,10 @@ pub struct CacheOptions {
 impl CacheOptions {
     /// Returns options for at most 256 MiB in a directory. A plugin in Rust takes about half a MiB.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), bytes_max: 256 << 20 }
+        Self {
+            folder: folder.into(),
+            bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -69,8 +72,15 @@ impl Cache {
             Ok(folder) => (Some(folder), None),
             Err(problem) => (None, Some(problem)),
         };
-        let report = Mutex::new(CacheReport { problem, ..CacheReport::default() });
-        Self { folder, bytes_max: options.bytes_max, report }
+        let report = Mutex::new(CacheReport {
+            problem,
+            ..CacheReport::default()
+        });
+        Self {
+            folder,
+            bytes_max: options.bytes_max,
+            report,
+        }
     }
 
     /// Returns the current report.
@@ -99,27 +109,32 @@ impl Cache {
     fn find(&self, folder: &Folder, engine: &Engine, key: &Key) -> Option<Component> {
         // There is more than one file only if two processes compiled to different bytes.
         let names = folder.names().into_iter().filter(|name| name.key() == key);
-        names.into_iter().find_map(|name| match artefact::load(folder, &name, engine) {
-            Ok(component) => {
-                folder.touch(&name);
-                Some(component)
-            }
-            Err(unusable) => {
-                folder.remove(&name);
-                self.note(|report| report.discarded += u64::from(unusable.is_bad()));
-                None
-            }
-        })
+        names
+            .into_iter()
+            .find_map(|name| match artefact::load(folder, &name, engine) {
+                Ok(component) => {
+                    folder.touch(&name);
+                    Some(component)
+                }
+                Err(unusable) => {
+                    folder.remove(&name);
+                    self.note(|report| report.discarded += u64::from(unusable.is_bad()));
+                    None
+                }
+            })
     }
 
     /// Stores a component if it fits, and removes others to make room.
     fn keep(&self, folder: &Folder, key: &Key, component: &Component) {
-        let kept = component.serialize().map_err(|error| format!("{error:#}")).and_then(|artefact| {
-            if u64::try_from(artefact.len()).is_ok_and(|bytes| bytes <= self.bytes_max) {
-                folder.write(&Name::of(key.clone(), &artefact), &artefact)?;
-            }
-            Ok(())
-        });
+        let kept = component
+            .serialize()
+            .map_err(|error| format!("{error:#}"))
+            .and_then(|artefact| {
+                if u64::try_from(artefact.len()).is_ok_and(|bytes| bytes <= self.bytes_max) {
+                    folder.write(&Name::of(key.clone(), &artefact), &artefact)?;
+                }
+                Ok(())
+            });
         let evicted = folder.shrink(self.bytes_max);
         self.note(|report| {
             report.evicted += evicted;

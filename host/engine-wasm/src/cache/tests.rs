@@ -23,20 +23,31 @@ fn open(folder: &Path) -> Cache {
 /// Requests a component from a new cache, and returns the report.
 fn load(folder: &Path, engine: &Engine, code: &[u8]) -> CacheReport {
     let cache = open(folder);
-    cache.component(engine, code).expect("it compiles whatever the cache holds");
+    cache
+        .component(engine, code)
+        .expect("it compiles whatever the cache holds");
     cache.report()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 fn hit() -> CacheReport {
-    CacheReport { hits: 1, ..CacheReport::default() }
+    CacheReport {
+        hits: 1,
+        ..CacheReport::default()
+    }
 }
 
 fn miss() -> CacheReport {
-    CacheReport { misses: 1, ..CacheReport::default() }
+    CacheReport {
+        misses: 1,
+        ..CacheReport::default()
+    }
 }
 
 /// Stores a component, damages its file, and checks that it is compiled and stored again.
@@ -45,7 +56,10 @@ fn check_bad_file(harm: impl FnOnce(&Path)) {
     assert_eq!(load(folder.path(), &engine, &code), miss());
     let [file] = files(folder.path()).try_into().unwrap();
     harm(&file);
-    assert_eq!(load(folder.path(), &engine, &code), CacheReport { discarded: 1, ..miss() });
+    assert_eq!(
+        load(folder.path(), &engine, &code),
+        CacheReport { discarded: 1, ..miss() }
+    );
     assert_eq!(files(folder.path()), [file], "it is kept again");
     assert_eq!(load(folder.path(), &engine, &code), hit());
 }
@@ -100,7 +114,10 @@ fn code_of_another_wasmtime_is_compiled_again_even_under_the_right_name() {
     let foreign = metered.precompile_component(&code).unwrap();
     let name = Name::of(Key::of(&engine, &code), &foreign);
     fs::write(folder.path().join(name.to_string()), foreign).unwrap();
-    assert_eq!(load(folder.path(), &engine, &code), CacheReport { discarded: 1, ..miss() });
+    assert_eq!(
+        load(folder.path(), &engine, &code),
+        CacheReport { discarded: 1, ..miss() }
+    );
     assert_eq!(load(folder.path(), &engine, &code), hit());
 }
 
@@ -109,9 +126,16 @@ fn other_files_are_left_alone() {
     let folder = TempDir::new().unwrap();
     let other = folder.path().join("README");
     fs::write(&other, "not ours").unwrap();
-    let cache = Cache::open(CacheOptions { bytes_max: 1, ..CacheOptions::in_folder(folder.path()) });
+    let cache = Cache::open(CacheOptions {
+        bytes_max: 1,
+        ..CacheOptions::in_folder(folder.path())
+    });
     cache.component(&Engine::default(), &component(1)).unwrap();
-    assert_eq!(files(folder.path()), [other], "and what is larger than the cache is not kept");
+    assert_eq!(
+        files(folder.path()),
+        [other],
+        "and what is larger than the cache is not kept"
+    );
 }
 
 #[cfg(unix)]
@@ -121,7 +145,13 @@ fn a_folder_that_others_can_write_is_not_used() {
     let folder = TempDir::new().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let report = load(folder.path(), &Engine::default(), &component(1));
-    assert!(report.problem.as_deref().is_some_and(|problem| problem.contains("chmod go-w")), "{report:?}");
+    assert!(
+        report
+            .problem
+            .as_deref()
+            .is_some_and(|problem| problem.contains("chmod go-w")),
+        "{report:?}"
+    );
     assert_eq!((report.misses, files(folder.path()).len()), (1, 0));
 }
 
@@ -142,7 +172,10 @@ fn without_a_folder_everything_is_compiled_and_the_first_reason_is_reported() {
     fs::write(&file, "").unwrap();
     let report = load(&file.join("folder"), &Engine::default(), &component(1));
     assert!(
-        report.problem.as_deref().is_some_and(|problem| problem.contains("cannot create the folder")),
+        report
+            .problem
+            .as_deref()
+            .is_some_and(|problem| problem.contains("cannot create the folder")),
         "{report:?}"
     );
     assert_eq!(report.misses, 1);
@@ -153,7 +186,13 @@ fn without_a_folder_everything_is_compiled_and_the_first_reason_is_reported() {
     cache.component(&Engine::default(), &component(1)).unwrap();
     cache.component(&Engine::default(), &component(2)).unwrap();
     let report = cache.report();
-    assert!(report.problem.as_deref().is_some_and(|problem| problem.contains("cannot keep")), "{report:?}");
+    assert!(
+        report
+            .problem
+            .as_deref()
+            .is_some_and(|problem| problem.contains("cannot keep")),
+        "{report:?}"
+    );
     assert_eq!((report.hits, report.misses), (0, 2));
 }
 
@@ -174,14 +213,23 @@ fn what_was_not_used_for_longest_goes_first() {
     let now = SystemTime::now();
     for number in 0..3_u32 {
         let age = Duration::from_secs(1000 - u64::from(number));
-        File::open(of(number).unwrap()).unwrap().set_modified(now.checked_sub(age).unwrap()).unwrap();
+        File::open(of(number).unwrap())
+            .unwrap()
+            .set_modified(now.checked_sub(age).unwrap())
+            .unwrap();
     }
     assert_eq!(load(folder.path(), &engine, &component(0)), hit());
     let size = fs::metadata(of(0).unwrap()).unwrap().len();
-    let cache = Cache::open(CacheOptions { bytes_max: size * 5 / 2, ..CacheOptions::in_folder(folder.path()) });
+    let cache = Cache::open(CacheOptions {
+        bytes_max: size * 5 / 2,
+        ..CacheOptions::in_folder(folder.path())
+    });
     cache.component(&engine, &component(3)).unwrap();
     assert_eq!(cache.report(), CacheReport { evicted: 2, ..miss() });
-    assert_eq!([0, 1, 2, 3].map(|number| of(number).is_some()), [true, false, false, true]);
+    assert_eq!(
+        [0, 1, 2, 3].map(|number| of(number).is_some()),
+        [true, false, false, true]
+    );
 }
 
 #[test]
@@ -203,6 +251,11 @@ fn several_processes_may_share_a_folder() {
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(reports.iter().all(|report| report.discarded == 0 && report.problem.is_none()), "{reports:?}");
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.discarded == 0 && report.problem.is_none()),
+        "{reports:?}"
+    );
     assert_eq!(files(folder.path()).len(), 1);
 }

@@ -47,7 +47,10 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// Returns a deadline `ticks` ticks from now.
     pub(crate) fn after(ticker: &Arc<Ticker>, ticks: u64) -> Self {
-        Self { ticker: Arc::clone(ticker), tick: ticker.ticks().saturating_add(ticks) }
+        Self {
+            ticker: Arc::clone(ticker),
+            tick: ticker.ticks().saturating_add(ticks),
+        }
     }
 
     /// Returns true if the deadline is over.
@@ -90,7 +93,13 @@ impl Allowance {
     /// Grants the budget of one call. Held bytes stay counted.
     pub(crate) fn grant(&mut self, steps: u64, memory_bytes_max: usize, deadline: Deadline) {
         let (held_bytes, deadline) = (Arc::clone(&self.held_bytes), Some(deadline));
-        *self = Self { steps_left: steps, memory_bytes_max, held_bytes, deadline, ..Self::default() };
+        *self = Self {
+            steps_left: steps,
+            memory_bytes_max,
+            held_bytes,
+            deadline,
+            ..Self::default()
+        };
     }
 
     /// Returns the counter of the bytes that the host holds for the guest.
@@ -134,7 +143,10 @@ impl Allowance {
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<Held, Exceeded> {
         self.fitting(self.held_bytes(), bytes, self.copied_bytes)?;
         self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Held { bytes, total: Arc::clone(&self.held_bytes) })
+        Ok(Held {
+            bytes,
+            total: Arc::clone(&self.held_bytes),
+        })
     }
 
     /// Adds two parts. Returns an error if the sum, another part and the guest's memory exceed the limit.
@@ -155,12 +167,20 @@ impl Allowance {
         }
         let bytes = pointers.iter().map(|pointer| pointer.len()).sum();
         self.spend(bytes)?;
-        if bytes > POINTER_BYTES_MAX { Err(Exceeded::PointerBytes(bytes)) } else { Ok(()) }
+        if bytes > POINTER_BYTES_MAX {
+            Err(Exceeded::PointerBytes(bytes))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns an error if the deadline is over.
     pub(crate) fn in_time(&self) -> Result<(), Exceeded> {
-        if self.deadline.as_ref().is_some_and(Deadline::is_over) { Err(Exceeded::Deadline) } else { Ok(()) }
+        if self.deadline.as_ref().is_some_and(Deadline::is_over) {
+            Err(Exceeded::Deadline)
+        } else {
+            Ok(())
+        }
     }
 
     /// Deducts the steps spent by host functions since the last time from the remaining fuel; `None` if they exceed
@@ -211,7 +231,9 @@ impl Allowance {
         lookup_steps: usize,
         values: impl Iterator<Item = T>,
     ) -> Result<Vec<T::Copy>, Exceeded> {
-        values.map(|value| self.spend(lookup_steps).and_then(|()| self.copy(value))).collect()
+        values
+            .map(|value| self.spend(lookup_steps).and_then(|()| self.copy(value)))
+            .collect()
     }
 }
 

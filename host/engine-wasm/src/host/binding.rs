@@ -26,17 +26,25 @@ pub struct LentBinding {
 impl LentBinding {
     /// Returns a binding with the reports in its status.
     pub(crate) fn new(binding: Arc<Binding>) -> Self {
-        Self { binding, observed: None }
+        Self {
+            binding,
+            observed: None,
+        }
     }
 
     /// Returns a binding with the reports of the call.
     pub(crate) fn observed(binding: Arc<Binding>, observed: &[AggregatedStatusItem]) -> Self {
         let differs = binding.status.aggregated_status != observed;
-        Self { binding, observed: differs.then(|| observed.into()) }
+        Self {
+            binding,
+            observed: differs.then(|| observed.into()),
+        }
     }
 
     fn reports(&self) -> Reports {
-        self.observed.clone().map_or_else(|| Reports::of(Arc::clone(&self.binding)), Reports::new)
+        self.observed
+            .clone()
+            .map_or_else(|| Reports::of(Arc::clone(&self.binding)), Reports::new)
     }
 
     fn document(&self) -> Value {
@@ -52,7 +60,11 @@ impl LentBinding {
 
     /// Returns the maximum length of the document's text in bytes.
     fn text_bytes(&self) -> usize {
-        text_bytes(&*self.binding) + self.observed.as_ref().map_or(0, |observed| text_bytes(&observed.as_ref()))
+        text_bytes(&*self.binding)
+            + self
+                .observed
+                .as_ref()
+                .map_or(0, |observed| text_bytes(&observed.as_ref()))
     }
 }
 
@@ -68,7 +80,10 @@ impl Copied for &TargetCluster {
     }
 
     fn copy(self) -> binding::Target {
-        binding::Target { cluster: self.name.clone(), replicas: natural(self.replicas) }
+        binding::Target {
+            cluster: self.name.clone(),
+            replicas: natural(self.replicas),
+        }
     }
 }
 
@@ -80,7 +95,10 @@ impl Copied for &ObjectReference {
     }
 
     fn copy(self) -> ObjectKind {
-        ObjectKind { api_version: self.api_version.clone(), kind: self.kind.clone() }
+        ObjectKind {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+        }
     }
 }
 
@@ -93,7 +111,9 @@ impl binding::Host for Host {}
 impl binding::HostBinding for Host {
     fn namespace(&mut self, this: Resource<LentBinding>) -> Result<Option<String>> {
         self.asked(&[])?;
-        Ok(self.allowance.copy(self.table.get(&this)?.binding.namespace.as_deref())?)
+        Ok(self
+            .allowance
+            .copy(self.table.get(&this)?.binding.namespace.as_deref())?)
     }
 
     fn name(&mut self, this: Resource<LentBinding>) -> Result<String> {
@@ -108,7 +128,9 @@ impl binding::HostBinding for Host {
 
     fn workload_name(&mut self, this: Resource<LentBinding>) -> Result<String> {
         self.asked(&[])?;
-        Ok(self.allowance.copy(self.table.get(&this)?.binding.spec.resource.name.as_str())?)
+        Ok(self
+            .allowance
+            .copy(self.table.get(&this)?.binding.spec.resource.name.as_str())?)
     }
 
     fn replicas(&mut self, this: Resource<LentBinding>) -> Result<u32> {
@@ -117,7 +139,9 @@ impl binding::HostBinding for Host {
 
     fn targets(&mut self, this: Resource<LentBinding>) -> Result<Vec<binding::Target>> {
         self.asked(&[])?;
-        Ok(self.allowance.copy_each(self.table.get(&this)?.binding.spec.clusters.iter())?)
+        Ok(self
+            .allowance
+            .copy_each(self.table.get(&this)?.binding.spec.clusters.iter())?)
     }
 
     fn evicting_from(&mut self, this: Resource<LentBinding>) -> Result<Vec<String>> {
@@ -136,7 +160,9 @@ impl binding::HostBinding for Host {
         self.asked(&[])?;
         let binding = self.table.get(&this)?;
         let text_bytes = || binding.text_bytes();
-        let tree = self.trees.of(binding, &mut self.allowance, text_bytes, LentBinding::document)?;
+        let tree = self
+            .trees
+            .of(binding, &mut self.allowance, text_bytes, LentBinding::document)?;
         Ok(self.table.push(Document::from(tree))?)
     }
 
@@ -177,7 +203,9 @@ impl binding::HostEvictionTask for Host {
     fn document(&mut self, this: Resource<LentTask>) -> Result<Resource<Document>> {
         self.asked(&[])?;
         let task = &self.table.get(&this)?.0;
-        let tree = self.trees.of(task, &mut self.allowance, || text_bytes(task), document)?;
+        let tree = self
+            .trees
+            .of(task, &mut self.allowance, || text_bytes(task), document)?;
         Ok(self.table.push(Document::from(tree))?)
     }
 

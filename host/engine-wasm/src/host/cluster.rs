@@ -60,7 +60,12 @@ impl Copied for (&Taint, types::TaintEffect) {
     fn copy(self) -> cluster::Taint {
         let (taint, effect) = self;
         let (key, value) = (taint.key.clone(), taint.value.clone());
-        cluster::Taint { key, value, effect, time_added_s: taint.time_added.map(seconds) }
+        cluster::Taint {
+            key,
+            value,
+            effect,
+            time_added_s: taint.time_added.map(seconds),
+        }
     }
 }
 
@@ -85,7 +90,9 @@ impl cluster::HostCluster for Host {
 
     fn label(&mut self, this: Resource<LentCluster>, key: String) -> Result<Option<String>> {
         self.asked(&[&key])?;
-        Ok(self.allowance.copy(self.table.get(&this)?.0.labels.get(&key).map(String::as_str))?)
+        Ok(self
+            .allowance
+            .copy(self.table.get(&this)?.0.labels.get(&key).map(String::as_str))?)
     }
 
     fn provider(&mut self, this: Resource<LentCluster>) -> Result<String> {
@@ -100,34 +107,46 @@ impl cluster::HostCluster for Host {
 
     fn zones(&mut self, this: Resource<LentCluster>) -> Result<Vec<String>> {
         self.asked(&[])?;
-        Ok(self.allowance.copy_each(self.table.get(&this)?.0.spec.zones.iter().map(String::as_str))?)
+        Ok(self
+            .allowance
+            .copy_each(self.table.get(&this)?.0.spec.zones.iter().map(String::as_str))?)
     }
 
     fn taints(&mut self, this: Resource<LentCluster>) -> Result<Vec<cluster::Taint>> {
         self.asked(&[])?;
         let taints = self.table.get(&this)?.0.spec.taints.iter();
-        Ok(self.allowance.copy_each(taints.filter_map(|taint| Some((taint, effect(&taint.effect)?))))?)
+        Ok(self
+            .allowance
+            .copy_each(taints.filter_map(|taint| Some((taint, effect(&taint.effect)?))))?)
     }
 
     fn conditions(&mut self, this: Resource<LentCluster>) -> Result<Vec<cluster::Condition>> {
         self.asked(&[])?;
-        Ok(self.allowance.copy_each(self.table.get(&this)?.0.status.conditions.iter())?)
+        Ok(self
+            .allowance
+            .copy_each(self.table.get(&this)?.0.status.conditions.iter())?)
     }
 
     fn condition(&mut self, this: Resource<LentCluster>, name: String) -> Result<Option<cluster::Condition>> {
         self.asked(&[&name])?;
-        Ok(self.allowance.copy(Condition::find(&self.table.get(&this)?.0.status.conditions, &name))?)
+        Ok(self
+            .allowance
+            .copy(Condition::find(&self.table.get(&this)?.0.status.conditions, &name))?)
     }
 
     fn serves(&mut self, this: Resource<LentCluster>, api_version: String, kind: String) -> Result<bool> {
         self.asked(&[&api_version, &kind])?;
-        Ok(self.allowance.copy(self.table.get(&this)?.0.serves(&api_version, &kind))?)
+        Ok(self
+            .allowance
+            .copy(self.table.get(&this)?.0.serves(&api_version, &kind))?)
     }
 
     fn document(&mut self, this: Resource<LentCluster>) -> Result<Resource<Document>> {
         self.asked(&[])?;
         let cluster = &*self.table.get(&this)?.0;
-        let tree = self.trees.of(cluster, &mut self.allowance, || text_bytes(cluster), json)?;
+        let tree = self
+            .trees
+            .of(cluster, &mut self.allowance, || text_bytes(cluster), json)?;
         Ok(self.table.push(Document::from(tree))?)
     }
 

@@ -32,7 +32,12 @@ impl Candidates {
     pub(crate) fn new(binding: Arc<Binding>, clusters: snapshot::Candidates<'_>) -> Self {
         let snapshot = clusters.snapshot();
         let (all, capacity) = (snapshot.shared_clusters(), Arc::clone(snapshot.capacity()));
-        Self { all, capacity, rows: clusters.rows().to_vec(), binding }
+        Self {
+            all,
+            capacity,
+            rows: clusters.rows().to_vec(),
+            binding,
+        }
     }
 
     fn get(&self, index: usize) -> Option<&Arc<Cluster>> {
@@ -40,19 +45,26 @@ impl Candidates {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Cluster> {
-        self.rows.iter().filter_map(|row| self.all.get(*row as usize)).map(|cluster| &**cluster)
+        self.rows
+            .iter()
+            .filter_map(|row| self.all.get(*row as usize))
+            .map(|cluster| &**cluster)
     }
 
     /// Returns the replicas of the binding on each of its clusters.
     fn replicas(&self) -> BTreeMap<&str, u32> {
         let targets = self.binding.spec.clusters.iter();
-        targets.map(|target| (target.name.as_str(), u32::try_from(target.replicas).unwrap_or(0))).collect()
+        targets
+            .map(|target| (target.name.as_str(), u32::try_from(target.replicas).unwrap_or(0)))
+            .collect()
     }
 
     /// Returns the amounts of a resource; NaN for a cluster that does not report it.
     fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl ExactSizeIterator<Item = f64> {
         let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
-        self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
+        self.rows
+            .iter()
+            .map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
     }
 }
 
@@ -73,7 +85,10 @@ fn looked_up(cluster: &Cluster, pointer: &str, spend: &mut Spend<'_>) -> Result<
         (Some("status"), Some("kubernetesVersion")) => (made(&status.kubernetes_version, spend)?, 2),
         _ => (made(cluster, spend)?, 0),
     };
-    let rest = pointer.match_indices('/').nth(depth).map_or("", |(at, _)| pointer.get(at..).unwrap_or_default());
+    let rest = pointer
+        .match_indices('/')
+        .nth(depth)
+        .map_or("", |(at, _)| pointer.get(at..).unwrap_or_default());
     let rest = if depth == 0 { pointer } else { rest };
     Ok(part.pointer(rest).cloned())
 }
@@ -134,7 +149,9 @@ impl clusters::HostClusters for Host {
         self.asked(&[])?;
         let candidates = self.table.get(&this)?;
         let current = candidates.replicas();
-        let current = candidates.iter().map(|cluster| current.contains_key(cluster.name.as_str()));
+        let current = candidates
+            .iter()
+            .map(|cluster| current.contains_key(cluster.name.as_str()));
         Ok(self.allowance.copy_each(current)?)
     }
 
@@ -142,13 +159,19 @@ impl clusters::HostClusters for Host {
         self.asked(&[])?;
         let candidates = self.table.get(&this)?;
         let replicas = candidates.replicas();
-        let replicas = candidates.iter().map(|cluster| replicas.get(cluster.name.as_str()).copied().unwrap_or(0));
+        let replicas = candidates
+            .iter()
+            .map(|cluster| replicas.get(cluster.name.as_str()).copied().unwrap_or(0));
         Ok(self.allowance.copy_each(replicas)?)
     }
 
     fn label(&mut self, this: Resource<Candidates>, key: String) -> Result<Vec<Option<String>>> {
         self.asked(&[&key])?;
-        let labels = self.table.get(&this)?.iter().map(|cluster| cluster.labels.get(&key).map(String::as_str));
+        let labels = self
+            .table
+            .get(&this)?
+            .iter()
+            .map(|cluster| cluster.labels.get(&key).map(String::as_str));
         Ok(self.allowance.look_up_each(key.len(), labels)?)
     }
 
@@ -173,7 +196,9 @@ impl clusters::HostClusters for Host {
     }
 
     fn text(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<Option<String>>> {
-        self.looked_up(&this, &pointer, |allowance, found| allowance.copy(found.and_then(Value::as_str)))
+        self.looked_up(&this, &pointer, |allowance, found| {
+            allowance.copy(found.and_then(Value::as_str))
+        })
     }
 
     fn number(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<f64>> {
@@ -185,7 +210,9 @@ impl clusters::HostClusters for Host {
         self.charge(VALUE_BYTES)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let cluster = self.table.get(&this)?.get(index).cloned();
-        Ok(cluster.map(|cluster| self.table.push(LentCluster::from(cluster))).transpose()?)
+        Ok(cluster
+            .map(|cluster| self.table.push(LentCluster::from(cluster)))
+            .transpose()?)
     }
 
     fn drop(&mut self, this: Resource<Candidates>) -> Result<()> {
@@ -219,20 +246,34 @@ mod tests {
             cluster(("c", json!({"allocatable": {"cpu": "2"}, "allocated": {"cpu": "3"}}))),
             cluster(("d", json!({"allocatable": {"cpu": "many"}}))),
             cluster(("e", Value::Null)),
-            cluster(("f", json!({"allocatable": {"memory": "50Pi"}, "allocated": {"cpu": "1"}}))),
+            cluster((
+                "f",
+                json!({"allocatable": {"memory": "50Pi"}, "allocated": {"cpu": "1"}}),
+            )),
         ]);
         let candidates = snapshot::Candidates::of_rows(&snapshot, &[0, 2, 3, 4, 5]);
         let candidates = Candidates::new(Arc::new(Binding::default()), candidates);
         let check = |name: &str, allocatable: [Option<f64>; 5], free: [Option<f64>; 5]| {
             let known = |amount: f64| Some(amount).filter(|amount| !amount.is_nan());
-            let actual: Vec<_> = candidates.amounts(name, |column| &column.allocatable).map(known).collect();
+            let actual: Vec<_> = candidates
+                .amounts(name, |column| &column.allocatable)
+                .map(known)
+                .collect();
             assert_eq!(actual, allocatable, "allocatable {name}");
             let actual: Vec<_> = candidates.amounts(name, |column| &column.amounts).map(known).collect();
             assert_eq!(actual, free, "free {name}");
         };
-        check("cpu", [Some(4.0), Some(2.0), None, None, None], [Some(2.5), Some(0.0), None, None, None]);
+        check(
+            "cpu",
+            [Some(4.0), Some(2.0), None, None, None],
+            [Some(2.5), Some(0.0), None, None, None],
+        );
         let all = 50.0 * 2_f64.powi(50);
-        check("memory", [None, None, None, None, Some(all)], [None, None, None, None, Some(all)]);
+        check(
+            "memory",
+            [None, None, None, None, Some(all)],
+            [None, None, None, None, Some(all)],
+        );
         check("gpu", [None; 5], [None; 5]);
     }
 

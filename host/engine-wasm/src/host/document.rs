@@ -40,9 +40,11 @@ impl Document {
         match &self.0 {
             Source::Input(value) => value,
             Source::Made(tree) => &tree.value,
-            Source::Report(reports, index) => {
-                reports.items().get(*index).and_then(|report| report.status.as_ref()).unwrap_or(&Value::Null)
-            }
+            Source::Report(reports, index) => reports
+                .items()
+                .get(*index)
+                .and_then(|report| report.status.as_ref())
+                .unwrap_or(&Value::Null),
         }
     }
 }
@@ -111,7 +113,9 @@ impl object::HostObject for Host {
         let pointers: Vec<_> = pointers.iter().map(String::as_str).collect();
         self.asked(&pointers)?;
         let document = self.table.get(&this)?.value();
-        Ok(self.allowance.copy_each(pointers.into_iter().map(|pointer| pointer::pointer(document, pointer)))?)
+        Ok(self
+            .allowance
+            .copy_each(pointers.into_iter().map(|pointer| pointer::pointer(document, pointer)))?)
     }
 
     fn get_each(
@@ -122,7 +126,10 @@ impl object::HostObject for Host {
     ) -> Result<Vec<Option<object::Value>>> {
         self.asked(&[&in_list, &pointer])?;
         let elements = at(&self.table, &this, &in_list)?.and_then(Value::as_array);
-        let found = elements.into_iter().flatten().map(|element| pointer::pointer(element, &pointer));
+        let found = elements
+            .into_iter()
+            .flatten()
+            .map(|element| pointer::pointer(element, &pointer));
         Ok(self.allowance.look_up_each(pointer.len(), found)?)
     }
 
@@ -166,18 +173,26 @@ impl object::HostObject for Host {
             Some(Value::Object(members)) => Some(members.len()),
             _ => None,
         };
-        Ok(self.allowance.copy(length.and_then(|length| u32::try_from(length).ok()))?)
+        Ok(self
+            .allowance
+            .copy(length.and_then(|length| u32::try_from(length).ok()))?)
     }
 
     fn keys(&mut self, this: Resource<Document>, pointer: String) -> Result<Vec<String>> {
         self.asked(&[&pointer])?;
         let members = at(&self.table, &this, &pointer)?.and_then(Value::as_object);
-        Ok(self.allowance.copy_each(members.into_iter().flat_map(|members| members.keys().map(String::as_str)))?)
+        Ok(self.allowance.copy_each(
+            members
+                .into_iter()
+                .flat_map(|members| members.keys().map(String::as_str)),
+        )?)
     }
 
     fn json(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {
         self.asked(&[&pointer])?;
-        let Some(value) = at(&self.table, &this, &pointer)? else { return Ok(None) };
+        let Some(value) = at(&self.table, &this, &pointer)? else {
+            return Ok(None);
+        };
         self.allowance.charge(VALUE_BYTES + text_bytes(value))?;
         Ok(Some(value.to_string()))
     }

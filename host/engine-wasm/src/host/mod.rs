@@ -70,7 +70,16 @@ impl Host {
         let allowance = Allowance::default();
         let limits = Limits::new(memory_bytes_max, allowance.held_counter());
         let (table, trees) = (ResourceTable::new(), Trees::default());
-        Self { table, limits, allowance, trees, lines: Lines::default(), about, console: Console::default(), random }
+        Self {
+            table,
+            limits,
+            allowance,
+            trees,
+            lines: Lines::default(),
+            about,
+            console: Console::default(),
+            random,
+        }
     }
 
     /// Starts a host function with these pointers, keys and names as arguments.

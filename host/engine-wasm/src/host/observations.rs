@@ -64,7 +64,9 @@ impl observations::HostObservations for Host {
     fn clusters(&mut self, this: Resource<Reports>) -> Result<Vec<String>> {
         self.asked(&[])?;
         let reports = self.table.get(&this)?.items().iter();
-        Ok(self.allowance.copy_each(reports.map(|item| item.cluster_name.as_str()))?)
+        Ok(self
+            .allowance
+            .copy_each(reports.map(|item| item.cluster_name.as_str()))?)
     }
 
     fn applied(&mut self, this: Resource<Reports>) -> Result<Vec<bool>> {

@@ -10,11 +10,14 @@ pub(crate) fn pointer<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> 
     if pointer.is_empty() {
         return Some(value);
     }
-    pointer.strip_prefix('/')?.split('/').try_fold(value, |value, token| match value {
-        Value::Object(members) => members.get(token),
-        Value::Array(items) => items.get(index(token)?),
-        _ => None,
-    })
+    pointer
+        .strip_prefix('/')?
+        .split('/')
+        .try_fold(value, |value, token| match value {
+            Value::Object(members) => members.get(token),
+            Value::Array(items) => items.get(index(token)?),
+            _ => None,
+        })
 }
 
 /// Parses an index of a list: digits, without a sign and without leading zeros.

@@ -73,7 +73,10 @@ fn weight(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => members.iter().map(|(name, member)| VALUE_BYTES + name.len() + weight(member)).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| VALUE_BYTES + name.len() + weight(member))
+            .sum(),
     };
     inner + VALUE_BYTES
 }

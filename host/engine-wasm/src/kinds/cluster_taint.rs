@@ -23,18 +23,27 @@ pub(crate) fn ask(
     let cluster = session.lend(LentCluster::from(Arc::new(call.cluster.clone())))?;
     let changes = guest.call_decide(&mut session.store, cluster);
     let changes = session.answered(changes)?;
-    Ok(TaintVerdict { changes: changes.into_iter().map(change).collect() })
+    Ok(TaintVerdict {
+        changes: changes.into_iter().map(change).collect(),
+    })
 }
 
 fn change(change: Change) -> TaintChange {
     match change {
         Change::Add(added) => TaintChange::Add {
-            taint: Taint { key: added.key, value: added.value, effect: effect(added.effect), time_added: None },
+            taint: Taint {
+                key: added.key,
+                value: added.value,
+                effect: effect(added.effect),
+                time_added: None,
+            },
             reason: reason(added.reason),
         },
-        Change::Remove(removed) => {
-            TaintChange::Remove { key: removed.key, effect: effect(removed.effect), reason: reason(removed.reason) }
-        }
+        Change::Remove(removed) => TaintChange::Remove {
+            key: removed.key,
+            effect: effect(removed.effect),
+            reason: reason(removed.reason),
+        },
     }
 }
 

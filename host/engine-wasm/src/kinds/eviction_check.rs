@@ -23,9 +23,10 @@ pub(crate) fn ask(
     let verdict = guest.call_check(&mut session.store, binding, task);
     Ok(match session.answered(verdict)? {
         Verdict::Release(why) => EvictionVerdict::Release(reason(why)),
-        Verdict::Hold(hold) => {
-            EvictionVerdict::Hold { reason: reason(hold.reason), recheck_after_s: hold.recheck_after_s }
-        }
+        Verdict::Hold(hold) => EvictionVerdict::Hold {
+            reason: reason(hold.reason),
+            recheck_after_s: hold.recheck_after_s,
+        },
         Verdict::Abstain => EvictionVerdict::Abstain,
     })
 }

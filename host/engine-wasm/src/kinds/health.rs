@@ -23,5 +23,8 @@ pub(crate) fn ask(session: &mut Session<'_>, of: &Instance, call: &HealthCall<'_
         HealthState::Unhealthy => Health::Unhealthy,
         HealthState::Unknown => Health::Unknown,
     };
-    Ok(HealthVerdict { health, reason: reason(verdict.reason) })
+    Ok(HealthVerdict {
+        health,
+        reason: reason(verdict.reason),
+    })
 }

@@ -39,7 +39,10 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
             let returned = guest.call_interpret_replicas(&mut session.store, template);
             let returned = session.answered(returned)?;
             let requirements = returned.requirements.map(requirements).transpose()?;
-            Ok(Interpretation::Replicas { replicas: replicas(returned.count)?, requirements })
+            Ok(Interpretation::Replicas {
+                replicas: replicas(returned.count)?,
+                requirements,
+            })
         }
         Operation::Components { .. } => {
             let returned = guest.call_interpret_components(&mut session.store, template);
@@ -96,7 +99,10 @@ fn edited(session: &Session<'_>, object: &Value, edits: Vec<contract::Edit>) -> 
         session.in_time()?;
         match change {
             contract::Edit::Set(assignment) => {
-                let value = json(&assignment.json, &format!("the value for {:?}", edit::shown(&assignment.pointer)))?;
+                let value = json(
+                    &assignment.json,
+                    &format!("the value for {:?}", edit::shown(&assignment.pointer)),
+                )?;
                 edit::set(&mut edited, &assignment.pointer, value).map_err(|error| bad(error.to_string()))?;
             }
             contract::Edit::Remove(pointer) => {
@@ -108,7 +114,11 @@ fn edited(session: &Session<'_>, object: &Value, edits: Vec<contract::Edit>) -> 
 }
 
 fn replicas(count: i32) -> Result<i32, Fault> {
-    if count < 0 { Err(bad(format!("{count} replicas; must be 0 or more"))) } else { Ok(count) }
+    if count < 0 {
+        Err(bad(format!("{count} replicas; must be 0 or more")))
+    } else {
+        Ok(count)
+    }
 }
 
 fn requirements(returned: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
@@ -131,8 +141,13 @@ fn requirements(returned: contract::ReplicaRequirements) -> Result<ReplicaRequir
             serde_json::from_value(claim).map_err(|error| bad(format!("the node claim is not a map: {error}")))?;
         rest.insert("nodeClaim".to_owned(), Value::Object(claim));
     }
-    let texts = [("namespace", returned.namespace), ("priorityClassName", returned.priority_class_name)];
-    let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
+    let texts = [
+        ("namespace", returned.namespace),
+        ("priorityClassName", returned.priority_class_name),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
     rest.extend(texts);
     Ok(ReplicaRequirements { resource_request, rest })
 }
@@ -146,15 +161,29 @@ fn component(returned: contract::Component) -> Result<model::Component, Fault> {
 }
 
 fn dependency(returned: contract::Dependency) -> Result<DependentObjectReference, Fault> {
-    let contract::Dependency { api_version, kind, namespace, name, label_selector } = returned;
+    let contract::Dependency {
+        api_version,
+        kind,
+        namespace,
+        name,
+        label_selector,
+    } = returned;
     if api_version.is_empty() || kind.is_empty() {
         return Err(bad("a dependency without apiVersion or kind"));
     }
     if name.is_some() == label_selector.is_some() {
-        return Err(bad(format!("a dependency on a {kind} needs either a name or a label selector")));
+        return Err(bad(format!(
+            "a dependency on a {kind} needs either a name or a label selector"
+        )));
     }
     let selector = label_selector.map(|text| json(&text, "a label selector")).transpose()?;
     let selector = selector.map(serde_json::from_value).transpose();
     let label_selector = selector.map_err(|error| bad(format!("a label selector of a {kind}: {error}")))?;
-    Ok(DependentObjectReference { api_version, kind, namespace, name: name.unwrap_or_default(), label_selector })
+    Ok(DependentObjectReference {
+        api_version,
+        kind,
+        namespace,
+        name: name.unwrap_or_default(),
+        label_selector,
+    })
 }

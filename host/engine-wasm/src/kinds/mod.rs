@@ -17,5 +17,8 @@ const MESSAGE_CHARS_MAX: usize = 1_024;
 use crate::host::bindings::bulkhead::policy::types;
 
 fn reason(reason: types::Reason) -> Reason {
-    Reason { code: reason.code, message: reason.message }
+    Reason {
+        code: reason.code,
+        message: reason.message,
+    }
 }

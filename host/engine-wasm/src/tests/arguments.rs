@@ -22,9 +22,16 @@ use crate::ticker::Ticker;
 const MEMORY_BYTES: usize = 1 << 20;
 
 fn host(steps: u64, ticks: u64) -> Host {
-    let mut host = Host::new(MEMORY_BYTES, About { plugin_name: "test".to_owned(), ..About::default() });
+    let mut host = Host::new(
+        MEMORY_BYTES,
+        About {
+            plugin_name: "test".to_owned(),
+            ..About::default()
+        },
+    );
     let ticker = Arc::new(Ticker::start(Engine::default()).unwrap());
-    host.allowance.grant(steps, MEMORY_BYTES, Deadline::after(&ticker, ticks));
+    host.allowance
+        .grant(steps, MEMORY_BYTES, Deadline::after(&ticker, ticks));
     host
 }
 
@@ -41,7 +48,9 @@ fn spent(host: &mut Host, granted: u64) -> u64 {
 
 /// Checks that an error is an exceeded limit or a full table.
 fn bounded<T>(result: Result<T>) -> Option<T> {
-    result.map_err(|error| assert!(error.is::<Exceeded>(), "{error:?}")).ok()
+    result
+        .map_err(|error| assert!(error.is::<Exceeded>(), "{error:?}"))
+        .ok()
 }
 
 fn document() -> impl Strategy<Value = Value> {
@@ -78,7 +87,9 @@ fn call(host: &mut Host, this: &dyn Fn() -> Resource<Document>, function: usize,
         0 => bounded(HostObject::get(host, this(), one)).map_or(0, |_| 1),
         1 => bounded(host.get_many(this(), vec![one, other])).map_or(0, |values| values.len()),
         2 => bounded(host.get_each(this(), one, other)).map_or(0, |values| values.len()),
-        3 => bounded(host.get_string(this(), one)).flatten().map_or(0, |text| text.len()),
+        3 => bounded(host.get_string(this(), one))
+            .flatten()
+            .map_or(0, |text| text.len()),
         4 => bounded(host.get_s64(this(), one)).map_or(0, |_| 1),
         5 => bounded(host.get_f64(this(), one)).map_or(0, |_| 1),
         6 => bounded(host.get_bool(this(), one)).map_or(0, |_| 1),
@@ -156,7 +167,10 @@ fn a_function_of_the_host_ends_at_the_deadline() {
     let this = lend(&mut host, Document::from(Arc::new(json!({"l": vec![1; 1_000]}))));
     let error = host.get_each(this(), "/l".to_owned(), String::new()).unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Exceeded::Deadline));
-    assert_eq!(host.keys(this(), String::new()).unwrap_err().downcast_ref(), Some(&Exceeded::Deadline));
+    assert_eq!(
+        host.keys(this(), String::new()).unwrap_err().downcast_ref(),
+        Some(&Exceeded::Deadline)
+    );
 }
 
 #[test]
@@ -171,7 +185,9 @@ fn a_document_is_made_once_while_there_is_a_handle_of_it() {
     let first = HostBinding::document(&mut host, binding()).unwrap();
     let held = host.allowance.held_bytes();
     assert!((100_000..110_000).contains(&held), "{held} bytes");
-    let more: Vec<_> = (0..100).map(|_| HostBinding::document(&mut host, binding()).unwrap()).collect();
+    let more: Vec<_> = (0..100)
+        .map(|_| HostBinding::document(&mut host, binding()).unwrap())
+        .collect();
     assert_eq!(host.allowance.held_bytes(), held);
     for handle in more.into_iter().chain([first]) {
         HostObject::drop(&mut host, handle).unwrap();

@@ -27,25 +27,40 @@ pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<d
 
 /// Loads the text of a component.
 pub(super) fn load_with(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
-    engine.load(&PluginSource { budget, ..source(text) }).map(|loaded| loaded.policy)
+    engine
+        .load(&PluginSource { budget, ..source(text) })
+        .map(|loaded| loaded.policy)
 }
 
 /// Loads the text of a component whose instances are reused.
 pub(super) fn load_reused(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
-    let source = PluginSource { budget, instances: Instances::Reused, ..source(text) };
+    let source = PluginSource {
+        budget,
+        instances: Instances::Reused,
+        ..source(text)
+    };
     engine.load(&source).map(|loaded| loaded.policy)
 }
 
 fn source(text: &str) -> PluginSource {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
-    let module = Module { origin: "guest.wat".to_owned(), code, entries: Vec::new() };
+    let module = Module {
+        origin: "guest.wat".to_owned(),
+        code,
+        entries: Vec::new(),
+    };
     PluginSource::new("guest", EngineKind::Wasm, vec![module])
 }
 
 /// Returns its verdict on a task.
 pub(super) fn ask(policy: &dyn Policy) -> Result<EvictionVerdict, Fault> {
     let (binding, task) = (Binding::default(), GracefulEvictionTask::default());
-    let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now: Time::from_millis(0) };
+    let call = EvictionCheckCall {
+        binding: &binding,
+        task: &task,
+        observed: &[],
+        now: Time::from_millis(0),
+    };
     policy.call(&Call::EvictionCheck(call)).map(|reply| match reply {
         Reply::EvictionCheck(verdict) => verdict,
         reply => panic!("a {} reply", reply.kind()),

@@ -28,7 +28,10 @@ fn every_way_to_misbehave_is_a_fault_of_its_own_kind() {
     faults("(drop (i32.div_s (i32.const 1) (i32.const 0)))", FaultKind::Trap);
     faults("(drop (i32.load (i32.const -4)))", FaultKind::Trap);
     // Memory is refused: the guest gives up, as allocators do.
-    faults("(if (i32.lt_s (memory.grow (i32.const 2000)) (i32.const 0)) (then unreachable))", FaultKind::Memory);
+    faults(
+        "(if (i32.lt_s (memory.grow (i32.const 2000)) (i32.const 0)) (then unreachable))",
+        FaultKind::Memory,
+    );
     // ok(release) with a code outside of its memory.
     let outside = "(i32.store8 (i32.const 516) (i32.const 0)) (i32.store (i32.const 520) (i32.const -4))
                    (i32.store (i32.const 524) (i32.const 4))";
@@ -52,12 +55,20 @@ fn a_guest_that_keeps_what_it_borrowed_is_at_fault() {
     let fault = ask(&*load(Options::default(), &keeps, Budget::default()).unwrap()).unwrap_err();
     assert_eq!(fault.kind.blame(), bulkhead_core::policy::Blame::Guest, "{fault:?}");
     let drops_twice = check("(call $drop (local.get $binding))", Budget::default()).unwrap_err();
-    assert_eq!(drops_twice.blame(), bulkhead_core::policy::Blame::Guest, "{drops_twice:?}");
+    assert_eq!(
+        drops_twice.blame(),
+        bulkhead_core::policy::Blame::Guest,
+        "{drops_twice:?}"
+    );
 }
 
 #[test]
 fn the_wall_clock_stops_what_has_fuel_left() {
-    let budget = Budget { steps: u64::MAX, wall_clock_ms: 50, ..Budget::default() };
+    let budget = Budget {
+        steps: u64::MAX,
+        wall_clock_ms: 50,
+        ..Budget::default()
+    };
     assert_eq!(check("(loop (br 0))", budget), Err(FaultKind::Deadline));
 }
 
@@ -66,15 +77,24 @@ fn the_size_of_a_reply_is_limited() {
     // ok(release) with a code of 40,000 bytes, all zero.
     let long = "(i32.store8 (i32.const 516) (i32.const 0)) (i32.store (i32.const 520) (i32.const 1024))
                 (i32.store (i32.const 524) (i32.const 40000))";
-    assert!(matches!(check(long, Budget::default()), Ok(EvictionVerdict::Release(_))));
-    let budget = Budget { reply_bytes: 10_000, ..Budget::default() };
+    assert!(matches!(
+        check(long, Budget::default()),
+        Ok(EvictionVerdict::Release(_))
+    ));
+    let budget = Budget {
+        reply_bytes: 10_000,
+        ..Budget::default()
+    };
     assert_eq!(check(long, budget), Err(FaultKind::BadReply));
 }
 
 #[test]
 fn memory_is_counted_over_all_memories() {
     let grows = |pages| format!("(if (i32.lt_s (memory.grow (i32.const {pages})) (i32.const 0)) (then unreachable))");
-    let budget = Budget { memory_bytes: 10 << 16, ..Budget::default() };
+    let budget = Budget {
+        memory_bytes: 10 << 16,
+        ..Budget::default()
+    };
     assert_eq!(check(&grows(9), budget), Ok(EvictionVerdict::Abstain));
     assert_eq!(check(&grows(10), budget), Err(FaultKind::Memory));
     let second = "(core module $more (memory 5)) (core instance (instantiate $more)) (core module $code";
@@ -87,10 +107,15 @@ fn memory_is_counted_over_all_memories() {
 fn the_same_call_costs_the_same_fuel() {
     // It answers with exactly the fuel that it needs, and never with one step less.
     let answers = |steps| {
-        let budget = Budget { steps, ..Budget::default() };
+        let budget = Budget {
+            steps,
+            ..Budget::default()
+        };
         load(Options::default(), GUEST, budget).is_ok_and(|policy| ask(&*policy).is_ok())
     };
-    let enough = (1..1_000).find(|steps| answers(*steps)).expect("it needs less than 1000 steps");
+    let enough = (1..1_000)
+        .find(|steps| answers(*steps))
+        .expect("it needs less than 1000 steps");
     for _ in 0..3 {
         assert!(answers(enough) && !answers(enough - 1));
     }

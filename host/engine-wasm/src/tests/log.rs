@@ -16,7 +16,15 @@ fn logged(text: &str) -> Lines {
     let log = move |id: &bulkhead_core::policy::PolicyId, level, line: &str| {
         sink.lock().unwrap().push((id.name.clone(), level, line.to_owned()));
     };
-    let policy = load(Options { log: Some(Arc::new(log)), ..Options::default() }, text, Budget::default()).unwrap();
+    let policy = load(
+        Options {
+            log: Some(Arc::new(log)),
+            ..Options::default()
+        },
+        text,
+        Budget::default(),
+    )
+    .unwrap();
     lines.lock().unwrap().clear();
     drop(ask(&*policy));
     let lines = lines.lock().unwrap();
@@ -34,7 +42,10 @@ fn lines_are_stripped_and_carry_name_and_level() {
 #[test]
 fn lines_are_kept_when_the_call_fails() {
     let code = "(call $write (i32.const 0) (i32.const 128) (i32.const 4)) unreachable";
-    assert_eq!(logged(&with(";; <check>", code)), [("guest".to_owned(), Level::Debug, "test".to_owned())]);
+    assert_eq!(
+        logged(&with(";; <check>", code)),
+        [("guest".to_owned(), Level::Debug, "test".to_owned())]
+    );
 }
 
 #[test]

@@ -49,12 +49,19 @@ fn reuse_takes_the_operator_and_the_plugin() {
     assert_eq!(engine.idle_instances(), 0);
     let error = load_reused(&engine, GUEST, Budget::default()).err().unwrap();
     assert_eq!(error.stage, LoadStage::Described);
-    assert!(error.message.contains("needs a plugin that declares itself reusable"), "{error}");
+    assert!(
+        error.message.contains("needs a plugin that declares itself reusable"),
+        "{error}"
+    );
     let reused = load_reused(&engine, &counting(""), Budget::default()).unwrap();
     assert_eq!([verdict(&*reused), verdict(&*reused)], [FIRST, Ok(later())]);
     assert_eq!(engine.idle_instances(), 1);
     drop(reused);
-    assert_eq!(engine.idle_instances(), 0, "nothing of a plugin is left when it is gone");
+    assert_eq!(
+        engine.idle_instances(),
+        0,
+        "nothing of a plugin is left when it is gone"
+    );
 }
 
 #[test]
@@ -70,13 +77,21 @@ fn a_fault_ends_an_instance() {
     assert_eq!(on_the_second(unsupported)[1], Err(FaultKind::Unsupported));
     let goes_on = "(i32.store8 (i32.const 512) (i32.eq (i32.load (i32.const 700)) (i32.const 2)))";
     let expected = [FIRST, Err(FaultKind::Unsupported), Ok(later())];
-    assert_eq!(answers(&counting(goes_on), Budget::default(), 3), expected, "an abstention does not");
+    assert_eq!(
+        answers(&counting(goes_on), Budget::default(), 3),
+        expected,
+        "an abstention does not"
+    );
 }
 
 #[test]
 fn an_instance_answers_a_bounded_number_of_calls() {
     let answers = answers(&counting(""), Budget::default(), 2_002);
-    let first: Vec<_> = (0..).zip(&answers).filter(|(_, answer)| **answer == FIRST).map(|(call, _)| call).collect();
+    let first: Vec<_> = (0..)
+        .zip(&answers)
+        .filter(|(_, answer)| **answer == FIRST)
+        .map(|(call, _)| call)
+        .collect();
     assert_eq!(first, [0, 1_000, 2_000]);
 }
 
@@ -84,7 +99,11 @@ fn an_instance_answers_a_bounded_number_of_calls() {
 fn an_instance_that_grew_is_not_used_again() {
     // Each call grows the memory by a page; one MiB is 16 pages.
     let answers = answers(&counting("(drop (memory.grow (i32.const 1)))"), Budget::default(), 20);
-    let first: Vec<_> = (0..).zip(&answers).filter(|(_, answer)| **answer == FIRST).map(|(call, _)| call).collect();
+    let first: Vec<_> = (0..)
+        .zip(&answers)
+        .filter(|(_, answer)| **answer == FIRST)
+        .map(|(call, _)| call)
+        .collect();
     assert_eq!(first, [0, 17]);
 }
 
@@ -92,7 +111,10 @@ fn an_instance_that_grew_is_not_used_again() {
 fn every_call_has_the_whole_budget() {
     let works = "(local.set $task (i32.const 1000))
                  (loop (br_if 0 (local.tee $task (i32.sub (local.get $task) (i32.const 1)))))";
-    let budget = Budget { steps: 8_000, ..Budget::default() };
+    let budget = Budget {
+        steps: 8_000,
+        ..Budget::default()
+    };
     let answers = answers(&counting(works), budget, 10);
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
 }
@@ -124,7 +146,10 @@ fn an_instance_that_keeps_a_handle_is_not_used_again() {
             "(import \"host\" \"document\" (func $document (param i32) (result i32)))
              (import \"host\" \"drop\" (func",
         ),
-        ("(export \"drop\" (func $drop)) ", "(export \"document\" (func $document)) (export \"drop\" (func $drop)) "),
+        (
+            "(export \"drop\" (func $drop)) ",
+            "(export \"document\" (func $document)) (export \"drop\" (func $drop)) ",
+        ),
     ];
     let text = changes.into_iter().fold(text, |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
@@ -134,7 +159,10 @@ fn an_instance_that_keeps_a_handle_is_not_used_again() {
     // Handles use memory of the host, so their number is limited.
     let hoards = text
         .replace("(drop (call $document", "(loop (drop (call $document")
-        .replace("(call $drop (local.get $binding))", "(br 0)) (call $drop (local.get $binding))");
+        .replace(
+            "(call $drop (local.get $binding))",
+            "(br 0)) (call $drop (local.get $binding))",
+        );
     assert_eq!(answers(&hoards, Budget::default(), 1), [Err(FaultKind::Denied)]);
 }
 
@@ -147,5 +175,8 @@ fn usage_adds_up_over_calls() {
     let once = policy.usage();
     verdict(&*policy).unwrap();
     assert!(once.steps > 0);
-    assert_eq!((policy.usage().steps, policy.usage().memory_bytes_max), (2 * once.steps, 1 << 16));
+    assert_eq!(
+        (policy.usage().steps, policy.usage().memory_bytes_max),
+        (2 * once.steps, 1 << 16)
+    );
 }

@@ -55,13 +55,31 @@ fn parts() -> impl Strategy<Value = Parts> {
 fn any_function_with_any_arguments_stays_within_the_budget_and_is_not_noticed() {
     let _turn = one_at_a_time();
     let lab = Lab::new();
-    let calls = (0..functions::ALL.len(), parts(), parts(), any::<bool>(), 400_000..3_000_000_u64);
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let calls = (
+        0..functions::ALL.len(),
+        parts(),
+        parts(),
+        any::<bool>(),
+        400_000..3_000_000_u64,
+    );
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let ended = TestRunner::new(config).run(&calls, |(function, one, other, is_endless, steps)| {
         let function = functions::ALL[function];
-        let arguments: Vec<_> =
-            function.params.iter().zip([one, other]).map(|(param, parts)| parts.argument(*param)).collect();
-        let budget = Budget { steps, memory_bytes: 40 << 20, wall_clock_ms: 120_000, ..Budget::default() };
+        let arguments: Vec<_> = function
+            .params
+            .iter()
+            .zip([one, other])
+            .map(|(param, parts)| parts.argument(*param))
+            .collect();
+        let budget = Budget {
+            steps,
+            memory_bytes: 40 << 20,
+            wall_clock_ms: 120_000,
+            ..Budget::default()
+        };
         let times = if is_endless { Times::Forever } else { Times::Once };
         let ended = lab.run(&function, &arguments, times, budget);
         prop_assert!(!is_endless || ended.outcome.is_err(), "{} answers", function);

@@ -43,10 +43,17 @@ pub(crate) fn component(function: &Function, arguments: &[Argument], times: Time
     let (params, ends) = (lending_call.params(), lending_call.ends());
     // The candidates and the task are the second input.
     let this = usize::from(matches!(function.resource, "clusters" | "eviction-task"));
-    let prepare = if function.interface == "observations" { OBSERVE } else { "" };
+    let prepare = if function.interface == "observations" {
+        OBSERVE
+    } else {
+        ""
+    };
     let observes = function.interface == "observations";
-    let (observe, observe_import, observe_argument) =
-        if observes { (OBSERVE_LOWERED, OBSERVE_IMPORT, OBSERVE_ARGUMENT) } else { ("", "", "") };
+    let (observe, observe_import, observe_argument) = if observes {
+        (OBSERVE_LOWERED, OBSERVE_IMPORT, OBSERVE_ARGUMENT)
+    } else {
+        ("", "", "")
+    };
     let (core_params, core_result) = core_type(function);
     let import = import_name(function);
     let interface = function.interface;
@@ -154,11 +161,22 @@ fn literal(bytes: &[u8]) -> String {
 }
 
 fn core_type(function: &Function) -> (String, String) {
-    let mut params = if function.resource.is_empty() { String::new() } else { "i32 ".to_owned() };
+    let mut params = if function.resource.is_empty() {
+        String::new()
+    } else {
+        "i32 ".to_owned()
+    };
     for param in function.params {
-        params.push_str(if matches!(param, Param::Text | Param::Texts) { "i32 i32 " } else { "i32 " });
+        params.push_str(if matches!(param, Param::Text | Param::Texts) {
+            "i32 i32 "
+        } else {
+            "i32 "
+        });
     }
-    let result = function.flat.filter(|core| !core.is_empty()).map(|core| format!("(result {core})"));
+    let result = function
+        .flat
+        .filter(|core| !core.is_empty())
+        .map(|core| format!("(result {core})"));
     if function.flat.is_none() {
         params.push_str("i32");
     }
@@ -166,11 +184,27 @@ fn core_type(function: &Function) -> (String, String) {
 }
 
 fn calls(function: &Function, operands: &str, times: Times) -> String {
-    let this = if function.resource.is_empty() { "" } else { "(local.get $self)" };
-    let result_at = if function.flat.is_none() { "(i32.const 1024)" } else { "" };
+    let this = if function.resource.is_empty() {
+        ""
+    } else {
+        "(local.get $self)"
+    };
+    let result_at = if function.flat.is_none() {
+        "(i32.const 1024)"
+    } else {
+        ""
+    };
     let call = format!("(call $call {this} {operands} {result_at})");
-    let call = if function.flat.is_some_and(|core| !core.is_empty()) { format!("(drop {call})") } else { call };
-    if times == Times::Forever { format!("(loop {call} (br 0))") } else { call }
+    let call = if function.flat.is_some_and(|core| !core.is_empty()) {
+        format!("(drop {call})")
+    } else {
+        call
+    };
+    if times == Times::Forever {
+        format!("(loop {call} (br 0))")
+    } else {
+        call
+    }
 }
 
 /// Call that lends the resource of an interface.
@@ -228,12 +262,20 @@ impl LendingCall {
 
     fn exports(self) -> String {
         let (interface, export, types, params, reply) = match self {
-            Self::Health => {
-                ("health", "interpret", HEALTH, r#"(param "observed" (borrow $object-resource))"#, "$verdict")
-            }
-            Self::Taints => {
-                ("taints", "decide", TAINTS, r#"(param "cluster" (borrow $cluster-resource))"#, "(list $change)")
-            }
+            Self::Health => (
+                "health",
+                "interpret",
+                HEALTH,
+                r#"(param "observed" (borrow $object-resource))"#,
+                "$verdict",
+            ),
+            Self::Taints => (
+                "taints",
+                "decide",
+                TAINTS,
+                r#"(param "cluster" (borrow $cluster-resource))"#,
+                "(list $change)",
+            ),
             Self::Score => (
                 "score",
                 "score",
@@ -319,7 +361,11 @@ fn declaration(function: &Function) -> String {
         };
         write!(params, r#" (param "{name}" {type_of})"#).unwrap();
     }
-    let result = if function.result.is_empty() { String::new() } else { format!("(result {})", function.result) };
+    let result = if function.result.is_empty() {
+        String::new()
+    } else {
+        format!("(result {})", function.result)
+    };
     format!(r#"(export "{}" (func {params} {result}))"#, import_name(function))
 }
 

@@ -57,7 +57,15 @@ const fn method(
         b"eviction-task" => "binding",
         _ => resource,
     };
-    Function { interface, resource, name, params, types: "", result, flat: None }
+    Function {
+        interface,
+        resource,
+        name,
+        params,
+        types: "",
+        result,
+        flat: None,
+    }
 }
 
 /// Returns a function whose result needs memory.
@@ -67,7 +75,15 @@ const fn function(
     params: &'static [Param],
     result: &'static str,
 ) -> Function {
-    Function { interface, resource: "", name, params, types: "", result, flat: None }
+    Function {
+        interface,
+        resource: "",
+        name,
+        params,
+        types: "",
+        result,
+        flat: None,
+    }
 }
 
 impl Function {
@@ -76,7 +92,10 @@ impl Function {
     }
 
     const fn flat(self, core: &'static str) -> Self {
-        Self { flat: Some(core), ..self }
+        Self {
+            flat: Some(core),
+            ..self
+        }
     }
 }
 
@@ -153,7 +172,11 @@ pub(crate) fn named(name: &str) -> Function {
 
 impl std::fmt::Display for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let of = if self.resource.is_empty() { self.interface } else { self.resource };
+        let of = if self.resource.is_empty() {
+            self.interface
+        } else {
+            self.resource
+        };
         write!(f, "{of}.{}", self.name)
     }
 }

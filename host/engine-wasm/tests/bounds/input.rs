@@ -29,7 +29,9 @@ impl Inputs {
     pub(crate) fn new() -> Self {
         let text = "x".repeat(TEXT_BYTES);
         let short = "y".repeat(1 << 10);
-        let map: Map<_, _> = (0..COUNT).map(|index| (format!("{index}-{}", "k".repeat(100)), json!(index))).collect();
+        let map: Map<_, _> = (0..COUNT)
+            .map(|index| (format!("{index}-{}", "k".repeat(100)), json!(index)))
+            .collect();
         let object = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -83,12 +85,27 @@ impl Inputs {
     pub(crate) fn ask(&self, policy: &dyn Policy, lending_call: LendingCall) -> Result<Reply, Fault> {
         let (binding, now) = (&self.binding, Time::from_millis(0));
         policy.call(&match lending_call {
-            LendingCall::Health => Call::Health(HealthCall { object: &self.object, now }),
-            LendingCall::Taints => Call::ClusterTaint(ClusterTaintCall { cluster: &self.cluster, now }),
-            LendingCall::Score => Call::Score(ScoreCall { binding, clusters: self.clusters.present(), now }),
+            LendingCall::Health => Call::Health(HealthCall {
+                object: &self.object,
+                now,
+            }),
+            LendingCall::Taints => Call::ClusterTaint(ClusterTaintCall {
+                cluster: &self.cluster,
+                now,
+            }),
+            LendingCall::Score => Call::Score(ScoreCall {
+                binding,
+                clusters: self.clusters.present(),
+                now,
+            }),
             LendingCall::Eviction => {
                 let observed = &binding.status.aggregated_status;
-                Call::EvictionCheck(EvictionCheckCall { binding, task: &self.task, observed, now })
+                Call::EvictionCheck(EvictionCheckCall {
+                    binding,
+                    task: &self.task,
+                    observed,
+                    now,
+                })
             }
         })
     }

@@ -36,8 +36,15 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
 
 fn load(engine: &WasmEngine, text: &str, budget: Budget) -> Arc<dyn Policy> {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
-    let module = Module { origin: "calls.wat".to_owned(), code, entries: Vec::new() };
-    let source = PluginSource { budget, ..PluginSource::new("calls", EngineKind::Wasm, vec![module]) };
+    let module = Module {
+        origin: "calls.wat".to_owned(),
+        code,
+        entries: Vec::new(),
+    };
+    let source = PluginSource {
+        budget,
+        ..PluginSource::new("calls", EngineKind::Wasm, vec![module])
+    };
     engine.load(&source).unwrap_or_else(|error| panic!("{error}")).policy
 }
 
@@ -63,11 +70,20 @@ struct Ended {
 impl Lab {
     fn new() -> Self {
         let (engine, inputs) = (WasmEngine::new(Options::default()).unwrap(), Inputs::new());
-        let reads = component(&functions::named("object.json"), &[Argument::Text("/kind".to_owned())], Times::Once);
+        let reads = component(
+            &functions::named("object.json"),
+            &[Argument::Text("/kind".to_owned())],
+            Times::Once,
+        );
         let neighbour = load(&engine, &reads, Budget::default());
         let first = cost(&inputs, &*neighbour);
         assert!(first.0.is_ok(), "{first:?}");
-        Self { engine, inputs, neighbour, first }
+        Self {
+            engine,
+            inputs,
+            neighbour,
+            first,
+        }
     }
 
     /// Runs a component that calls a function. Its neighbour must not notice.
@@ -77,8 +93,16 @@ impl Lab {
         MEMORY.reset_peak_usage();
         let outcome = self.inputs.ask(&*policy, LendingCall::about(function.interface));
         let host_bytes = MEMORY.peak_usage().saturating_sub(before);
-        assert_eq!(cost(&self.inputs, &*self.neighbour), self.first, "the neighbour after {function}");
-        Ended { outcome, host_bytes, steps: policy.usage().steps }
+        assert_eq!(
+            cost(&self.inputs, &*self.neighbour),
+            self.first,
+            "the neighbour after {function}"
+        );
+        Ended {
+            outcome,
+            host_bytes,
+            steps: policy.usage().steps,
+        }
     }
 }
 
@@ -99,17 +123,38 @@ fn many_copies_of_one_text_are_charged_before_they_are_made() {
     let _turn = one_at_a_time();
     let lab = Lab::new();
     let get_many = functions::named("object.get-many");
-    let bomb = |count, budget| lab.run(&get_many, &[Argument::Texts("/s".to_owned(), count)], Times::Once, budget);
+    let bomb = |count, budget| {
+        lab.run(
+            &get_many,
+            &[Argument::Texts("/s".to_owned(), count)],
+            Times::Once,
+            budget,
+        )
+    };
     let ended = bomb(20_000, Budget::default());
     assert_eq!(kind(&ended.outcome), Some(FaultKind::Denied), "{:?}", ended.outcome);
     assert!(ended.host_bytes < OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
     let ended = bomb(4_000, Budget::default());
     assert_eq!(kind(&ended.outcome), Some(FaultKind::OutOfFuel), "{:?}", ended.outcome);
-    assert!(ended.host_bytes < (10 << 20) + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
+    assert!(
+        ended.host_bytes < (10 << 20) + OVERHEAD_BYTES,
+        "{} bytes",
+        ended.host_bytes
+    );
     // With unlimited steps, the memory limit ends it.
-    let ended = bomb(4_000, Budget { steps: u64::MAX, ..Budget::default() });
+    let ended = bomb(
+        4_000,
+        Budget {
+            steps: u64::MAX,
+            ..Budget::default()
+        },
+    );
     assert_eq!(kind(&ended.outcome), Some(FaultKind::Memory), "{:?}", ended.outcome);
-    assert!(ended.host_bytes < Budget::default().memory_bytes + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
+    assert!(
+        ended.host_bytes < Budget::default().memory_bytes + OVERHEAD_BYTES,
+        "{} bytes",
+        ended.host_bytes
+    );
 }
 
 #[test]
@@ -124,7 +169,10 @@ fn a_copy_costs_a_step_for_each_of_its_bytes() {
     };
     for name in ["object.get", "object.get-string", "object.json"] {
         let (small, large) = (steps(name, "/kind"), steps(name, "/s"));
-        assert!((120_000..130_000).contains(&(large - small)), "{name}: {small} and {large} steps");
+        assert!(
+            (120_000..130_000).contains(&(large - small)),
+            "{name}: {small} and {large} steps"
+        );
     }
 }
 
@@ -160,9 +208,18 @@ fn argument(param: Param, shape: &str) -> Argument {
 fn every_host_function_in_an_endless_loop_ends_within_the_budget() {
     let _turn = one_at_a_time();
     let lab = Lab::new();
-    let budget = Budget { steps: 3_000_000, memory_bytes: 40 << 20, wall_clock_ms: 120_000, ..Budget::default() };
+    let budget = Budget {
+        steps: 3_000_000,
+        memory_bytes: 40 << 20,
+        wall_clock_ms: 120_000,
+        ..Budget::default()
+    };
     for function in functions::ALL {
-        let shapes = if function.params.is_empty() { vec![String::new()] } else { shapes() };
+        let shapes = if function.params.is_empty() {
+            vec![String::new()]
+        } else {
+            shapes()
+        };
         for shape in shapes {
             let arguments: Vec<_> = function.params.iter().map(|param| argument(*param, &shape)).collect();
             let ended = lab.run(&function, &arguments, Times::Forever, budget);
@@ -171,7 +228,11 @@ fn every_host_function_in_an_endless_loop_ends_within_the_budget() {
             let expected = [FaultKind::OutOfFuel, FaultKind::Denied, FaultKind::BadReply];
             assert!(expected.contains(&kind), "{what}: {:?}", ended.outcome);
             assert!(ended.steps <= budget.steps, "{what}: {} steps", ended.steps);
-            assert!(ended.host_bytes <= budget.memory_bytes, "{what}: {} bytes", ended.host_bytes);
+            assert!(
+                ended.host_bytes <= budget.memory_bytes,
+                "{what}: {} bytes",
+                ended.host_bytes
+            );
         }
     }
 }
@@ -183,15 +244,24 @@ fn every_function_refuses_arguments_that_are_no_text_or_outside_of_the_memory() 
     let mut tried = 0;
     for function in functions::ALL {
         let sound: Vec<_> = function.params.iter().map(|param| argument(*param, "/kind")).collect();
-        let texts = function.params.iter().enumerate().filter(|(_, param)| matches!(param, Param::Text | Param::Texts));
+        let texts = function
+            .params
+            .iter()
+            .enumerate()
+            .filter(|(_, param)| matches!(param, Param::Text | Param::Texts));
         for (at, _) in texts {
             for broken in [Argument::Garbled(16), Argument::Outside] {
                 let mut arguments = sound.clone();
                 arguments[at] = broken;
                 let ended = lab.run(&function, &arguments, Times::Once, Budget::default());
                 let what = format!("{function} with {:?} at {at}", arguments[at]);
-                let Err(fault) = &ended.outcome else { panic!("{what} answers") };
-                assert!(matches!(fault.kind, FaultKind::BadReply | FaultKind::Trap), "{what}: {fault:?}");
+                let Err(fault) = &ended.outcome else {
+                    panic!("{what} answers")
+                };
+                assert!(
+                    matches!(fault.kind, FaultKind::BadReply | FaultKind::Trap),
+                    "{what}: {fault:?}"
+                );
                 assert_eq!(fault.kind.blame(), Blame::Guest);
                 assert!(ended.host_bytes < OVERHEAD_BYTES, "{what}: {} bytes", ended.host_bytes);
                 tried += 1;

@@ -26,7 +26,9 @@ struct Trial {
 }
 
 fn quoted(text: &str) -> (String, Option<usize>) {
-    let (text, count) = text.rsplit_once("\"*").map_or((text, None), |(text, count)| (text, Some(count)));
+    let (text, count) = text
+        .rsplit_once("\"*")
+        .map_or((text, None), |(text, count)| (text, Some(count)));
     let text = text.trim_matches('"').to_owned();
     (text, count.map(|count| count.parse().unwrap()))
 }
@@ -45,19 +47,35 @@ fn argument(text: &str) -> Argument {
 
 fn trial(line: &str) -> Trial {
     let columns: Vec<_> = line.split(" | ").map(str::trim).collect();
-    let [function, arguments, times, budget, end] = columns.as_slice() else { panic!("{line}: not five columns") };
-    let arguments = if *arguments == "-" { Vec::new() } else { arguments.split(' ').map(argument).collect() };
+    let [function, arguments, times, budget, end] = columns.as_slice() else {
+        panic!("{line}: not five columns")
+    };
+    let arguments = if *arguments == "-" {
+        Vec::new()
+    } else {
+        arguments.split(' ').map(argument).collect()
+    };
     let times = match *times {
         "once" => Times::Once,
         "forever" => Times::Forever,
         other => panic!("{line}: {other} is neither once nor forever"),
     };
-    let mut changes: Map<_, _> = if *budget == "-" { Map::new() } else { serde_json::from_str(budget).unwrap() };
+    let mut changes: Map<_, _> = if *budget == "-" {
+        Map::new()
+    } else {
+        serde_json::from_str(budget).unwrap()
+    };
     // The time limit is generous, so that a busy machine affects only trials about time.
     changes.entry("wallClockMs").or_insert(json!(120_000));
     let budget = serde_json::from_value(Value::Object(changes)).unwrap();
     let end = (*end != "answers").then(|| serde_json::from_value(json!(end)).unwrap());
-    Trial { function: functions::named(function), arguments, times, budget, end }
+    Trial {
+        function: functions::named(function),
+        arguments,
+        times,
+        budget,
+        end,
+    }
 }
 
 #[test]
@@ -66,11 +84,20 @@ fn every_call_of_the_host_comes_to_its_end() {
     let lab = Lab::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests/hostile/wasm-calls.txt");
     let text = std::fs::read_to_string(file).unwrap();
-    let lines: Vec<_> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
     assert!(lines.len() >= TRIALS_MIN, "only {} trials", lines.len());
     let mut problems = Vec::new();
     for line in lines {
-        let Trial { function, arguments, times, budget, end } = trial(line);
+        let Trial {
+            function,
+            arguments,
+            times,
+            budget,
+            end,
+        } = trial(line);
         let ended = lab.run(&function, &arguments, times, budget);
         if kind(&ended.outcome) != end {
             problems.push(format!("{line}: {:?}", ended.outcome));

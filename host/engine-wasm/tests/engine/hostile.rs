@@ -36,14 +36,21 @@ struct Guest {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("tests/guests/hostile/wasm")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("tests/guests/hostile/wasm")
 }
 
 /// Returns the parts of `prelude.txt` by name.
 fn parts() -> BTreeMap<String, String> {
     let text = fs::read_to_string(folder().join("prelude.txt")).unwrap();
     let sections = text.split("\n== ").skip(1);
-    sections.map(|section| section.split_once('\n').unwrap()).map(|(name, part)| (name.into(), part.into())).collect()
+    sections
+        .map(|section| section.split_once('\n').unwrap())
+        .map(|(name, part)| (name.into(), part.into()))
+        .collect()
 }
 
 /// Replaces the names of parts by their text, recursively.
@@ -51,15 +58,25 @@ fn filled(text: &str, parts: &BTreeMap<String, String>) -> Result<String, String
     let mut text = text.to_owned();
     while let Some((before, rest)) = text.split_once("{{") {
         let (name, after) = rest.split_once("}}").ok_or("a {{ without }}")?;
-        let part = parts.get(name).ok_or_else(|| format!("no part {name} in prelude.txt"))?;
+        let part = parts
+            .get(name)
+            .ok_or_else(|| format!("no part {name} in prelude.txt"))?;
         text = format!("{before}{}{after}", part.trim_end());
     }
     Ok(text)
 }
 
 fn stage(name: &str) -> Result<LoadStage, String> {
-    let stages = [LoadStage::Inspected, LoadStage::Compiled, LoadStage::Described, LoadStage::Configured];
-    stages.into_iter().find(|stage| stage.to_string() == name).ok_or_else(|| format!("no stage {name}"))
+    let stages = [
+        LoadStage::Inspected,
+        LoadStage::Compiled,
+        LoadStage::Described,
+        LoadStage::Configured,
+    ];
+    stages
+        .into_iter()
+        .find(|stage| stage.to_string() == name)
+        .ok_or_else(|| format!("no stage {name}"))
 }
 
 /// Returns the default budget with some values overridden.
@@ -68,8 +85,13 @@ fn budget(changes: &str) -> Result<Budget, String> {
 }
 
 fn cut(mut binary: Vec<u8>, how: &str) -> Result<Vec<u8>, String> {
-    let number = |unit: &str| how.strip_suffix(unit).and_then(|number| number.trim().parse::<usize>().ok());
-    let left = number("%").map(|percent| binary.len() * percent / 100).or_else(|| number("bytes"));
+    let number = |unit: &str| {
+        how.strip_suffix(unit)
+            .and_then(|number| number.trim().parse::<usize>().ok())
+    };
+    let left = number("%")
+        .map(|percent| binary.len() * percent / 100)
+        .or_else(|| number("bytes"));
     binary.truncate(left.ok_or_else(|| format!("cut: {how} is neither a percentage nor a number of bytes"))?);
     Ok(binary)
 }
@@ -81,7 +103,12 @@ fn read(text: &str, parts: &BTreeMap<String, String>) -> Result<Guest, String> {
         return Err(format!("{what:?} is no sentence"));
     }
     let binary = wat::parse_str(filled(text, parts)?).map_err(|error| error.to_string())?;
-    let mut guest = Guest { end: End::Answers, says: None, budget: Budget::default(), binary };
+    let mut guest = Guest {
+        end: End::Answers,
+        says: None,
+        budget: Budget::default(),
+        binary,
+    };
     let (mut kind, mut end) = (None, None);
     for line in lines {
         match line.split_once(": ").unwrap_or((line, "")) {
@@ -113,18 +140,26 @@ fn guests() -> BTreeMap<String, Guest> {
     let read = |file: PathBuf| {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let guest = read(&fs::read_to_string(&file).unwrap(), &parts);
-        (name.clone(), guest.unwrap_or_else(|problem| panic!("{name}.wat: {problem}")))
+        (
+            name.clone(),
+            guest.unwrap_or_else(|problem| panic!("{name}.wat: {problem}")),
+        )
     };
     guests.map(read).collect()
 }
 
 fn load(engine: &WasmEngine, guest: &Guest) -> Result<Arc<dyn Policy>, LoadError> {
-    engine.load(&super::source(guest.binary.clone(), Value::Null, guest.budget)).map(|loaded| loaded.policy)
+    engine
+        .load(&super::source(guest.binary.clone(), Value::Null, guest.budget))
+        .map(|loaded| loaded.policy)
 }
 
 fn ask(policy: &dyn Policy) -> Result<HealthVerdict, Fault> {
     let object = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "nginx"}}));
-    let call = HealthCall { object: &object, now: Time::from_millis(0) };
+    let call = HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    };
     policy.call(&Call::Health(call)).map(|reply| match reply {
         Reply::Health(verdict) => verdict,
         reply => panic!("a {} reply", reply.kind()),
@@ -172,7 +207,10 @@ fn objection(engine: &WasmEngine, guest: &Guest) -> Option<String> {
 fn neighbours(engine: &WasmEngine, guests: &BTreeMap<String, Guest>) -> [Arc<dyn Policy>; 2] {
     let fresh = load(engine, &guests["well-behaved"]).unwrap();
     let source = super::source(super::guest("deployment-health"), Value::Null, Budget::default());
-    let source = PluginSource { instances: Instances::Reused, ..source };
+    let source = PluginSource {
+        instances: Instances::Reused,
+        ..source
+    };
     [fresh, engine.load(&source).unwrap().policy]
 }
 
@@ -212,12 +250,17 @@ fn every_hostile_guest_comes_to_its_end_and_its_neighbours_do_not_notice() {
 #[test]
 fn a_guest_without_an_expectation_is_a_mistake() {
     let check = |header: &str, problem: &str| {
-        let found = read(&format!("{header}\n(component)"), &BTreeMap::new()).err().unwrap_or_default();
+        let found = read(&format!("{header}\n(component)"), &BTreeMap::new())
+            .err()
+            .unwrap_or_default();
         assert!(found.contains(problem), "{header}: {found}");
     };
     check(";; Is nothing.\n;; kind: health", "does not say what becomes of it");
     check(";; Is nothing.\n;; answers", "kind must be health");
-    check(";; Is nothing.\n;; kind: health\n;; expect: anything", "unknown variant");
+    check(
+        ";; Is nothing.\n;; kind: health\n;; expect: anything",
+        "unknown variant",
+    );
     check(";; Is nothing.\n;; kind: health\n;; refused: never", "no stage never");
     check(";; Is nothing.\n;; kind: health\n;; answer", "unknown line answer");
     check(";; Is nothing.\n;; {{nowhere}}", "no part nowhere");

@@ -19,15 +19,34 @@ fn load(does: &str) -> (Arc<dyn Policy>, Lines) {
     let lines = Lines::default();
     let sink = Arc::clone(&lines);
     let log = move |_: &PolicyId, level, line: &str| sink.lock().unwrap().push((level, line.to_owned()));
-    let engine = WasmEngine::new(Options { log: Some(Arc::new(log)), ..Options::default() }).unwrap();
-    let policy = engine.load(&super::source(super::guest("asks-wasi"), json!(does), Budget::default())).unwrap().policy;
+    let engine = WasmEngine::new(Options {
+        log: Some(Arc::new(log)),
+        ..Options::default()
+    })
+    .unwrap();
+    let policy = engine
+        .load(&super::source(
+            super::guest("asks-wasi"),
+            json!(does),
+            Budget::default(),
+        ))
+        .unwrap()
+        .policy;
     (policy, lines)
 }
 
 fn ask(policy: &dyn Policy, binding: &str, now_ms: i64) -> Result<String, Fault> {
-    let binding = Binding { name: binding.to_owned(), ..Binding::default() };
+    let binding = Binding {
+        name: binding.to_owned(),
+        ..Binding::default()
+    };
     let task = GracefulEvictionTask::default();
-    let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now: Time::from_millis(now_ms) };
+    let call = EvictionCheckCall {
+        binding: &binding,
+        task: &task,
+        observed: &[],
+        now: Time::from_millis(now_ms),
+    };
     policy.call(&Call::EvictionCheck(call)).map(|reply| match reply {
         Reply::EvictionCheck(EvictionVerdict::Hold { reason, .. }) => reason.message,
         reply => panic!("{reply:?}"),
@@ -36,7 +55,10 @@ fn ask(policy: &dyn Policy, binding: &str, now_ms: i64) -> Result<String, Fault>
 
 /// Returns the results that the guest reported, by name.
 fn summary(message: &str) -> BTreeMap<&str, &str> {
-    message.split_whitespace().map(|pair| pair.split_once('=').unwrap()).collect()
+    message
+        .split_whitespace()
+        .map(|pair| pair.split_once('=').unwrap())
+        .collect()
 }
 
 #[test]
@@ -60,8 +82,15 @@ fn the_standard_library_finds_a_world_that_is_empty() {
         ("input", "0"),
     ];
     assert_eq!(actual, expected.into_iter().collect());
-    let expected = [(Level::Info, "a line"), (Level::Info, "and another"), (Level::Warn, "no end")];
-    assert_eq!(*lines.lock().unwrap(), expected.map(|(level, line)| (level, line.to_owned())));
+    let expected = [
+        (Level::Info, "a line"),
+        (Level::Info, "and another"),
+        (Level::Warn, "no end"),
+    ];
+    assert_eq!(
+        *lines.lock().unwrap(),
+        expected.map(|(level, line)| (level, line.to_owned()))
+    );
 }
 
 #[test]
@@ -79,9 +108,17 @@ fn random_numbers_follow_from_the_question() {
 fn exits_and_panics_are_traps() {
     let (exits, _) = load("exits");
     let fault = ask(&*exits, "nginx", 0).unwrap_err();
-    assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::Trap, "exited with status 1"));
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::Trap, "exited with status 1")
+    );
     let (panics, lines) = load("panics");
     assert_eq!(ask(&*panics, "nginx", 0).unwrap_err().kind, FaultKind::Trap);
     let lines = lines.lock().unwrap();
-    assert!(lines.iter().any(|(level, line)| *level == Level::Warn && line.contains("on purpose")), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|(level, line)| *level == Level::Warn && line.contains("on purpose")),
+        "{lines:?}"
+    );
 }

@@ -15,12 +15,22 @@ fn ids(directory: &std::path::Path) -> Vec<u64> {
 #[test]
 fn the_oldest_segments_go_when_there_are_too_many_bytes() {
     let directory = tempfile::tempdir().unwrap();
-    let bounds = Bounds { bytes_max: 20_000, segment_bytes: 4_000, ..Bounds::default() };
+    let bounds = Bounds {
+        bytes_max: 20_000,
+        segment_bytes: 4_000,
+        ..Bounds::default()
+    };
     let writer = open_bounded(directory.path(), bounds);
     for id in 1..=200 {
-        writer.keep(&record(id, 5), Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })));
+        writer.keep(
+            &record(id, 5),
+            Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })),
+        );
         let sizes = segment::list(directory.path()).unwrap();
-        let bytes: u64 = sizes.iter().map(|(_, path)| std::fs::metadata(path).unwrap().len()).sum();
+        let bytes: u64 = sizes
+            .iter()
+            .map(|(_, path)| std::fs::metadata(path).unwrap().len())
+            .sum();
         // One segment may be open besides those that were counted when it was begun.
         assert!(bytes <= 20_000 + 4_000 + 4_000, "{bytes} bytes after record {id}");
     }
@@ -36,7 +46,11 @@ fn the_oldest_segments_go_when_there_are_too_many_bytes() {
 #[test]
 fn segments_go_when_their_newest_record_is_too_old() {
     let directory = tempfile::tempdir().unwrap();
-    let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
+    let bounds = Bounds {
+        age_max_ms: 10_000,
+        segment_bytes: 500,
+        ..Bounds::default()
+    };
     for id in 1..=40 {
         // Reopened for each record, so that the data about segments comes from the disk.
         let at_ms = i64::try_from(id).unwrap() * 1_000;
@@ -50,7 +64,11 @@ fn segments_go_when_their_newest_record_is_too_old() {
 #[test]
 fn a_clock_that_jumps_deletes_one_segment_and_not_the_history() {
     let directory = tempfile::tempdir().unwrap();
-    let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
+    let bounds = Bounds {
+        age_max_ms: 10_000,
+        segment_bytes: 500,
+        ..Bounds::default()
+    };
     let writer = open_bounded(directory.path(), bounds);
     let segments = || segment::list(directory.path()).unwrap();
     let mut id = 0;
@@ -67,18 +85,30 @@ fn a_clock_that_jumps_deletes_one_segment_and_not_the_history() {
     while segments().last().unwrap().0 == last {
         keep(365 * 24 * 3_600_000);
     }
-    assert_eq!(segments()[0].0, first + 1, "one segment goes for the one that was begun");
+    assert_eq!(
+        segments()[0].0,
+        first + 1,
+        "one segment goes for the one that was begun"
+    );
     for _ in 0..20 {
         keep(30);
     }
-    assert_eq!(segments()[0].0, first + 1, "the clock is right again, and nothing is too old");
+    assert_eq!(
+        segments()[0].0,
+        first + 1,
+        "the clock is right again, and nothing is too old"
+    );
     assert!(segments().len() > before);
 }
 
 #[test]
 fn a_quiet_journal_loses_one_old_segment_at_each_call_of_expire() {
     let directory = tempfile::tempdir().unwrap();
-    let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
+    let bounds = Bounds {
+        age_max_ms: 10_000,
+        segment_bytes: 500,
+        ..Bounds::default()
+    };
     let writer = open_bounded(directory.path(), bounds);
     for id in 1..=20 {
         writer.keep(&record(id, 5), None);

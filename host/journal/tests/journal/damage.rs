@@ -13,14 +13,20 @@ use crate::support::{open, open_bounded};
 fn journal(directory: &Path, records: u64) -> PathBuf {
     let writer = open(directory);
     for id in 1..=records {
-        writer.keep(&record(id, 5), Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })));
+        writer.keep(
+            &record(id, 5),
+            Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })),
+        );
     }
     segment::path(directory, 1)
 }
 
 fn read_ids(directory: &Path) -> (Vec<u64>, Vec<Problem>) {
     let contents = read(directory).unwrap();
-    (contents.records.iter().map(|stored| stored.record.id).collect(), contents.problems)
+    (
+        contents.records.iter().map(|stored| stored.record.id).collect(),
+        contents.problems,
+    )
 }
 
 #[test]
@@ -36,7 +42,9 @@ fn a_torn_end_is_reported_truncated_and_overwritten() {
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
         assert_eq!(opened.cut.is_some(), !problems.is_empty(), "cut at {end}");
         assert_eq!(opened.last_id, u64::try_from(before.len()).unwrap(), "cut at {end}");
-        opened.writer.keep(&record(opened.last_id + 1, 6), Some(&decision("member2", "True")));
+        opened
+            .writer
+            .keep(&record(opened.last_id + 1, 6), Some(&decision("member2", "True")));
         drop(opened);
         let (after, problems) = read_ids(directory.path());
         assert_eq!((after.len(), problems), (before.len() + 1, Vec::new()), "cut at {end}");
@@ -61,9 +69,16 @@ fn a_journal_with_a_tail_that_never_reached_the_disk_goes_on() {
             continue;
         }
         let (_, problems) = read_ids(directory.path());
-        assert!(matches!(&problems[..], [Problem::Torn { .. }]), "{hole:?}: {problems:?}");
+        assert!(
+            matches!(&problems[..], [Problem::Torn { .. }]),
+            "{hole:?}: {problems:?}"
+        );
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
-        assert!(opened.cut.is_some() && opened.last_id < 12, "{hole:?}: {}", opened.last_id);
+        assert!(
+            opened.cut.is_some() && opened.last_id < 12,
+            "{hole:?}: {}",
+            opened.last_id
+        );
         opened.writer.keep(&record(opened.last_id + 1, 6), None);
         assert_eq!(read_ids(directory.path()).1, Vec::new(), "{hole:?}");
     }
@@ -86,7 +101,10 @@ fn what_is_cut_off_is_kept_beside_it() {
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     drop(open(directory.path()));
     let kept = fs::read(&path).unwrap();
-    assert_eq!([kept, fs::read(path.with_extension("torn")).unwrap()].concat(), bytes[..bytes.len() - 1]);
+    assert_eq!(
+        [kept, fs::read(path.with_extension("torn")).unwrap()].concat(),
+        bytes[..bytes.len() - 1]
+    );
 }
 
 #[test]
@@ -101,9 +119,15 @@ fn a_byte_that_was_changed_is_found_and_nothing_is_appended() {
     fs::write(&path, &bytes).unwrap();
     let (ids, problems) = read_ids(directory.path());
     assert!(!ids.is_empty() && ids.len() < 4, "{ids:?}");
-    assert!(matches!(&problems[..], [Problem::Changed { path: actual, .. }] if *actual == path), "{problems:?}");
+    assert!(
+        matches!(&problems[..], [Problem::Changed { path: actual, .. }] if *actual == path),
+        "{problems:?}"
+    );
     let refused = Writer::open(directory.path(), Bounds::default(), |_| {}).err().unwrap();
-    assert!(matches!(refused, JournalError::Damaged(Problem::Changed { .. })), "{refused}");
+    assert!(
+        matches!(refused, JournalError::Damaged(Problem::Changed { .. })),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -114,7 +138,10 @@ fn foreign_and_newer_files_are_named() {
         fs::write(&path, bytes).unwrap();
         let (ids, problems) = read_ids(directory.path());
         let actual = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(ids.is_empty() && actual.contains(expected) && actual.contains("segment-0000000001"), "{actual}");
+        assert!(
+            ids.is_empty() && actual.contains(expected) && actual.contains("segment-0000000001"),
+            "{actual}"
+        );
         assert!(Writer::open(directory.path(), Bounds::default(), |_| {}).is_err());
     };
     check(b"{\"kind\": \"List\"}", "not a journal segment");
@@ -127,7 +154,13 @@ fn foreign_and_newer_files_are_named() {
 #[test]
 fn a_segment_that_was_taken_out_or_replaced_leaves_a_gap() {
     let directory = tempfile::tempdir().unwrap();
-    let writer = open_bounded(directory.path(), Bounds { segment_bytes: 1, ..Bounds::default() });
+    let writer = open_bounded(
+        directory.path(),
+        Bounds {
+            segment_bytes: 1,
+            ..Bounds::default()
+        },
+    );
     for id in 1..=4 {
         writer.keep(&record(id, 5), None);
     }

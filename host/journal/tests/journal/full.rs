@@ -29,7 +29,11 @@ impl Storage for SmallDisk {
     fn append(&mut self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
         let free = self.free();
         file.write_all(&bytes[..free.min(bytes.len())])?;
-        if free < bytes.len() { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if free < bytes.len() {
+            Err(ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -38,9 +42,17 @@ type Failures = Arc<Mutex<Vec<String>>>;
 fn open(directory: &Path, disk_bytes: &Arc<AtomicU64>) -> (Opened, Failures) {
     let failures = Failures::default();
     let failed = Arc::clone(&failures);
-    let disk = SmallDisk { directory: directory.to_path_buf(), bytes: Arc::clone(disk_bytes) };
-    let bounds = Bounds { segment_bytes: 4_000, ..Bounds::default() };
-    let opened = Writer::open_on(directory, bounds, disk, move |error| failed.lock().unwrap().push(error.to_string()));
+    let disk = SmallDisk {
+        directory: directory.to_path_buf(),
+        bytes: Arc::clone(disk_bytes),
+    };
+    let bounds = Bounds {
+        segment_bytes: 4_000,
+        ..Bounds::default()
+    };
+    let opened = Writer::open_on(directory, bounds, disk, move |error| {
+        failed.lock().unwrap().push(error.to_string())
+    });
     (opened.unwrap(), failures)
 }
 
@@ -61,7 +73,10 @@ fn a_full_disk_costs_the_oldest_segments_and_no_new_record() {
     }
     let kept = ids(directory.path());
     assert_eq!(kept.last(), Some(&300));
-    assert!(kept.len() > 20 && kept.windows(2).all(|pair| pair[1] == pair[0] + 1), "{kept:?}");
+    assert!(
+        kept.len() > 20 && kept.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{kept:?}"
+    );
 }
 
 #[test]
@@ -82,7 +97,10 @@ fn a_disk_that_stays_full_stops_the_writer_with_an_error_and_a_journal_that_is_i
     keep(3);
     let actual = failures.lock().unwrap().clone();
     assert_eq!(actual.len(), 1, "{actual:?}");
-    assert!(actual[0].contains("the disk is full") && actual[0].contains("no older segment"), "{actual:?}");
+    assert!(
+        actual[0].contains("the disk is full") && actual[0].contains("no older segment"),
+        "{actual:?}"
+    );
     assert_eq!(ids(directory.path()).last(), Some(&30));
 }
 
@@ -101,10 +119,16 @@ fn a_process_starts_on_a_full_disk_with_a_torn_journal() {
     disk_bytes.store(0, Ordering::Relaxed);
     let (opened, failures) = open(directory.path(), &disk_bytes);
     assert!(matches!(opened.cut, Some(Problem::Torn { .. })), "{:?}", opened.cut);
-    assert!(!last.with_extension("torn").exists(), "a part of a copy takes room and is of no use");
+    assert!(
+        !last.with_extension("torn").exists(),
+        "a part of a copy takes room and is of no use"
+    );
     assert_eq!((opened.last_id, ids(directory.path()).last()), (29, Some(&29)));
     // The space of one old segment is enough to continue.
-    let used: u64 = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let used: u64 = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
     disk_bytes.store(used, Ordering::Relaxed);
     opened.writer.keep(&record(30, 6), None);
     assert!(failures.lock().unwrap().is_empty());

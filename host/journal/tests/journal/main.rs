@@ -32,10 +32,17 @@ fn what_is_kept_is_read_again_whole() {
     let ids: Vec<_> = contents.records.iter().map(|stored| stored.record.id).collect();
     assert_eq!(ids, [1, 2, 3, 4]);
     assert_eq!(contents.records[0].record.entry.at.as_millis(), 1_700_000_000_123);
-    let abandoned: Vec<_> = contents.records.iter().map(|stored| stored.record.outcome == Outcome::Abandoned).collect();
+    let abandoned: Vec<_> = contents
+        .records
+        .iter()
+        .map(|stored| stored.record.outcome == Outcome::Abandoned)
+        .collect();
     assert_eq!(abandoned, [false, true, false, false]);
-    let decisions: Vec<_> =
-        contents.records.iter().map(|stored| stored.decision.as_ref().map(|kept| &kept.decision)).collect();
+    let decisions: Vec<_> = contents
+        .records
+        .iter()
+        .map(|stored| stored.decision.as_ref().map(|kept| &kept.decision))
+        .collect();
     assert_eq!(decisions, [Some(&*first), Some(&*first), None, Some(&*second)]);
     let kept = |at: usize| contents.records[at].decision.clone().unwrap();
     assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a decision record is kept once");
@@ -68,10 +75,17 @@ fn a_journal_goes_on_where_it_ended() {
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
         assert_eq!((opened.last_id, opened.records), (id - 1, id - 1));
         assert_eq!(opened.cut, None);
-        opened.writer.keep(&record(id, 1_000 * i64::try_from(id).unwrap()), Some(&decision("member1", "True")));
+        opened.writer.keep(
+            &record(id, 1_000 * i64::try_from(id).unwrap()),
+            Some(&decision("member1", "True")),
+        );
     }
     let contents = read(directory.path()).unwrap();
-    assert!(contents.problems.is_empty() && contents.records.len() == 5, "{:?}", contents.problems);
+    assert!(
+        contents.problems.is_empty() && contents.records.len() == 5,
+        "{:?}",
+        contents.problems
+    );
 }
 
 #[test]
@@ -117,8 +131,13 @@ fn a_write_error_of_the_disk_is_reported_once() {
     let actual = Arc::new(std::sync::Mutex::new(Vec::new()));
     let tell = Arc::clone(&actual);
     // One record per segment; the path of the third segment is a directory, so that it cannot be created.
-    let bounds = Bounds { segment_bytes: 1, ..Bounds::default() };
-    let opened = Writer::open(directory.path(), bounds, move |error| tell.lock().unwrap().push(error.to_string()));
+    let bounds = Bounds {
+        segment_bytes: 1,
+        ..Bounds::default()
+    };
+    let opened = Writer::open(directory.path(), bounds, move |error| {
+        tell.lock().unwrap().push(error.to_string())
+    });
     let writer = opened.unwrap().writer;
     std::fs::create_dir(bulkhead_journal::segment::path(directory.path(), 3)).unwrap();
     for id in 1..=4 {
@@ -126,5 +145,8 @@ fn a_write_error_of_the_disk_is_reported_once() {
     }
     let actual = actual.lock().unwrap().clone();
     assert_eq!(actual.len(), 1, "{actual:?}");
-    assert!(actual[0].starts_with("making ") && actual[0].ends_with("segment-0000000003.journal"), "{actual:?}");
+    assert!(
+        actual[0].starts_with("making ") && actual[0].ends_with("segment-0000000003.journal"),
+        "{actual:?}"
+    );
 }

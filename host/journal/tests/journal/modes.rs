@@ -10,14 +10,21 @@ use bulkhead_journal::{Bounds, segment};
 use crate::records::record;
 use crate::support::open_bounded;
 
-const BOUNDS: Bounds = Bounds { bytes_max: 256 << 20, age_max_ms: i64::MAX, segment_bytes: 1 };
+const BOUNDS: Bounds = Bounds {
+    bytes_max: 256 << 20,
+    age_max_ms: i64::MAX,
+    segment_bytes: 1,
+};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 fn modes(directory: &Path) -> Vec<u32> {
-    fs::read_dir(directory).unwrap().map(|entry| mode(&entry.unwrap().path())).collect()
+    fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| mode(&entry.unwrap().path()))
+        .collect()
 }
 
 #[test]

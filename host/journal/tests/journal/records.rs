@@ -24,14 +24,26 @@ pub(crate) fn record(id: u64, at_ms: i64) -> Record {
         inputs: Vec::new(),
         explanation: None,
     };
-    Record { id, process: String::new(), outcome: Outcome::Taken, entry }
+    Record {
+        id,
+        process: String::new(),
+        outcome: Outcome::Taken,
+        entry,
+    }
 }
 
 /// Returns a decision without policies.
 pub(crate) fn made(input: DecisionInput, clusters: Vec<Arc<Cluster>>, plan: Value) -> Arc<DecisionRecord> {
     let (_, recorder) = CallRecorder::start(&PolicySet::default(), &[], |_| true);
     let (trigger, now) = ("a test", Time::from_millis(1_700_000_000_123));
-    Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan }))
+    Arc::new(DecisionRecord::from(Decided {
+        trigger,
+        now,
+        input,
+        clusters: clusters.into(),
+        recorder,
+        plan,
+    }))
 }
 
 /// Returns a decision about the taints of one cluster.
@@ -41,5 +53,11 @@ pub(crate) fn decision(cluster: &str, ready: &str) -> Arc<DecisionRecord> {
         "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "R", "message": "m"}]},
     });
     let cluster = Arc::new(serde_json::from_value(cluster).unwrap());
-    made(DecisionInput::Taint { options: TaintOptions::default() }, vec![cluster], json!({"added": []}))
+    made(
+        DecisionInput::Taint {
+            options: TaintOptions::default(),
+        },
+        vec![cluster],
+        json!({"added": []}),
+    )
 }

@@ -19,13 +19,19 @@ fn forms() -> Vec<(&'static str, Value)> {
     vec![
         ("hunter01", json!({"args": ["--verbose", "--password=hunter01"]})),
         ("hunter02", json!({"args": ["-H", "Authorization: Bearer hunter02"]})),
-        ("hunter03", json!({"servers": "nats://u:hunter00@a,nats://u:hunter03@b"})),
+        (
+            "hunter03",
+            json!({"servers": "nats://u:hunter00@a,nats://u:hunter03@b"}),
+        ),
         ("hunter04", json!({"dsn": "postgres://u:p/hunter04@h"})),
         (
             "hunter05XXXXXXXXXXXXXXXX",
             json!({"hook": "https://hooks.example.com/services/T0/B0/hunter05XXXXXXXXXXXXXXXX"}),
         ),
-        ("hunter06", json!({"original": "{\"kind\":\"Secret\",\"data\":{\"key\":\"hunter06\"}}"})),
+        (
+            "hunter06",
+            json!({"original": "{\"kind\":\"Secret\",\"data\":{\"key\":\"hunter06\"}}"}),
+        ),
         ("hunter07", json!({"values": "db:\n  host: db\n  login: hunter07\n"})),
         ("73914682", json!({"password": 73_914_682})),
         ("hunter09", json!({"passwords": ["hunter09"]})),
@@ -36,7 +42,10 @@ fn forms() -> Vec<(&'static str, Value)> {
         ("hunter14", json!({"pwd": "hunter14"})),
         ("hunter15", json!({"dsn": "app:hunter15@tcp(db:3306)/shop"})),
         ("hunter16", json!({"dsn": "user=app password=hunter16 host=db"})),
-        ("hunter17", json!({"hook": "https://chat.example.com/hook?access=hunter17"})),
+        (
+            "hunter17",
+            json!({"hook": "https://chat.example.com/hook?access=hunter17"}),
+        ),
     ]
 }
 
@@ -71,13 +80,24 @@ fn a_secret_in_any_of_these_forms_is_nowhere_in_the_segments() {
             open(directory.path()).keep(&record(1, 5), Some(&health_decision(object.clone())));
             let bytes = std::fs::read(segment::path(directory.path(), 1)).unwrap();
             let text = String::from_utf8_lossy(&bytes);
-            assert!(!text.contains(secret) && !text.contains("hunter"), "{object} leaves {text}");
+            assert!(
+                !text.contains(secret) && !text.contains("hunter"),
+                "{object} leaves {text}"
+            );
             let contents = read(directory.path()).unwrap();
             let kept = contents.records[0].decision.clone().unwrap();
             assert!(kept.redacted > 0, "{object}");
             let input = canonical(&kept.decision.input);
-            assert_eq!(input.pointer("/health/object/spec/replicas"), Some(&json!(2)), "{object}");
-            assert_eq!(input.pointer("/health/object/status/replicas"), Some(&json!(2)), "{object}");
+            assert_eq!(
+                input.pointer("/health/object/spec/replicas"),
+                Some(&json!(2)),
+                "{object}"
+            );
+            assert_eq!(
+                input.pointer("/health/object/status/replicas"),
+                Some(&json!(2)),
+                "{object}"
+            );
         }
     }
 }
@@ -99,21 +119,42 @@ impl Policy for Says {
             return Err(Fault::new(kind, self.3));
         }
         let reason = Reason::new("Ill", self.3);
-        Ok(Reply::Health(HealthVerdict { health: Health::Unhealthy, reason }))
+        Ok(Reply::Health(HealthVerdict {
+            health: Health::Unhealthy,
+            reason,
+        }))
     }
 }
 
 /// Returns a decision about an object by an interpreter, and its record.
 fn decided(object: Value, fault: Option<FaultKind>, message: &'static str) -> (Record, Arc<DecisionRecord>) {
-    let says = Says(PolicyId::builtin("says"), [Capability::any(CallKind::Health)], fault, message);
+    let says = Says(
+        PolicyId::builtin("says"),
+        [Capability::any(CallKind::Health)],
+        fault,
+        message,
+    );
     let says = PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>]);
     let (policies, recorder) = CallRecorder::start(&says, &[CallKind::Health], |_| true);
     let (object, uncovered, now) = (Arc::new(object), Uncovered::Healthy, Time::from_millis(5));
-    let outcome = health::decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
+    let outcome = health::decide(
+        HealthSnapshot {
+            object: &object,
+            uncovered,
+            now,
+        },
+        &policies,
+    );
     let plan = plan::health(&outcome);
     let input = DecisionInput::Health { object, uncovered };
-    let decision =
-        DecisionRecord::from(Decided { trigger: "a test", now, input, clusters: Vec::new().into(), recorder, plan });
+    let decision = DecisionRecord::from(Decided {
+        trigger: "a test",
+        now,
+        input,
+        clusters: Vec::new().into(),
+        recorder,
+        plan,
+    });
     let mut record = record(1, 5);
     record.entry.attribution = outcome.attribution;
     (record, Arc::new(decision))
@@ -126,7 +167,10 @@ fn a_message_of_a_guest_that_repeats_a_secret_is_cleaned_and_the_decision_replay
     object["status"]["joinToken"] = json!("hunter02");
     for fault in [None, Some(FaultKind::GuestError)] {
         for (message, expected) in [
-            ("ADDRESS is hunter01 and not hunter02", "ADDRESS is (redacted) and not (redacted)"),
+            (
+                "ADDRESS is hunter01 and not hunter02",
+                "ADDRESS is (redacted) and not (redacted)",
+            ),
             ("shop {\"env\": {\"a\": \"hunter03\"}} is ill", "shop (redacted) is ill"),
             ("3 of 4 replicas of shop are ready", "3 of 4 replicas of shop are ready"),
         ] {

@@ -15,11 +15,16 @@ pub(crate) fn open(directory: &Path) -> Writer {
 }
 
 pub(crate) fn open_bounded(directory: &Path, bounds: Bounds) -> Writer {
-    Writer::open(directory, bounds, |error| panic!("{error}")).unwrap().writer
+    Writer::open(directory, bounds, |error| panic!("{error}"))
+        .unwrap()
+        .writer
 }
 
 /// Returns a decision about the health of an object.
 pub(crate) fn health_decision(object: Value) -> Arc<DecisionRecord> {
-    let input = DecisionInput::Health { object: Arc::new(object), uncovered: Uncovered::Healthy };
+    let input = DecisionInput::Health {
+        object: Arc::new(object),
+        uncovered: Uncovered::Healthy,
+    };
     made(input, Vec::new(), json!({"health": "Healthy"}))
 }

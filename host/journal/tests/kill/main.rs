@@ -15,7 +15,11 @@ use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, Writer, read};
 
 const KILLS: u64 = 200;
-const BOUNDS: Bounds = Bounds { bytes_max: 200_000, age_max_ms: i64::MAX, segment_bytes: 20_000 };
+const BOUNDS: Bounds = Bounds {
+    bytes_max: 200_000,
+    age_max_ms: i64::MAX,
+    segment_bytes: 20_000,
+};
 
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
@@ -33,7 +37,9 @@ fn child(directory: &Path) {
     let mut out = std::io::stdout().lock();
     for id in opened.last_id + 1.. {
         let decision = records::decision("member1", if id % 3 == 0 { "True" } else { "False" });
-        opened.writer.keep(&records::record(id, i64::try_from(id).unwrap()), Some(&decision));
+        opened
+            .writer
+            .keep(&records::record(id, i64::try_from(id).unwrap()), Some(&decision));
         writeln!(out, "{id}").unwrap();
     }
 }
@@ -43,7 +49,12 @@ fn parent() {
     let (mut accepted, mut torn) = (0_u64, 0_u64);
     for kill in 0..KILLS {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command.arg("child").arg(directory.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .arg("child")
+            .arg(directory.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         // The kill comes at a different moment each time, without a clock: after a varying number of records.
         for _ in 0..=(kill * 7919) % 61 {
@@ -58,12 +69,25 @@ fn parent() {
         child.wait().unwrap();
         let contents = read(directory.path()).unwrap();
         torn += u64::try_from(contents.problems.len()).unwrap();
-        assert!(contents.problems.iter().all(bulkhead_journal::Problem::is_harmless), "{:?}", contents.problems);
+        assert!(
+            contents.problems.iter().all(bulkhead_journal::Problem::is_harmless),
+            "{:?}",
+            contents.problems
+        );
         let ids: Vec<_> = contents.records.iter().map(|stored| stored.record.id).collect();
-        assert!(ids.windows(2).all(|pair| pair[1] == pair[0] + 1), "kill {kill}: {ids:?}");
-        assert!(contents.records.iter().all(|stored| stored.decision.is_some()), "kill {kill}");
+        assert!(
+            ids.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "kill {kill}: {ids:?}"
+        );
+        assert!(
+            contents.records.iter().all(|stored| stored.decision.is_some()),
+            "kill {kill}"
+        );
         let last = ids.last().copied().unwrap_or(0);
-        assert!(last >= accepted, "kill {kill}: {accepted} was accepted and {last} is the last one kept");
+        assert!(
+            last >= accepted,
+            "kill {kill}: {accepted} was accepted and {last} is the last one kept"
+        );
     }
     println!("{KILLS} kills, {accepted} records accepted, none lost; {torn} times the end was torn");
 }

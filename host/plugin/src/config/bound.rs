@@ -40,10 +40,16 @@ const REPEATS: u64 = 3;
 
 /// Rejects a schema whose validation of the configuration takes too long.
 pub(super) fn check(schema: &Value, config: &Value) -> Result<(), String> {
-    let mut count = Count { root: schema, known: HashMap::new(), depth: 0 };
+    let mut count = Count {
+        root: schema,
+        known: HashMap::new(),
+        depth: 0,
+    };
     let visits = count.visits(schema, config)?;
     if visits > VISITS_MAX {
-        return Err(format!("it takes more than {VISITS_MAX} steps to check a configuration; use fewer references"));
+        return Err(format!(
+            "it takes more than {VISITS_MAX} steps to check a configuration; use fewer references"
+        ));
     }
     Ok(())
 }
@@ -68,7 +74,9 @@ impl<'a> Count<'a> {
             return Err(format!("it has more than {PAIRS_MAX} schemas for this configuration"));
         }
         if self.depth >= DEPTH_MAX {
-            return Err(format!("references and keywords lead more than {DEPTH_MAX} levels deep"));
+            return Err(format!(
+                "references and keywords lead more than {DEPTH_MAX} levels deep"
+            ));
         }
         self.known.insert(pair, None);
         self.depth += 1;
@@ -88,7 +96,11 @@ impl<'a> Count<'a> {
             visits = visits.saturating_add(cost.saturating_mul(times));
         }
         let is_repeated = UNEVALUATED.iter().any(|keyword| keywords.contains_key(*keyword));
-        Ok(if is_repeated { visits.saturating_mul(REPEATS) } else { visits })
+        Ok(if is_repeated {
+            visits.saturating_mul(REPEATS)
+        } else {
+            visits
+        })
     }
 
     fn of_keyword(&mut self, keyword: &str, schema: &'a Value, value: &'a Value) -> Result<u64, String> {
@@ -104,12 +116,16 @@ impl<'a> Count<'a> {
             (_, Value::Object(schemas)) if SAME_NAMED.contains(&keyword) => self.sum(schemas.values(), value),
             ("properties", Value::Object(schemas)) => {
                 let Value::Object(fields) = value else { return Ok(0) };
-                let parts = schemas.iter().filter_map(|(name, schema)| Some((schema, fields.get(name)?)));
+                let parts = schemas
+                    .iter()
+                    .filter_map(|(name, schema)| Some((schema, fields.get(name)?)));
                 self.total(parts)
             }
             // The patterns are not evaluated: each may match every field.
             ("patternProperties", Value::Object(schemas)) => {
-                let pairs = schemas.values().flat_map(|schema| parts(value).map(move |part| (schema, part)));
+                let pairs = schemas
+                    .values()
+                    .flat_map(|schema| parts(value).map(move |part| (schema, part)));
                 self.total(pairs)
             }
             ("prefixItems" | "items", Value::Array(schemas)) => self.total(schemas.iter().zip(parts(value))),
@@ -133,13 +149,17 @@ impl<'a> Count<'a> {
     /// Returns the definition that a reference names. References by URI would need other resolution rules.
     fn target(&self, reference: &str) -> Result<Option<&'a Value>, String> {
         let Some(fragment) = reference.strip_prefix('#') else {
-            return Err(format!("$ref {reference:?} does not begin with #; references stay in the schema"));
+            return Err(format!(
+                "$ref {reference:?} does not begin with #; references stay in the schema"
+            ));
         };
         if fragment.is_empty() {
             return Ok(Some(self.root));
         }
         if !fragment.starts_with('/') {
-            return Err(format!("$ref {reference:?} is an anchor; use a path such as #/$defs/name"));
+            return Err(format!(
+                "$ref {reference:?} is an anchor; use a path such as #/$defs/name"
+            ));
         }
         if fragment.contains('%') {
             return Err(format!("$ref {reference:?} is percent-encoded; use plain names"));
@@ -198,10 +218,17 @@ mod tests {
         refused(&any, &json!({}), "more than 1000000 steps");
         let unevaluated = chain(60, |next| json!({"$ref": next, "unevaluatedProperties": false}));
         refused(&unevaluated, &json!({}), "more than 1000000 steps");
-        let fields = chain(60, |next| json!({"properties": {"a": {"allOf": [{"$ref": next}, {"$ref": next}]}}}));
+        let fields = chain(
+            60,
+            |next| json!({"properties": {"a": {"allOf": [{"$ref": next}, {"$ref": next}]}}}),
+        );
         let deep = (0..40).fold(json!({}), |inner, _| json!({"a": inner}));
         refused(&fields, &deep, "more than 1000000 steps");
-        assert_eq!(check(&fields, &json!({"a": {}})), Ok(()), "a configuration that does not go down there");
+        assert_eq!(
+            check(&fields, &json!({"a": {}})),
+            Ok(()),
+            "a configuration that does not go down there"
+        );
     }
 
     #[test]
@@ -213,7 +240,9 @@ mod tests {
         refused(&json!({"$dynamicRef": "#a"}), &json!({}), "$dynamicRef");
         refused(&chain(300, |next| json!({"$ref": next})), &json!({}), "levels deep");
         assert!(!has_one_base(&json!({"$defs": {"a": {"$id": "other"}}})));
-        assert!(has_one_base(&json!({"$id": "root", "properties": {"$id": {"type": "string"}}})));
+        assert!(has_one_base(
+            &json!({"$id": "root", "properties": {"$id": {"type": "string"}}})
+        ));
     }
 
     #[test]

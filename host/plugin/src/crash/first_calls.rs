@@ -20,7 +20,12 @@ pub(crate) struct FirstCalls {
 
 impl FirstCalls {
     pub(crate) fn new(inner: Arc<dyn Policy>, digest: Digest, marks: Arc<CrashMarks>) -> Self {
-        Self { inner, digest, marks, survived: Default::default() }
+        Self {
+            inner,
+            digest,
+            marks,
+            survived: Default::default(),
+        }
     }
 }
 
@@ -35,7 +40,10 @@ impl Policy for FirstCalls {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let point = EntryPoint::of_call(call);
-        let survived = EntryPoint::ALL.iter().position(|known| *known == point).and_then(|at| self.survived.get(at));
+        let survived = EntryPoint::ALL
+            .iter()
+            .position(|known| *known == point)
+            .and_then(|at| self.survived.get(at));
         let Some(survived) = survived.filter(|survived| !survived.load(Ordering::Relaxed)) else {
             return self.inner.call(call);
         };
@@ -44,7 +52,11 @@ impl Policy for FirstCalls {
             return Err(Fault::new(FaultKind::HostBusy, why));
         };
         let answer = self.inner.call(call);
-        if answer.as_ref().err().is_none_or(|fault| fault.kind != FaultKind::HostBusy) {
+        if answer
+            .as_ref()
+            .err()
+            .is_none_or(|fault| fault.kind != FaultKind::HostBusy)
+        {
             survived.store(true, Ordering::Relaxed);
             mark.survived();
         }

@@ -41,7 +41,11 @@ impl Activity {
     }
 
     pub(super) fn new(digest: String, name: &str, plugin: &str) -> Self {
-        Self { digest, name: name.to_owned(), plugin: one_line(plugin, NAME_CHARS_MAX) }
+        Self {
+            digest,
+            name: name.to_owned(),
+            plugin: one_line(plugin, NAME_CHARS_MAX),
+        }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -87,12 +91,18 @@ impl Text {
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
         match File::open(path) {
-            Ok(file) => file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| about(path, &error))?,
+            Ok(file) => file
+                .take(FILE_BYTES_MAX + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|error| about(path, &error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(about(path, &error)),
         };
         let is_cut = bytes.len() as u64 > FILE_BYTES_MAX;
-        let mut text = Self { is_cut, ..Self::default() };
+        let mut text = Self {
+            is_cut,
+            ..Self::default()
+        };
         for line in String::from_utf8_lossy(&bytes).lines().map(str::trim) {
             match line.strip_prefix('#') {
                 Some(comment) => text.newer = text.newer.or(format_of(comment).filter(|format| *format > FORMAT)),
@@ -128,13 +138,20 @@ impl Text {
         let ignored = self.lines.len().saturating_sub(understood);
         let mut causes = Vec::new();
         if let Some(newer) = self.newer {
-            causes.push(format!("a newer version of Bulkhead wrote it (format {newer}, this one reads {FORMAT})"));
+            causes.push(format!(
+                "a newer version of Bulkhead wrote it (format {newer}, this one reads {FORMAT})"
+            ));
         }
         if self.is_cut {
-            causes.push(format!("it is larger than {FILE_BYTES_MAX} bytes, and the rest is ignored"));
+            causes.push(format!(
+                "it is larger than {FILE_BYTES_MAX} bytes, and the rest is ignored"
+            ));
         }
         if ignored > 0 {
-            causes.push(format!("{ignored} of {} lines are damaged and ignored", self.lines.len()));
+            causes.push(format!(
+                "{ignored} of {} lines are damaged and ignored",
+                self.lines.len()
+            ));
         }
         let file = path.display();
         let what = causes.join("; ");
@@ -146,13 +163,24 @@ impl Text {
         let format = self.newer.unwrap_or(FORMAT);
         let about = "code of plugins that ended a process; delete a line to let its plugin load again";
         let header = format!("# format {format}: {about}");
-        let more: Vec<_> = more.iter().map(Activity::to_string).filter(|line| !self.lines.contains(line)).collect();
+        let more: Vec<_> = more
+            .iter()
+            .map(Activity::to_string)
+            .filter(|line| !self.lines.contains(line))
+            .collect();
         std::iter::once(header).chain(self.lines).chain(more).collect()
     }
 }
 
 fn format_of(comment: &str) -> Option<u32> {
-    comment.trim().strip_prefix("format ")?.split(':').next()?.trim().parse().ok()
+    comment
+        .trim()
+        .strip_prefix("format ")?
+        .split(':')
+        .next()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// Parses a line of `plugins-running`. The number of ends is 0 for code that runs.
@@ -170,8 +198,13 @@ fn parse_running(line: &str) -> Option<(u32, Activity)> {
 
 /// Returns the lines of `plugins-running`; none if there is nothing to record.
 pub(super) fn running_lines<'a>(running: impl Iterator<Item = &'a Activity>, suspects: &Suspects) -> Vec<String> {
-    let suspects = suspects.values().map(|Suspect { ends, activity }| format!("{SUSPECTED} {ends} {activity}"));
-    let lines: Vec<_> = running.map(|activity| format!("{RUNNING} {activity}")).chain(suspects).collect();
+    let suspects = suspects
+        .values()
+        .map(|Suspect { ends, activity }| format!("{SUSPECTED} {ends} {activity}"));
+    let lines: Vec<_> = running
+        .map(|activity| format!("{RUNNING} {activity}"))
+        .chain(suspects)
+        .collect();
     if lines.is_empty() {
         return lines;
     }
@@ -185,11 +218,17 @@ pub(super) fn running_lines<'a>(running: impl Iterator<Item = &'a Activity>, sus
 /// Code that ran alone ended the process. Of several, each is a suspect until the activity has ended once, or until
 /// [`ENDS_MAX`] processes have ended with it.
 pub(super) fn judge(ran: Vec<Activity>, suspects: &mut Suspects) -> Vec<Activity> {
-    let by_code: BTreeMap<_, _> = ran.into_iter().map(|activity| (activity.digest.clone(), activity)).collect();
+    let by_code: BTreeMap<_, _> = ran
+        .into_iter()
+        .map(|activity| (activity.digest.clone(), activity))
+        .collect();
     let is_alone = by_code.len() == 1;
     let mut quarantined = Vec::new();
     for (digest, activity) in by_code {
-        let ends = suspects.remove(&digest).map_or(0, |suspect| suspect.ends).saturating_add(1);
+        let ends = suspects
+            .remove(&digest)
+            .map_or(0, |suspect| suspect.ends)
+            .saturating_add(1);
         if is_alone || ends >= ENDS_MAX {
             quarantined.push(activity);
         } else {
@@ -253,7 +292,10 @@ mod tests {
     }
 
     fn codes(activities: &[Activity]) -> String {
-        activities.iter().filter_map(|activity| activity.digest.chars().next()).collect()
+        activities
+            .iter()
+            .filter_map(|activity| activity.digest.chars().next())
+            .collect()
     }
 
     #[test]
@@ -280,7 +322,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plugins-running");
         let running = [activity('a', "load"), activity('b', "InterpretHealth")];
-        let suspect = Suspect { ends: 2, activity: activity('c', "Score") };
+        let suspect = Suspect {
+            ends: 2,
+            activity: activity('c', "Score"),
+        };
         let suspects = Suspects::from([(suspect.activity.digest.clone(), suspect)]);
         for survives in [Survives::Process, Survives::Machine] {
             replace(&path, &running_lines(running.iter(), &suspects), survives).unwrap();
@@ -288,7 +333,12 @@ mod tests {
             assert_eq!(text.running(), (running.to_vec(), suspects.clone()));
             assert_eq!(text.problem(&path, 3), None);
         }
-        replace(&path, &running_lines(std::iter::empty(), &Suspects::new()), Survives::Process).unwrap();
+        replace(
+            &path,
+            &running_lines(std::iter::empty(), &Suspects::new()),
+            Survives::Process,
+        )
+        .unwrap();
         assert!(!path.exists());
     }
 
@@ -314,20 +364,39 @@ mod tests {
             // Lines that are not understood are kept when another one is added.
             let lines = text.lines.clone();
             let with = text.with(std::slice::from_ref(&b));
-            assert!(lines.iter().all(|line| with.contains(line)) && with.contains(&b.to_string()), "{with:?}");
+            assert!(
+                lines.iter().all(|line| with.contains(line)) && with.contains(&b.to_string()),
+                "{with:?}"
+            );
         };
         let (line_a, line_b) = (format!("{a}\n"), format!("{b}\n"));
         check(b"", &[], None);
         check(format!("\n{line_a}\n  {line_b}").as_bytes(), &[&a, &b], None);
-        check(&[line_a.as_bytes(), b"\xff\xfe\x00\n", line_b.as_bytes()].concat(), &[&a, &b], Some("1 of 3 lines"));
+        check(
+            &[line_a.as_bytes(), b"\xff\xfe\x00\n", line_b.as_bytes()].concat(),
+            &[&a, &b],
+            Some("1 of 3 lines"),
+        );
         check(&line_a.as_bytes()[..40], &[], Some("1 of 1 lines are damaged"));
-        check(format!("{line_a}{}", &line_b[..64]).as_bytes(), &[&a], Some("1 of 2 lines"));
+        check(
+            format!("{line_a}{}", &line_b[..64]).as_bytes(),
+            &[&a],
+            Some("1 of 2 lines"),
+        );
         let newer = format!("# format 7: other\n{line_a}");
-        check(newer.as_bytes(), &[&a], Some("a newer version of Bulkhead wrote it (format 7, this one reads 1)"));
+        check(
+            newer.as_bytes(),
+            &[&a],
+            Some("a newer version of Bulkhead wrote it (format 7, this one reads 1)"),
+        );
         let large = line_a.repeat(usize::try_from(FILE_BYTES_MAX).unwrap() / line_a.len() + 2);
         fs::write(&path, large).unwrap();
         let text = Text::read(&path).unwrap();
-        assert!(text.problem(&path, text.quarantined().len()).unwrap().contains("larger than 1048576 bytes"));
+        assert!(
+            text.problem(&path, text.quarantined().len())
+                .unwrap()
+                .contains("larger than 1048576 bytes")
+        );
     }
 
     #[test]
@@ -336,6 +405,9 @@ mod tests {
         let path = folder.path().join("plugins-quarantined");
         fs::write(&path, "# format 7: other\nsomething new\n").unwrap();
         let lines = Text::read(&path).unwrap().with(&[activity('a', "load")]);
-        assert!(lines[0].starts_with("# format 7") && lines[1] == "something new" && lines.len() == 3, "{lines:?}");
+        assert!(
+            lines[0].starts_with("# format 7") && lines[1] == "something new" && lines.len() == 3,
+            "{lines:?}"
+        );
     }
 }

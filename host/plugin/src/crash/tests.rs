@@ -16,7 +16,11 @@ use crate::Module;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn plugin(code: &str) -> PluginSource {
-    let module = Module { origin: "p.lua".to_owned(), code: code.as_bytes().to_vec(), entries: Vec::new() };
+    let module = Module {
+        origin: "p.lua".to_owned(),
+        code: code.as_bytes().to_vec(),
+        entries: Vec::new(),
+    };
     PluginSource::new(code, EngineKind::Lua, vec![module])
 }
 
@@ -59,7 +63,9 @@ fn crashed(folder: &TempDir) -> TempDir {
 
 fn names(folder: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder.path()).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -77,7 +83,12 @@ fn code_that_ran_alone_when_the_process_ended_is_quarantined_until_its_line_is_d
         let marker = open(&folder);
         assert_eq!(marker.notices().len(), usize::from(has_news), "{:?}", marker.notices());
         let way_out = |text: &str| text.contains("during load") && text.contains(&file.display().to_string());
-        assert!(marker.notices().iter().all(|notice| way_out(notice) && notice.contains("plugin bad")));
+        assert!(
+            marker
+                .notices()
+                .iter()
+                .all(|notice| way_out(notice) && notice.contains("plugin bad"))
+        );
         let why = marker.marks.quarantine(&plugin("bad")).unwrap();
         assert!(way_out(&why), "{why}");
         assert!(!is_quarantined(&marker, "good") && !is_quarantined(&marker, "bad, mended"));
@@ -85,7 +96,10 @@ fn code_that_ran_alone_when_the_process_ended_is_quarantined_until_its_line_is_d
     }
     let marker = open(&folder);
     fs::write(&file, "\n").unwrap();
-    assert!(!is_quarantined(&marker, "bad"), "the line is deleted while the process runs");
+    assert!(
+        !is_quarantined(&marker, "bad"),
+        "the line is deleted while the process runs"
+    );
 }
 
 #[test]
@@ -95,12 +109,23 @@ fn code_that_ran_beside_other_code_is_suspected_until_it_returns() {
     let _marks = ["a", "b", "c"].map(|code| begin(&marker, code));
     let folder = crashed(&folder);
     let marker = open(&folder);
-    assert!(marker.notices()[0].contains("a (load), b (load), c (load)"), "{:?}", marker.notices());
-    assert!(["a", "b", "c"].iter().all(|code| is_suspect(&marker, code) && !is_quarantined(&marker, code)));
+    assert!(
+        marker.notices()[0].contains("a (load), b (load), c (load)"),
+        "{:?}",
+        marker.notices()
+    );
+    assert!(
+        ["a", "b", "c"]
+            .iter()
+            .all(|code| is_suspect(&marker, code) && !is_quarantined(&marker, code))
+    );
     begin(&marker, "a").survived();
     drop(begin(&marker, "b"));
     let _ran_alone = begin(&marker, "c");
-    assert!(!is_suspect(&marker, "a") && is_suspect(&marker, "b"), "b did not return");
+    assert!(
+        !is_suspect(&marker, "a") && is_suspect(&marker, "b"),
+        "b did not return"
+    );
     let folder = crashed(&folder);
     let marker = open(&folder);
     assert!(["a", "b", "c"].map(|code| is_quarantined(&marker, code)) == [false, false, true]);
@@ -184,7 +209,9 @@ fn a_directory_has_one_process() {
     let _marker = open(&folder);
     let error = CrashMarker::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("another process uses the directory"), "{error}");
-    let missing = CrashMarker::open(&folder.path().join("missing")).unwrap_err().to_string();
+    let missing = CrashMarker::open(&folder.path().join("missing"))
+        .unwrap_err()
+        .to_string();
     assert!(missing.contains("plugins-lock"), "{missing}");
 }
 
@@ -192,13 +219,19 @@ fn a_directory_has_one_process() {
 fn a_damaged_file_is_reported_and_the_rest_applies() {
     let folder = tempfile::tempdir().unwrap();
     let line = Activity::load(&plugin("bad"));
-    fs::write(folder.path().join(QUARANTINED), format!("# format 2: new\n{line}\n{}", &line.to_string()[..20]))
-        .unwrap();
+    fs::write(
+        folder.path().join(QUARANTINED),
+        format!("# format 2: new\n{line}\n{}", &line.to_string()[..20]),
+    )
+    .unwrap();
     fs::write(folder.path().join(RUNNING), b"\xff\xffrunning\n").unwrap();
     let marker = open(&folder);
     assert!(is_quarantined(&marker, "bad") && !is_quarantined(&marker, "good"));
     let (damaged, newer) = (&marker.notices()[0], &marker.notices()[1]);
-    assert!(damaged.contains(RUNNING) && damaged.contains("1 of 1 lines are damaged"), "{damaged}");
+    assert!(
+        damaged.contains(RUNNING) && damaged.contains("1 of 1 lines are damaged"),
+        "{damaged}"
+    );
     assert!(
         newer.contains(QUARANTINED) && newer.contains("newer version") && newer.contains("1 of 2 lines"),
         "{newer}"
@@ -271,7 +304,10 @@ impl Policy for Looks {
     fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
         let text = fs::read_to_string(&self.running).unwrap_or_default();
         let line = text.lines().find(|line| line.starts_with("running "));
-        let activity = line.and_then(|line| line.split(' ').nth(2)).unwrap_or("unmarked").to_owned();
+        let activity = line
+            .and_then(|line| line.split(' ').nth(2))
+            .unwrap_or("unmarked")
+            .to_owned();
         self.seen.lock().unwrap().push(activity);
         let kind = self.faults.lock().unwrap().pop().unwrap_or(FaultKind::Trap);
         Err(Fault::new(kind, "looked"))
@@ -283,7 +319,11 @@ fn with_calls(with: impl FnOnce(&Call<'_>, &Call<'_>)) {
     let (object, binding, now) = (Arc::new(json!({})), Binding::default(), Time::from_millis(0));
     let clusters = ClusterSnapshot::new([]);
     let health = Call::Health(HealthCall { object: &object, now });
-    let score = Call::Score(ScoreCall { binding: &binding, clusters: clusters.present(), now });
+    let score = Call::Score(ScoreCall {
+        binding: &binding,
+        clusters: clusters.present(),
+        now,
+    });
     with(&health, &score);
 }
 
@@ -299,14 +339,25 @@ fn the_first_call_of_each_function_is_marked_and_later_ones_are_not() {
         // The first call finds no free instance, so the code does not run.
         faults: Mutex::new(vec![FaultKind::HostBusy]),
     });
-    let policy = FirstCalls::new(Arc::clone(&looks) as Arc<dyn Policy>, plugin("p").digest(), marker.marks());
+    let policy = FirstCalls::new(
+        Arc::clone(&looks) as Arc<dyn Policy>,
+        plugin("p").digest(),
+        marker.marks(),
+    );
     with_calls(|health, score| {
         for call in [health, health, health, score, score, health] {
             assert!(policy.call(call).is_err());
             settle(&marker);
         }
     });
-    let expected = ["InterpretHealth", "InterpretHealth", "unmarked", "Score", "unmarked", "unmarked"];
+    let expected = [
+        "InterpretHealth",
+        "InterpretHealth",
+        "unmarked",
+        "Score",
+        "unmarked",
+        "unmarked",
+    ];
     assert_eq!(*looks.seen.lock().unwrap(), expected);
 }
 
@@ -338,7 +389,12 @@ fn a_suspect_is_busy_while_another_one_is_called_for_the_first_time() {
     let end = Arc::new(Barrier::new(2));
     let policy = |code: &str| {
         let id = PolicyId::builtin(code);
-        let inner = Waits(id, [Capability::any(CallKind::Health)], sender.clone(), Arc::clone(&end));
+        let inner = Waits(
+            id,
+            [Capability::any(CallKind::Health)],
+            sender.clone(),
+            Arc::clone(&end),
+        );
         FirstCalls::new(Arc::new(inner), plugin(code).digest(), marker.marks())
     };
     let (a, b) = (policy("a"), policy("b"));

@@ -23,11 +23,19 @@ impl Policy for Scripted {
             return Err(Fault::new(FaultKind::MissingExport, "shapeless"));
         }
         Ok(match call {
-            Call::Interpret(call) if !self.2.iter().any(|entry| entry.point == EntryPoint::of(&call.operation)) => {
+            Call::Interpret(call)
+                if !self
+                    .2
+                    .iter()
+                    .any(|entry| entry.point == EntryPoint::of(&call.operation)) =>
+            {
                 Reply::Interpret(None)
             }
             Call::Interpret(_) => {
-                let reference = |name: &str| DependentObjectReference { name: name.to_owned(), ..Default::default() };
+                let reference = |name: &str| DependentObjectReference {
+                    name: name.to_owned(),
+                    ..Default::default()
+                };
                 let names = self.3.split(' ').map(reference).collect();
                 Reply::Interpret(Some(Interpretation::Dependencies(names)))
             }
@@ -45,10 +53,23 @@ fn load(source: &PluginSource) -> Result<Loaded, LoadError> {
     if shapeless && source.inspection == Inspection::AtLoading {
         return Err(LoadError::new(source, LoadStage::Inspected, "shapeless"));
     }
-    let entries: Vec<_> = source.modules.iter().flat_map(|module| module.entries.clone()).collect();
-    let id = PolicyId { name: source.name.clone(), version: "1".to_owned(), engine: EngineKind::Lua };
+    let entries: Vec<_> = source
+        .modules
+        .iter()
+        .flat_map(|module| module.entries.clone())
+        .collect();
+    let id = PolicyId {
+        name: source.name.clone(),
+        version: "1".to_owned(),
+        engine: EngineKind::Lua,
+    };
     let capabilities = entries.iter().map(Entry::capability).collect();
-    let policy = Arc::new(Scripted(id, capabilities, entries, source.modules.first().map(text).unwrap_or_default()));
+    let policy = Arc::new(Scripted(
+        id,
+        capabilities,
+        entries,
+        source.modules.first().map(text).unwrap_or_default(),
+    ));
     let description = Description {
         name: String::new(),
         version: String::new(),
@@ -71,7 +92,10 @@ fn customization(name: &str, scripts: &[(EntryPoint, &str)]) -> Customization {
         origin: name.to_owned(),
         api_version: "v1".to_owned(),
         kind: "Widget".to_owned(),
-        scripts: scripts.iter().map(|(point, script)| (*point, (*script).to_owned())).collect(),
+        scripts: scripts
+            .iter()
+            .map(|(point, script)| (*point, (*script).to_owned()))
+            .collect(),
     }
 }
 
@@ -82,7 +106,10 @@ fn object() -> Arc<Value> {
 fn names(policy: &dyn Policy) -> Result<Vec<String>, FaultKind> {
     let object = object();
     let operation = Operation::Dependencies { object: &object };
-    let call = Call::Interpret(InterpretCall { operation, now: Time::from_millis(0) });
+    let call = Call::Interpret(InterpretCall {
+        operation,
+        now: Time::from_millis(0),
+    });
     match policy.call(&call).map_err(|fault| fault.kind)? {
         Reply::Interpret(Some(Interpretation::Dependencies(found))) => {
             Ok(found.into_iter().map(|reference| reference.name).collect())
@@ -99,9 +126,20 @@ fn the_first_by_name_answers_and_an_empty_script_is_none() {
         customization("a", &[(EntryPoint::Health, "")]),
     ];
     let outcome = load_customizations(&sets, &load);
-    let answers: Vec<_> = outcome.policies.iter().map(|policy| policy.id().name.as_str()).collect();
+    let answers: Vec<_> = outcome
+        .policies
+        .iter()
+        .map(|policy| policy.id().name.as_str())
+        .collect();
     assert_eq!(answers, ["b", "c"]);
-    assert_eq!(outcome.policies.iter().map(|policy| policy.capabilities().len()).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(
+        outcome
+            .policies
+            .iter()
+            .map(|policy| policy.capabilities().len())
+            .collect::<Vec<_>>(),
+        [1, 1]
+    );
     assert_eq!(outcome.shadowed, [("c".to_owned(), EntryPoint::Health, "b".to_owned())]);
     assert!(outcome.faulty.is_empty());
 }
@@ -113,28 +151,63 @@ fn dependencies_of_all_sets_are_united() {
         customization("a", &[(EntryPoint::Dependencies, "z x")]),
     ];
     let outcome = load_customizations(&sets, &load);
-    let [policy] = outcome.policies.as_slice() else { panic!("one policy for the kind") };
-    assert_eq!(names(&**policy), Ok(vec!["x".to_owned(), "y".to_owned(), "z".to_owned()]));
-    let sets = [sets[0].clone(), customization("a", &[(EntryPoint::Dependencies, "broken")])];
+    let [policy] = outcome.policies.as_slice() else {
+        panic!("one policy for the kind")
+    };
+    assert_eq!(
+        names(&**policy),
+        Ok(vec!["x".to_owned(), "y".to_owned(), "z".to_owned()])
+    );
+    let sets = [
+        sets[0].clone(),
+        customization("a", &[(EntryPoint::Dependencies, "broken")]),
+    ];
     let outcome = load_customizations(&sets, &load);
-    assert_eq!(outcome.policies.iter().map(|policy| names(&**policy)).collect::<Vec<_>>(), [Err(FaultKind::NotLoaded)]);
+    assert_eq!(
+        outcome
+            .policies
+            .iter()
+            .map(|policy| names(&**policy))
+            .collect::<Vec<_>>(),
+        [Err(FaultKind::NotLoaded)]
+    );
 }
 
 #[test]
 fn a_script_that_does_not_load_answers_with_a_fault_and_leaves_its_neighbours_alone() {
     let check = |script: &str, expected: FaultKind| {
-        let sets = [customization("a", &[(EntryPoint::Health, script), (EntryPoint::Retain, "x")])];
+        let sets = [customization(
+            "a",
+            &[(EntryPoint::Health, script), (EntryPoint::Retain, "x")],
+        )];
         let outcome = load_customizations(&sets, &load);
         assert_eq!(outcome.faulty.len(), 1);
         assert!(outcome.loaded.is_empty());
-        let [health, retain] = outcome.policies.as_slice() else { panic!("one policy for each script") };
+        let [health, retain] = outcome.policies.as_slice() else {
+            panic!("one policy for each script")
+        };
         let object = object();
-        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
-        assert_eq!(health.call(&call).map_err(|fault| fault.kind), Err(expected), "{script}");
-        assert!(retain.capabilities().iter().all(|capability| capability.answers(&Call::Interpret(InterpretCall {
-            operation: Operation::Retain { desired: &object, observed: &object },
+        let call = Call::Health(HealthCall {
+            object: &object,
             now: Time::from_millis(0),
-        }))));
+        });
+        assert_eq!(
+            health.call(&call).map_err(|fault| fault.kind),
+            Err(expected),
+            "{script}"
+        );
+        assert!(
+            retain
+                .capabilities()
+                .iter()
+                .all(|capability| capability.answers(&Call::Interpret(InterpretCall {
+                    operation: Operation::Retain {
+                        desired: &object,
+                        observed: &object
+                    },
+                    now: Time::from_millis(0),
+                })))
+        );
     };
     check("broken", FaultKind::NotLoaded);
     check("shapeless", FaultKind::MissingExport);

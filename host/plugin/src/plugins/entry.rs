@@ -63,7 +63,11 @@ impl Entry {
 
     /// Returns the entry of a plugin whose name is already taken. It is not active.
     pub(super) fn second(name: String, generation: Option<i64>, refused: Refused) -> Self {
-        Self { generation, refused: Some(refused), ..Self::new(name) }
+        Self {
+            generation,
+            refused: Some(refused),
+            ..Self::new(name)
+        }
     }
 
     pub(super) fn is_loading(&self) -> bool {
@@ -76,7 +80,10 @@ impl Entry {
 
     /// Returns the active version or its placeholder.
     pub(super) fn installed(&self) -> Option<&Installed> {
-        self.active.as_ref().map(|active| &active.installed).or(self.placeholder.as_ref())
+        self.active
+            .as_ref()
+            .map(|active| &active.installed)
+            .or(self.placeholder.as_ref())
     }
 
     /// Starts an attempt to load the newest version.
@@ -118,12 +125,21 @@ impl Entry {
     pub(super) fn pause(&mut self, limits: &LoadLimits, now: Instant) -> Load {
         let doubled = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1).min(31);
-        let pause = limits.retry_base.checked_mul(doubled).unwrap_or(Duration::MAX).min(limits.retry_max);
+        let pause = limits
+            .retry_base
+            .checked_mul(doubled)
+            .unwrap_or(Duration::MAX)
+            .min(limits.retry_max);
         now.checked_add(pause).map_or(Load::Ended, Load::Pausing)
     }
 
     pub(super) fn status(&self) -> PluginStatus {
-        let Self { name, generation, refused, .. } = self;
+        let Self {
+            name,
+            generation,
+            refused,
+            ..
+        } = self;
         let (active, placeholder) = (self.active.as_ref(), self.placeholder.as_ref());
         let mut held: Vec<_> = placeholder.map(Installed::kinds).unwrap_or_default();
         held.sort_unstable();
@@ -140,7 +156,9 @@ impl Entry {
             mode: active.map(|active| active.installed.mode()),
             breaker: active.map(|active| active.installed.breaker()).unwrap_or_default(),
             counts: active.map(|active| active.installed.counts()).unwrap_or_default(),
-            remarks: active.map(|active| active.description.remarks.clone()).unwrap_or_default(),
+            remarks: active
+                .map(|active| active.description.remarks.clone())
+                .unwrap_or_default(),
         }
     }
 }

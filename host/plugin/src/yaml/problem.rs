@@ -16,16 +16,29 @@ pub fn yaml_error(origin: &str, text: &str, error: &Error) -> String {
 
 /// Returns `:line:column`, or nothing if the position of an error is unknown.
 pub(crate) fn position(error: &Error) -> String {
-    error.location().map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()))
+    error
+        .location()
+        .map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()))
 }
 
 /// Formats an error about a text as `path: cause`.
 pub(crate) fn message(text: &str, error: &Error) -> String {
     let error = error.without_snippet();
     let Path { object, field } = error.location().and_then(|at| path(text, at)).unwrap_or_default();
-    let path = if matches!(error, Error::SerdeMissingField { .. }) { object } else { joined(&object, &field) };
+    let path = if matches!(error, Error::SerdeMissingField { .. }) {
+        object
+    } else {
+        joined(&object, &field)
+    };
     let cause = cause(error);
-    one_line(&if path.is_empty() { cause } else { format!("{path}: {cause}") }, usize::MAX)
+    one_line(
+        &if path.is_empty() {
+            cause
+        } else {
+            format!("{path}: {cause}")
+        },
+        usize::MAX,
+    )
 }
 
 fn cause(error: &Error) -> String {
@@ -34,7 +47,10 @@ fn cause(error: &Error) -> String {
             format!("unknown field{}", choice(field, expected, "the fields are"))
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
-            format!("unknown value {variant:?}{}", choice(variant, expected, "the values are"))
+            format!(
+                "unknown value {variant:?}{}",
+                choice(variant, expected, "the values are")
+            )
         }
         Error::SerdeMissingField { field, .. } => format!("the field {field} is missing"),
         Error::DuplicateMappingKey { .. } => "the field is repeated".to_owned(),
@@ -87,7 +103,10 @@ fn path(text: &str, at: Location) -> Option<Path> {
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
     let documents: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, options).ok()?;
     let at = place(at);
-    let document = documents.iter().rev().find(|document| place(document.referenced) <= at)?;
+    let document = documents
+        .iter()
+        .rev()
+        .find(|document| place(document.referenced) <= at)?;
     Some(document.value.path(at, String::new()))
 }
 
@@ -107,15 +126,27 @@ impl Node {
     fn path(&self, at: (u64, u64), object: String) -> Path {
         match self {
             Self::Map(entries) => match entries.iter().rev().find(|(key, _)| place(key.referenced) <= at) {
-                Some((key, _)) if place(key.referenced) == at => Path { object, field: key.value.clone() },
+                Some((key, _)) if place(key.referenced) == at => Path {
+                    object,
+                    field: key.value.clone(),
+                },
                 Some((key, value)) => value.value.path(at, joined(&object, &key.value)),
-                None => Path { object, field: String::new() },
+                None => Path {
+                    object,
+                    field: String::new(),
+                },
             },
             Self::List(items) => match items.iter().rposition(|item| place(item.referenced) <= at) {
                 Some(index) => items[index].value.path(at, format!("{object}[{index}]")),
-                None => Path { object, field: String::new() },
+                None => Path {
+                    object,
+                    field: String::new(),
+                },
             },
-            Self::Scalar => Path { object, field: String::new() },
+            Self::Scalar => Path {
+                object,
+                field: String::new(),
+            },
         }
     }
 }
@@ -234,8 +265,14 @@ mod tests {
             let error = serde_saphyr::from_str::<Fleet>(text).unwrap_err();
             assert_eq!(yaml_error("a.yaml", text, &error), expected, "{text}");
         };
-        check("name: a\ncluster: []\n", "a.yaml:2:1: cluster: unknown field, did you mean clusters?");
-        check("name: a\ncolour: red\n", "a.yaml:2:1: colour: unknown field; the fields are name, clusters, gates");
+        check(
+            "name: a\ncluster: []\n",
+            "a.yaml:2:1: cluster: unknown field, did you mean clusters?",
+        );
+        check(
+            "name: a\ncolour: red\n",
+            "a.yaml:2:1: colour: unknown field; the fields are name, clusters, gates",
+        );
         check(
             "name: a\nclusters:\n- name: b\n- name: c\n  redyAfter: 3\n",
             "a.yaml:5:3: clusters[1].redyAfter: unknown field, did you mean readyAfter?",
@@ -248,7 +285,10 @@ mod tests {
             "name: a\ngates: {Propagaton: true}\n",
             "a.yaml:2:9: gates.Propagaton: unknown value \"Propagaton\", did you mean Propagation?",
         );
-        check("name: a\nclusters:\n- readyAfter: 3\n", "a.yaml:3:3: clusters[0]: the field name is missing");
+        check(
+            "name: a\nclusters:\n- readyAfter: 3\n",
+            "a.yaml:3:3: clusters[0]: the field name is missing",
+        );
         check("name: a\nname: b\n", "a.yaml:2:1: name: the field is repeated");
         check("name: a\nclusters: [{name: b}\n", "a.yaml:2:11: unclosed bracket '['");
     }
@@ -258,7 +298,10 @@ mod tests {
         let text = "name: a\nclusters: [{name: b, readyAfter: soon}]\n";
         let error = serde_saphyr::from_str::<Fleet>(text).unwrap_err();
         let message = yaml_error("a.yaml", text, &error);
-        assert!(message.starts_with("a.yaml:2:34: clusters[0].readyAfter: "), "{message}");
+        assert!(
+            message.starts_with("a.yaml:2:34: clusters[0].readyAfter: "),
+            "{message}"
+        );
         assert!(!message.contains('\n'), "{message}");
     }
 

@@ -35,7 +35,10 @@ impl Policy for FixedReply {
         &self.1
     }
     fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
-        Ok(Reply::Health(HealthVerdict { health: self.2, reason: Reason::new("Said", "") }))
+        Ok(Reply::Health(HealthVerdict {
+            health: self.2,
+            reason: Reason::new("Said", ""),
+        }))
     }
 }
 
@@ -52,9 +55,16 @@ impl Engine for Texts {
             _ => return Err(LoadError::new(source, LoadStage::Inspected, "is no plugin")),
         };
         let digest = source.digest();
-        let id = PolicyId { name: source.name.clone(), version: digest.short(), engine: EngineKind::Wasm };
+        let id = PolicyId {
+            name: source.name.clone(),
+            version: digest.short(),
+            engine: EngineKind::Wasm,
+        };
         let description = described(digest);
-        Ok(Loaded { policy: Arc::new(FixedReply(id, [Capability::any(CallKind::Health)], health)), description })
+        Ok(Loaded {
+            policy: Arc::new(FixedReply(id, [Capability::any(CallKind::Health)], health)),
+            description,
+        })
     }
 }
 
@@ -68,14 +78,19 @@ fn in_directory(path: &Path) -> Plugins {
 
 fn health(plugins: &Plugins) -> Health {
     let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod"}));
-    let call = HealthCall { object: &object, now: Time::from_millis(0) };
+    let call = HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    };
     combine::health(&plugins.registry().policies(), call).health
 }
 
 /// Returns the name and stage of every plugin, with the error of the newest version.
 fn stages(plugins: &Plugins) -> Vec<(String, LoadStage, Option<String>)> {
     let actual = plugins.status().into_iter();
-    actual.map(|status| (status.name, status.stage, status.refused.map(|refused| refused.message))).collect()
+    actual
+        .map(|status| (status.name, status.stage, status.refused.map(|refused| refused.message)))
+        .collect()
 }
 
 fn active(name: &str) -> (String, LoadStage, Option<String>) {
@@ -93,14 +108,20 @@ fn a_bad_version_leaves_the_one_before_in_force() {
     let plugins = in_directory(folder.path());
     assert_eq!(plugins.refresh(), Refresh::Changed);
     assert_eq!(plugins.refresh(), Refresh::Unchanged);
-    assert_eq!((health(&plugins), stages(&plugins)), (Health::Healthy, vec![active("a")]));
+    assert_eq!(
+        (health(&plugins), stages(&plugins)),
+        (Health::Healthy, vec![active("a")])
+    );
     fs::write(folder.path().join("a.wasm"), "garbage").unwrap();
     assert_eq!(plugins.refresh(), Refresh::Changed);
     let refused = ("a".to_owned(), LoadStage::Inspected, Some("is no plugin".to_owned()));
     assert_eq!((health(&plugins), stages(&plugins)), (Health::Healthy, vec![refused]));
     fs::write(folder.path().join("a.wasm"), "unhealthy").unwrap();
     plugins.refresh();
-    assert_eq!((health(&plugins), stages(&plugins)), (Health::Unhealthy, vec![active("a")]));
+    assert_eq!(
+        (health(&plugins), stages(&plugins)),
+        (Health::Unhealthy, vec![active("a")])
+    );
     fs::remove_file(folder.path().join("a.wasm")).unwrap();
     plugins.refresh();
     assert_eq!((health(&plugins), stages(&plugins)), (Health::Healthy, Vec::new()));
@@ -133,7 +154,11 @@ fn a_change_at_the_worst_moment_is_in_force_within_a_second() {
     let plugin = folder.path().join("a.wasm");
     fs::write(&plugin, "healthy").unwrap();
     let directory = Directory::new(folder.path());
-    let catalog = ReplacedMeanwhile { directory, plugin, next: Mutex::new(Some("unhealthy")) };
+    let catalog = ReplacedMeanwhile {
+        directory,
+        plugin,
+        next: Mutex::new(Some("unhealthy")),
+    };
     let plugins = Plugins::new(registry(), Box::new(catalog), Loading::default());
     // This refresh read the old version, and the new one existed before it ended.
     plugins.refresh();
@@ -160,9 +185,19 @@ fn one_bad_plugin_does_not_touch_the_others() {
     plugins.refresh();
     let actual = stages(&plugins);
     assert_eq!(actual[0], active("a"));
-    assert!(actual[1].2.as_ref().unwrap().starts_with("plugins.yaml line 5: answers is for scripts"), "{actual:?}");
+    assert!(
+        actual[1]
+            .2
+            .as_ref()
+            .unwrap()
+            .starts_with("plugins.yaml line 5: answers is for scripts"),
+        "{actual:?}"
+    );
     assert_eq!(actual[1].1, LoadStage::Verified);
-    assert!(actual[2].1 == LoadStage::Fetched && actual[2].2.as_ref().unwrap().contains("c.wasm"), "{actual:?}");
+    assert!(
+        actual[2].1 == LoadStage::Fetched && actual[2].2.as_ref().unwrap().contains("c.wasm"),
+        "{actual:?}"
+    );
     let counts: Vec<_> = plugins.status().iter().map(|status| status.counts.calls).collect();
     assert_eq!(counts, [1, 0, 0], "what did not change is not loaded again");
 }
@@ -179,11 +214,20 @@ fn a_list_that_cannot_be_read_changes_nothing() {
         plugins.refresh();
         let error = plugins.list_error().unwrap();
         assert!(error.contains(part) && error.contains(LIST), "{error}");
-        assert_eq!((health(&plugins), stages(&plugins)), (Health::Unhealthy, vec![active("a")]));
+        assert_eq!(
+            (health(&plugins), stages(&plugins)),
+            (Health::Unhealthy, vec![active("a")])
+        );
     };
     check("plugins: [", "plugins.yaml:1:10: unclosed bracket");
-    check("apiVersion: v1\nkind: ConfigMap\n", "is a \"v1 ConfigMap\"; a list of plugins is bulkhead.dev/v1alpha1");
-    check(&list("- {name: a, wasm: a.wasm}\n- {name: a, wasm: b.wasm}\n"), "line 5: a second plugin is named \"a\"");
+    check(
+        "apiVersion: v1\nkind: ConfigMap\n",
+        "is a \"v1 ConfigMap\"; a list of plugins is bulkhead.dev/v1alpha1",
+    );
+    check(
+        &list("- {name: a, wasm: a.wasm}\n- {name: a, wasm: b.wasm}\n"),
+        "line 5: a second plugin is named \"a\"",
+    );
     check(&list("- {name: a, wasm: a.wasm, colour: red}\n"), "colour");
     fs::write(folder.path().join(LIST), list("- {name: a, wasm: a.wasm}\n")).unwrap();
     plugins.refresh();
@@ -235,21 +279,33 @@ fn a_directory_that_is_swapped_by_a_link_is_noticed() {
 fn data_of_an_object_is_a_catalog_too() {
     let files = |plugin: &str, text: &str| {
         BTreeMap::from([
-            (LIST.to_owned(), list(&format!("- {{name: a, wasm: {plugin}}}\n")).into_bytes()),
+            (
+                LIST.to_owned(),
+                list(&format!("- {{name: a, wasm: {plugin}}}\n")).into_bytes(),
+            ),
             ("a.wasm".to_owned(), text.as_bytes().to_vec()),
         ])
     };
-    let data = Arc::new(Data::new("ConfigMap bulkhead-system/plugins", files("a.wasm", "unhealthy")));
+    let data = Arc::new(Data::new(
+        "ConfigMap bulkhead-system/plugins",
+        files("a.wasm", "unhealthy"),
+    ));
     let plugins = Plugins::new(registry(), Box::new(Arc::clone(&data)), Loading::default());
     plugins.refresh();
     assert_eq!(health(&plugins), Health::Unhealthy);
     data.set(files("b.wasm", "healthy"));
     assert_eq!(plugins.refresh(), Refresh::Changed);
     let message = stages(&plugins).remove(0).2.unwrap();
-    assert!(message.contains("ConfigMap bulkhead-system/plugins b.wasm: the data has no such key"), "{message}");
+    assert!(
+        message.contains("ConfigMap bulkhead-system/plugins b.wasm: the data has no such key"),
+        "{message}"
+    );
     data.set(files("a.wasm", "healthy"));
     plugins.refresh();
-    assert_eq!((health(&plugins), stages(&plugins)), (Health::Healthy, vec![active("a")]));
+    assert_eq!(
+        (health(&plugins), stages(&plugins)),
+        (Health::Healthy, vec![active("a")])
+    );
 }
 
 #[test]
@@ -257,10 +313,17 @@ fn a_plugin_that_fails_its_first_questions_is_not_put_in_force() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.wasm"), "unhealthy").unwrap();
     let test = Box::new(|policy: &dyn Policy| Err(format!("{} answers nonsense", policy.id().name)));
-    let options = Loading { smoke_test: Some(test), ..Loading::default() };
+    let options = Loading {
+        smoke_test: Some(test),
+        ..Loading::default()
+    };
     let plugins = Plugins::new(registry(), Box::new(Directory::new(folder.path())), options);
     plugins.refresh();
-    let refused = ("a".to_owned(), LoadStage::SmokeTested, Some("a answers nonsense".to_owned()));
+    let refused = (
+        "a".to_owned(),
+        LoadStage::SmokeTested,
+        Some("a answers nonsense".to_owned()),
+    );
     assert_eq!((health(&plugins), stages(&plugins)), (Health::Unknown, vec![refused]));
 }
 
@@ -274,9 +337,17 @@ fn mode_and_fallback_are_as_the_list_says() {
     registry.replace(Layer::Builtins, vec![Arc::new(native)]);
     let plugins = Plugins::new(registry, Box::new(Directory::new(folder.path())), Loading::default());
     let check = |settings: &str, expected: Health, stage: LoadStage| {
-        fs::write(folder.path().join(LIST), list(&format!("- {{name: a, wasm: a.wasm{settings}}}\n"))).unwrap();
+        fs::write(
+            folder.path().join(LIST),
+            list(&format!("- {{name: a, wasm: a.wasm{settings}}}\n")),
+        )
+        .unwrap();
         plugins.refresh();
-        assert_eq!((health(&plugins), stages(&plugins)[0].1), (expected, stage), "{settings}");
+        assert_eq!(
+            (health(&plugins), stages(&plugins)[0].1),
+            (expected, stage),
+            "{settings}"
+        );
     };
     check(", mode: shadow", Health::Healthy, LoadStage::Active);
     assert_eq!(plugins.status()[0].mode, Some(Mode::Shadow));
@@ -285,7 +356,10 @@ fn mode_and_fallback_are_as_the_list_says() {
     check(", fallback: {builtin: Native}", Health::Unhealthy, LoadStage::Active);
     check(", fallback: {builtin: Nobody}", Health::Unhealthy, LoadStage::Active);
     let message = stages(&plugins)[0].2.clone().unwrap();
-    assert!(message.contains("unknown built-in policy \"Nobody\"; expected one of Native"), "{message}");
+    assert!(
+        message.contains("unknown built-in policy \"Nobody\"; expected one of Native"),
+        "{message}"
+    );
 }
 
 /// Two active plugins with the same name would answer twice, and references to the name would be ambiguous.
@@ -295,23 +369,41 @@ fn a_name_belongs_to_the_first_plugin_with_it() {
     fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
     let objects = Arc::<Objects>::default();
     let files = Some(Box::new(Directory::new(folder.path())) as Box<dyn Catalog>);
-    let plugins =
-        Plugins::new(registry(), Box::new(CombinedCatalog::new(files, Arc::clone(&objects))), Loading::default());
+    let plugins = Plugins::new(
+        registry(),
+        Box::new(CombinedCatalog::new(files, Arc::clone(&objects))),
+        Loading::default(),
+    );
     let object = |name: &str, code: &str| {
-        let serde_json::Value::Object(spec) = json!({"wasm": code}) else { panic!("a spec is a map") };
-        PluginObject { name: name.to_owned(), generation: 7, spec }
+        let serde_json::Value::Object(spec) = json!({"wasm": code}) else {
+            panic!("a spec is a map")
+        };
+        PluginObject {
+            name: name.to_owned(),
+            generation: 7,
+            spec,
+        }
     };
     let (healthy, unhealthy) = ("aGVhbHRoeQ==", "dW5oZWFsdGh5");
     objects.set(vec![object("a", unhealthy), object("b", healthy)]);
     assert_eq!(plugins.refresh(), Refresh::Changed);
-    let actual: Vec<_> = plugins.status().iter().map(|status| (status.generation, status.to_string())).collect();
-    let [file, second, other] = actual.as_slice() else { panic!("{actual:?}") };
+    let actual: Vec<_> = plugins
+        .status()
+        .iter()
+        .map(|status| (status.generation, status.to_string()))
+        .collect();
+    let [file, second, other] = actual.as_slice() else {
+        panic!("{actual:?}")
+    };
     assert!(file.0.is_none() && file.1.contains("is active"), "{file:?}");
     assert_eq!(second.0, Some(7));
     let why = "plugin a is not active; the newest version was refused: Plugin a spec.wasm failed to verify: its name is \
                taken by another plugin, of the plugin directory; names are unique";
     assert_eq!(second.1, why);
-    assert!(other.1.contains("plugin b") && other.1.contains("is active"), "{other:?}");
+    assert!(
+        other.1.contains("plugin b") && other.1.contains("is active"),
+        "{other:?}"
+    );
     assert_eq!(health(&plugins), Health::Healthy);
     let names = |plugins: &Plugins| plugins.registry().policies().entries().len();
     assert_eq!(names(&plugins), 2);

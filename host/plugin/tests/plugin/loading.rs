@@ -37,7 +37,11 @@ impl Policy for Checks {
 }
 
 fn releases(id: PolicyId) -> Checks {
-    Checks(id, [Capability::any(CallKind::EvictionCheck)], Ok(EvictionVerdict::Release(Reason::new("Said", ""))))
+    Checks(
+        id,
+        [Capability::any(CallKind::EvictionCheck)],
+        Ok(EvictionVerdict::Release(Reason::new("Said", ""))),
+    )
 }
 
 /// Loads scripts that begin with `release`. `gate` blocks loading until it is opened; any other text is broken.
@@ -80,15 +84,24 @@ impl Engine for Scripts {
         } else if !code.starts_with("release") {
             return Err(LoadError::new(source, LoadStage::Compiled, "no end"));
         }
-        let id = PolicyId { name: source.name.clone(), version: "1".to_owned(), engine: EngineKind::Lua };
+        let id = PolicyId {
+            name: source.name.clone(),
+            version: "1".to_owned(),
+            engine: EngineKind::Lua,
+        };
         let description = described(source.digest());
-        Ok(Loaded { policy: Arc::new(releases(id)), description })
+        Ok(Loaded {
+            policy: Arc::new(releases(id)),
+            description,
+        })
     }
 }
 
 /// Returns a catalog of scripts, each a line of the list and its code.
 fn files(plugins: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
-    let lines = plugins.iter().fold(String::new(), |lines, (line, _)| lines + "- " + line + "\n");
+    let lines = plugins
+        .iter()
+        .fold(String::new(), |lines, (line, _)| lines + "- " + line + "\n");
     let list = format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\nplugins:\n{lines}");
     let codes = plugins.iter().map(|(line, code)| {
         let file = line.split("lua: ").nth(1).unwrap().split([',', '}']).next().unwrap();
@@ -121,7 +134,11 @@ fn host(plugins: &[(&str, &str)], limits: LoadLimits, crash_marker: Option<&Cras
     let registry = Arc::new(Registry::new(vec![Arc::new(Shared(Arc::clone(&engine)))]));
     registry.replace(Layer::Builtins, vec![Arc::new(releases(PolicyId::builtin("Native")))]);
     let crash_marks = crash_marker.map(CrashMarker::marks);
-    let options = Loading { limits, crash_marks, ..Loading::default() };
+    let options = Loading {
+        limits,
+        crash_marks,
+        ..Loading::default()
+    };
     let plugins = Plugins::new(registry, Box::new(Arc::clone(&data)), options);
     Host { engine, data, plugins }
 }
@@ -129,15 +146,27 @@ fn host(plugins: &[(&str, &str)], limits: LoadLimits, crash_marker: Option<&Cras
 impl Host {
     /// Returns true if the old copy may be removed, and the reason.
     fn eviction(&self) -> (bool, String) {
-        let (binding, task, now) = (Binding::default(), GracefulEvictionTask::default(), Time::from_millis(0));
-        let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now };
+        let (binding, task, now) = (
+            Binding::default(),
+            GracefulEvictionTask::default(),
+            Time::from_millis(0),
+        );
+        let call = EvictionCheckCall {
+            binding: &binding,
+            task: &task,
+            observed: &[],
+            now,
+        };
         let outcome = combine::eviction_check(&self.plugins.registry().policies(), call);
         (outcome.released, outcome.attribution.reason.to_string())
     }
 
     fn health(&self) -> Health {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod"}));
-        let call = HealthCall { object: &object, now: Time::from_millis(0) };
+        let call = HealthCall {
+            object: &object,
+            now: Time::from_millis(0),
+        };
         combine::health(&self.plugins.registry().policies(), call).health
     }
 
@@ -149,12 +178,20 @@ impl Host {
 const HOUR: Duration = Duration::from_hours(1);
 
 fn patient() -> LoadLimits {
-    LoadLimits { load_time: HOUR, start_wait: HOUR, ..LoadLimits::default() }
+    LoadLimits {
+        load_time: HOUR,
+        start_wait: HOUR,
+        ..LoadLimits::default()
+    }
 }
 
 #[test]
 fn a_listed_plugin_that_does_not_load_after_a_restart_holds_evictions() {
-    let host = host(&[("{name: freeze, lua: freeze.lua}", "function EvictionCheck(retrun")], patient(), None);
+    let host = host(
+        &[("{name: freeze, lua: freeze.lua}", "function EvictionCheck(retrun")],
+        patient(),
+        None,
+    );
     assert_eq!(host.plugins.refresh(), Refresh::Changed);
     let (released, why) = host.eviction();
     assert!(
@@ -167,7 +204,8 @@ fn a_listed_plugin_that_does_not_load_after_a_restart_holds_evictions() {
     host.data.set(files(&[("{name: freeze, lua: freeze.lua}", "release")]));
     host.plugins.refresh();
     assert!(host.eviction().0, "it loads now");
-    host.data.set(files(&[("{name: freeze, lua: freeze.lua}", "broken again")]));
+    host.data
+        .set(files(&[("{name: freeze, lua: freeze.lua}", "broken again")]));
     host.plugins.refresh();
     assert!(host.eviction().0, "the version before stays in force");
 }
@@ -180,7 +218,10 @@ fn a_plugin_whose_file_is_gone_holds_too() {
     host.data.set(without);
     host.plugins.refresh();
     assert!(!host.eviction().0);
-    assert_eq!(host.plugins.status()[0].held, [CallKind::ClusterTaint, CallKind::EvictionCheck]);
+    assert_eq!(
+        host.plugins.status()[0].held,
+        [CallKind::ClusterTaint, CallKind::EvictionCheck]
+    );
     assert_eq!(host.health(), Health::Healthy, "it may be no health plugin at all");
 }
 
@@ -191,11 +232,19 @@ fn what_the_manifest_says_goes_before_the_hold() {
         let host = host(&[(&line, code)], patient(), None);
         host.plugins.refresh();
         let (is_released, why) = host.eviction();
-        assert!(is_released == released && why.contains(part), "{settings}: {is_released} {why}");
+        assert!(
+            is_released == released && why.contains(part),
+            "{settings}: {is_released} {why}"
+        );
     };
     check("", "broken", false, "PluginNotLoaded");
     check(", fallback: abstain", "broken", true, "Said");
-    check(", fallback: {builtin: Native}", "broken", true, "because p is not loaded");
+    check(
+        ", fallback: {builtin: Native}",
+        "broken",
+        true,
+        "because p is not loaded",
+    );
     check(", fallback: previous", "broken", false, "PluginNotLoaded");
     check(", mode: shadow", "broken", true, "Said");
     check(", mode: off", "broken", true, "Said");
@@ -218,8 +267,14 @@ fn next<T>(receiver: &mpsc::Receiver<T>) -> T {
 
 #[test]
 fn a_plugin_that_takes_long_to_load_delays_no_other() {
-    let host =
-        host(&[("{name: slow, lua: slow.lua}", "gate"), ("{name: quick, lua: quick.lua}", "release")], patient(), None);
+    let host = host(
+        &[
+            ("{name: slow, lua: slow.lua}", "gate"),
+            ("{name: quick, lua: quick.lua}", "release"),
+        ],
+        patient(),
+        None,
+    );
     let (sender, installed) = mpsc::channel();
     let _observer = host.plugins.registry().subscribe(move || sender.send(()).unwrap());
     assert_eq!(host.plugins.look(), Refresh::Changed);
@@ -231,12 +286,18 @@ fn a_plugin_that_takes_long_to_load_delays_no_other() {
         actual[0] == "plugin slow is being loaded" && actual[1].starts_with("plugin quick 1 is active"),
         "{actual:?}"
     );
-    host.data
-        .set(files(&[("{name: slow, lua: slow.lua}", "gate"), ("{name: quick, lua: quick.lua}", "release again")]));
+    host.data.set(files(&[
+        ("{name: slow, lua: slow.lua}", "gate"),
+        ("{name: quick, lua: quick.lua}", "release again"),
+    ]));
     assert_eq!(host.plugins.look(), Refresh::Changed);
     next(&installed);
     next(&installed);
-    assert_eq!(host.engine.loads.load(Ordering::Relaxed), 3, "what is being loaded does not begin again");
+    assert_eq!(
+        host.engine.loads.load(Ordering::Relaxed),
+        3,
+        "what is being loaded does not begin again"
+    );
     host.engine.open();
     next(&installed);
     assert!(host.summary()[0].starts_with("plugin slow 1 is active"));
@@ -244,7 +305,12 @@ fn a_plugin_that_takes_long_to_load_delays_no_other() {
 
 #[test]
 fn loads_over_time_hold_and_only_so_many_of_them_go_on() {
-    let limits = LoadLimits { load_time: Duration::ZERO, loads: 1, overdue: 1, ..patient() };
+    let limits = LoadLimits {
+        load_time: Duration::ZERO,
+        loads: 1,
+        overdue: 1,
+        ..patient()
+    };
     let names = ["a", "b", "c"];
     let lines = names.map(|name| format!("{{name: {name}, lua: {name}.lua}}"));
     let plugins: Vec<_> = lines.iter().map(|line| (line.as_str(), "gate EvictionCheck")).collect();
@@ -258,7 +324,10 @@ fn loads_over_time_hold_and_only_so_many_of_them_go_on() {
     let actual = host.summary();
     let late = "refused: test a.lua failed to compile: loading it took longer than 0 s";
     assert!(actual[0].ends_with(late), "{actual:?}");
-    assert_eq!(actual[2], "plugin c is being loaded; until it is, every eviction-check call is a fault");
+    assert_eq!(
+        actual[2],
+        "plugin c is being loaded; until it is, every eviction-check call is a fault"
+    );
     assert!(begun.try_recv().is_err(), "a third load began");
     host.engine.open();
     assert_eq!(next(&begun), "c");
@@ -280,7 +349,9 @@ impl Policy for RanOut {
         self.0.capabilities()
     }
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let ran_out = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let ran_out = self
+            .1
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if ran_out.is_ok() {
             Err(Fault::new(FaultKind::Deadline, "took longer than 5000 ms"))
         } else {
@@ -295,27 +366,57 @@ impl Engine for Slow {
     }
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let Loaded { policy, description } = self.inner.load(source)?;
-        Ok(Loaded { policy: Arc::new(RanOut(policy, Arc::clone(&self.faults))), description })
+        Ok(Loaded {
+            policy: Arc::new(RanOut(policy, Arc::clone(&self.faults))),
+            description,
+        })
     }
 }
 
 #[test]
 fn a_smoke_test_on_a_busy_machine_is_repeated_and_a_broken_plugin_is_not() {
     let (inner, faults) = (Arc::<Scripts>::default(), Arc::new(AtomicUsize::new(2)));
-    let engine = Slow { inner: Arc::clone(&inner), faults };
+    let engine = Slow {
+        inner: Arc::clone(&inner),
+        faults,
+    };
     let registry = Arc::new(Registry::new(vec![Arc::new(engine)]));
-    let list = files(&[("{name: busy, lua: busy.lua}", "release"), ("{name: broken, lua: broken.lua}", "broken")]);
+    let list = files(&[
+        ("{name: busy, lua: busy.lua}", "release"),
+        ("{name: broken, lua: broken.lua}", "broken"),
+    ]);
     let data = Arc::new(Data::new("test", list));
     let smoke: SmokeTest = Box::new(|policy| {
-        let (binding, task, now) = (Binding::default(), GracefulEvictionTask::default(), Time::from_millis(0));
-        let call = Call::EvictionCheck(EvictionCheckCall { binding: &binding, task: &task, observed: &[], now });
+        let (binding, task, now) = (
+            Binding::default(),
+            GracefulEvictionTask::default(),
+            Time::from_millis(0),
+        );
+        let call = Call::EvictionCheck(EvictionCheckCall {
+            binding: &binding,
+            task: &task,
+            observed: &[],
+            now,
+        });
         policy.call(&call).map(drop).map_err(|fault| fault.to_string())
     });
-    let limits = LoadLimits { retry_base: Duration::ZERO, ..patient() };
-    let options = Loading { smoke_test: Some(smoke), limits, ..Loading::default() };
+    let limits = LoadLimits {
+        retry_base: Duration::ZERO,
+        ..patient()
+    };
+    let options = Loading {
+        smoke_test: Some(smoke),
+        limits,
+        ..Loading::default()
+    };
     let plugins = Plugins::new(registry, Box::new(data), options);
     let stages = || plugins.status().iter().map(|status| status.stage).collect::<Vec<_>>();
-    for expected in [LoadStage::SmokeTested, LoadStage::SmokeTested, LoadStage::Active, LoadStage::Active] {
+    for expected in [
+        LoadStage::SmokeTested,
+        LoadStage::SmokeTested,
+        LoadStage::Active,
+        LoadStage::Active,
+    ] {
         plugins.refresh();
         assert_eq!(stages(), [expected, LoadStage::Compiled]);
     }

@@ -33,7 +33,10 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 fn failure_text(error: &watcher::Error) -> Option<String> {
     let of = |error: &kube::Error| match error {
         kube::Error::Api(status) if status.code == 404 => {
-            format!("it is not served in the API version of this program ({})", status.message.trim())
+            format!(
+                "it is not served in the API version of this program ({})",
+                status.message.trim()
+            )
         }
         kube::Error::Api(status) => status.message.clone(),
         other => causes(other),
@@ -122,7 +125,9 @@ where
                     listing.found.insert(key.clone());
                     listing.written.contains(&key)
                 };
-                self.insert(object, |known, new| !(is_written && known.is_some_and(|known| is_newer(new, known))));
+                self.insert(object, |known, new| {
+                    !(is_written && known.is_some_and(|known| is_newer(new, known)))
+                });
             }
             watcher::Event::InitDone => {
                 let found = self.listing().take().unwrap_or_default().found;
@@ -161,7 +166,11 @@ mod tests {
     #[test]
     fn a_list_does_not_undo_what_was_written_since_it_was_asked_for() {
         let (store, key) = (Store::<ConfigMap>::new(), Key::new("", "b"));
-        let version = || store.get(&key).and_then(|object| object.metadata.resource_version.clone());
+        let version = || {
+            store
+                .get(&key)
+                .and_then(|object| object.metadata.resource_version.clone())
+        };
         let list = |versions: &[&str]| {
             for version in versions {
                 store.handle(watcher::Event::InitApply(object("u", version)));
@@ -195,7 +204,10 @@ mod tests {
                 Change::Updated { .. } => "updated",
                 Change::Deleted(_) => "deleted",
             };
-            heard.lock().unwrap().push((what, change.object().metadata.uid.clone().unwrap()));
+            heard
+                .lock()
+                .unwrap()
+                .push((what, change.object().metadata.uid.clone().unwrap()));
         });
         for (uid, version) in [("u", "1"), ("u", "2"), ("v", "4")] {
             store.handle(watcher::Event::Apply(object(uid, version)));

@@ -54,14 +54,22 @@ impl DataDirectory {
         let about = || format!("--data-dir {}", path.display());
         // It contains Secrets.
         private::directory(path).with_context(about)?;
-        let lock = private::open(OpenOptions::new().create(true).write(true).truncate(false), &path.join("lock"));
+        let lock = private::open(
+            OpenOptions::new().create(true).write(true).truncate(false),
+            &path.join("lock"),
+        );
         let lock = lock.with_context(about)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => bail!("--data-dir {}: another process uses it", path.display()),
             Err(fs::TryLockError::Error(error)) => return Err(error).with_context(about),
         }
-        Ok(Self { path: path.to_path_buf(), _lock: lock, failure: Arc::default(), stores: Mutex::default() })
+        Ok(Self {
+            path: path.to_path_buf(),
+            _lock: lock,
+            failure: Arc::default(),
+            stores: Mutex::default(),
+        })
     }
 
     /// Returns the path of the directory.
@@ -79,7 +87,10 @@ impl DataDirectory {
         for loss in losses {
             warn!("--data-dir: {loss}");
         }
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&kept));
+        self.stores
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&kept));
         let kept: Arc<dyn Persistence> = kept;
         Ok((contents, kept))
     }
@@ -143,8 +154,15 @@ impl Kept {
             replay.segment(path, *number == last)?;
         }
         let losses = std::mem::take(&mut replay.losses);
-        let values = replay.objects.values().map(|bytes| serde_json::from_slice(bytes)).collect::<Result<_, _>>()?;
-        let contents = Contents { version: replay.version, objects: values };
+        let values = replay
+            .objects
+            .values()
+            .map(|bytes| serde_json::from_slice(bytes))
+            .collect::<Result<_, _>>()?;
+        let contents = Contents {
+            version: replay.version,
+            objects: values,
+        };
         let mut log = Log {
             folder: folder.to_path_buf(),
             number: last,
@@ -158,7 +176,14 @@ impl Kept {
             failed: false,
         };
         log.begin_segment()?;
-        Ok((contents, Arc::new(Self { log: Mutex::new(log), failure: Arc::clone(failure) }), losses))
+        Ok((
+            contents,
+            Arc::new(Self {
+                log: Mutex::new(log),
+                failure: Arc::clone(failure),
+            }),
+            losses,
+        ))
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -173,7 +198,10 @@ impl Kept {
         }
         if let Err(error) = act(&mut log) {
             log.failed = true;
-            let why = format!("--data-dir: objects cannot be kept in {}: {error}", log.folder.display());
+            let why = format!(
+                "--data-dir: objects cannot be kept in {}: {error}",
+                log.folder.display()
+            );
             *self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             self.failure.notify.notify_one();
         }
@@ -195,7 +223,12 @@ impl Log {
         let mut frame = Vec::new();
         let chain = match &object {
             Some(object) => append(&mut frame, self.chain, FrameKind::Object, &put(version, object)),
-            None => append(&mut frame, self.chain, FrameKind::Removed, removed(version, &key).as_bytes()),
+            None => append(
+                &mut frame,
+                self.chain,
+                FrameKind::Removed,
+                removed(version, &key).as_bytes(),
+            ),
         };
         self.file.write_all(&frame)?;
         self.chain = chain;
@@ -215,8 +248,12 @@ impl Log {
     /// Starts a segment with all objects, and removes the previous ones. A crash in between leaves both, whose
     /// content is consistent.
     fn begin_segment(&mut self) -> std::io::Result<()> {
-        let (mut bytes, mut chain) =
-            Header { first_id: self.version, first_at_ms: now().as_millisecond(), before: self.chain }.encode();
+        let (mut bytes, mut chain) = Header {
+            first_id: self.version,
+            first_at_ms: now().as_millisecond(),
+            before: self.chain,
+        }
+        .encode();
         for object in self.objects.values() {
             chain = append(&mut bytes, chain, FrameKind::Object, &put(self.version, object));
         }
@@ -288,10 +325,18 @@ impl Replay {
             // A crash during a write looks like a file that was cut, so the bytes are kept.
             Some(Problem::Torn { bytes, .. }) if is_last => self.keep_torn(path, bytes),
             Some(Problem::Changed { path, at }) => {
-                bail!("{}: damaged or changed at byte {at}; {}", path.display(), way_out(&path))
+                bail!(
+                    "{}: damaged or changed at byte {at}; {}",
+                    path.display(),
+                    way_out(&path)
+                )
             }
             Some(Problem::Torn { path, bytes }) => {
-                bail!("{}: the last {bytes} bytes are incomplete; {}", path.display(), way_out(&path))
+                bail!(
+                    "{}: the last {bytes} bytes are incomplete; {}",
+                    path.display(),
+                    way_out(&path)
+                )
             }
             Some(problem) => bail!("{problem}; {}", way_out(path)),
         }
@@ -330,8 +375,12 @@ impl Replay {
                 self.objects.insert(key, Bytes::from(object.to_string()));
             }
             Some(FrameKind::Removed) => {
-                let key =
-                    (text(&frame, "apiVersion"), text(&frame, "kind"), text(&frame, "namespace"), text(&frame, "name"));
+                let key = (
+                    text(&frame, "apiVersion"),
+                    text(&frame, "kind"),
+                    text(&frame, "namespace"),
+                    text(&frame, "name"),
+                );
                 self.objects.remove(&key);
             }
             _ => bail!("it is not an object of a control plane"),

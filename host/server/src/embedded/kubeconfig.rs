@@ -16,7 +16,10 @@ pub(super) const CONTEXT: &str = "bulkhead";
 pub(super) fn write(path: &Path, clusters: &[(String, String)], ca_pem: &str, token: &str) -> anyhow::Result<()> {
     let about = || format!("writing the kubeconfig {}", path.display());
     let text = serde_saphyr::to_string(&kubeconfig(clusters, ca_pem, token)).with_context(about)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(about)?;
     private_file::replace(path, text.as_bytes()).with_context(about)
 }

@@ -42,16 +42,23 @@ impl<A: Admission> Admission for CheckedAnnotations<A> {
 
 /// Checks the value of an annotation if the request changes it, so that a stored value does not block other changes.
 fn check_annotation<T: DeserializeOwned>(request: &AdmissionRequest<'_>, key: &str) -> Result<(), Denied> {
-    let value = |object: &Value| object["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned();
+    let value = |object: &Value| {
+        object["metadata"]["annotations"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (text, before) = (value(request.object), request.old.map(value));
     if text.is_empty() || before.is_some_and(|before| before == text) {
         return Ok(());
     }
-    serde_json::from_value::<T>(Value::from(text.as_str())).map(drop).map_err(|error| Denied {
-        reason: DenialReason::Invalid,
-        field: format!("metadata.annotations[{key}]"),
-        message: format!("Invalid value: {text:?}: {error}"),
-    })
+    serde_json::from_value::<T>(Value::from(text.as_str()))
+        .map(drop)
+        .map_err(|error| Denied {
+            reason: DenialReason::Invalid,
+            field: format!("metadata.annotations[{key}]"),
+            message: format!("Invalid value: {text:?}: {error}"),
+        })
 }
 
 /// Returns the names of the members: `total` numbered ones, and those in the data directory.
@@ -77,7 +84,10 @@ pub(super) fn build(
     ca_pem: &str,
     data: Option<&DataDirectory>,
 ) -> anyhow::Result<MemberCluster> {
-    let mut options = MemberOptions { fidelity: Fidelity::People, ..MemberOptions::new(name, seed, clock.clone()) };
+    let mut options = MemberOptions {
+        fidelity: Fidelity::People,
+        ..MemberOptions::new(name, seed, clock.clone())
+    };
     options.namespace_objects = vec![
         kinds::default_account(),
         json!({
@@ -105,7 +115,11 @@ pub(super) async fn join(
 ) -> anyhow::Result<()> {
     let name = member.name();
     let id = member.server().kind_id("v1", "Namespace").and_then(|kind| {
-        member.server().store().get(&ObjectKey::new(kind, "", "kube-system")).map(|system| system.uid().to_owned())
+        member
+            .server()
+            .store()
+            .get(&ObjectKey::new(kind, "", "kube-system"))
+            .map(|system| system.uid().to_owned())
     });
     let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
     let secret = json!({
@@ -134,13 +148,19 @@ where
     object["apiVersion"] = K::api_version(&()).into();
     object["kind"] = K::kind(&()).into();
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
-    applied.map(drop).with_context(|| format!("writing {} {name}", K::kind(&())))
+    let applied = api
+        .patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object))
+        .await;
+    applied
+        .map(drop)
+        .with_context(|| format!("writing {} {name}", K::kind(&())))
 }
 
 /// Applies the annotations of Clusters to the members. Never returns.
 pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String, MemberCluster>) {
-    let Some(kind) = hub.kind_id("cluster.karmada.io/v1alpha1", "Cluster") else { return };
+    let Some(kind) = hub.kind_id("cluster.karmada.io/v1alpha1", "Cluster") else {
+        return;
+    };
     let store = hub.store();
     let mut changes = store.subscribe(&[kind]);
     let mut known: BTreeMap<&str, (String, String)> = BTreeMap::new();
@@ -148,8 +168,13 @@ pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String,
         for (name, member) in &members {
             let cluster = store.get(&ObjectKey::new(kind, "", name));
             let annotation = |key: &str| {
-                let annotations = cluster.as_ref().map(|cluster| &cluster.value()["metadata"]["annotations"]);
-                annotations.and_then(|found| found[key].as_str()).unwrap_or_default().to_owned()
+                let annotations = cluster
+                    .as_ref()
+                    .map(|cluster| &cluster.value()["metadata"]["annotations"]);
+                annotations
+                    .and_then(|found| found[key].as_str())
+                    .unwrap_or_default()
+                    .to_owned()
             };
             let wanted = (annotation(STATE), annotation(WORKLOADS));
             let before = known.insert(name, wanted.clone()).unwrap_or_default();
@@ -173,7 +198,8 @@ fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &st
         return None;
     }
     let read = serde_json::from_value(Value::from(text));
-    read.map_err(|error| warn!("cluster {}: annotation {annotation}: {error}", member.name())).ok()
+    read.map_err(|error| warn!("cluster {}: annotation {annotation}: {error}", member.name()))
+        .ok()
 }
 
 fn set_state(member: &MemberCluster, text: &str) {
@@ -192,7 +218,11 @@ fn set_state(member: &MemberCluster, text: &str) {
 fn set_workloads(member: &MemberCluster, text: &str) {
     let failure = word::<WorkloadFailure>(member, WORKLOADS, text).map(Into::into);
     member.set_failure(failure);
-    let message = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
+    let message = if failure.is_some() {
+        "workloads fail"
+    } else {
+        "workloads are healthy again"
+    };
     info!("simulated: {}: {message}", member.name());
 }
 
@@ -212,10 +242,17 @@ mod tests {
             }
         }
         let kinds = kinds::kubernetes();
-        let kind = ResourceKind { kind: "Cluster".into(), ..kinds[0].clone() };
+        let kind = ResourceKind {
+            kind: "Cluster".into(),
+            ..kinds[0].clone()
+        };
         let mut object = json!({"metadata": {"name": "member1", "annotations": {key: text}}});
         let request = AdmissionRequest {
-            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            operation: if old.is_some() {
+                Operation::Update
+            } else {
+                Operation::Create
+            },
             kind: &kind,
             namespace: None,
             old,
@@ -235,7 +272,12 @@ mod tests {
             assert!(denied.message.contains(part), "{part}: {}", denied.message);
         }
         assert!(denial(None, WORKLOADS, "crash").unwrap().message.contains("crash-loop"));
-        for (key, text) in [(STATE, "unreachable"), (WORKLOADS, "crash-loop"), (STATE, ""), ("other", "unreachabel")] {
+        for (key, text) in [
+            (STATE, "unreachable"),
+            (WORKLOADS, "crash-loop"),
+            (STATE, ""),
+            ("other", "unreachabel"),
+        ] {
             assert_eq!(denial(None, key, text), None, "{key}={text}");
         }
         let stored = json!({"metadata": {"annotations": {STATE: "unreachabel"}}});

@@ -40,7 +40,13 @@ const KUBERNETES_VERSION: &str = "v1.35.0";
 /// Maximum number of members; each is a complete API server.
 const MEMBERS_MAX: u64 = 100;
 /// Initial namespaces.
-const NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "karmada-system", "karmada-cluster"];
+const NAMESPACES: [&str; 5] = [
+    "default",
+    "kube-system",
+    "kube-public",
+    "karmada-system",
+    "karmada-cluster",
+];
 /// Retention of events, as in Kubernetes.
 const EVENT_AGE_MAX: Duration = Duration::from_hours(1);
 /// Interval of the removal of old events.
@@ -98,9 +104,17 @@ impl EmbeddedArguments {
             return Ok(None);
         }
         if !self.bind_address.ip().is_loopback() {
-            bail!("--bind-address {}: it must be a loopback address, such as 127.0.0.1:6443", self.bind_address);
+            bail!(
+                "--bind-address {}: it must be a loopback address, such as 127.0.0.1:6443",
+                self.bind_address
+            );
         }
-        let data = self.data_dir.as_deref().map(DataDirectory::open).transpose()?.map(Arc::new);
+        let data = self
+            .data_dir
+            .as_deref()
+            .map(DataDirectory::open)
+            .transpose()?
+            .map(Arc::new);
         let clock = Clock::new(now());
         let mut tasks = JoinSet::new();
         let hub = hub(flags, &clock, data.as_deref())?;
@@ -115,12 +129,23 @@ impl EmbeddedArguments {
         let address = listener.local_addr()?;
         keep_port(address.port(), data.as_deref())?;
         let token = identity.token.clone();
-        let served =
-            members.iter().map(|(name, member)| (name.clone(), member.server().service_through(member.link())));
-        let api = serve::Api { hub: hub.service(), members: served.collect(), token: token.clone() };
+        let served = members
+            .iter()
+            .map(|(name, member)| (name.clone(), member.server().service_through(member.link())));
+        let api = serve::Api {
+            hub: hub.service(),
+            members: served.collect(),
+            token: token.clone(),
+        };
         let acceptor = TlsAcceptor::from(Arc::new(identity.certificate.server_config(None)?));
         let transport = Transport::Tls(Box::new(move || acceptor.clone()));
-        tasks.spawn(server::serve(listener, transport, api, serve::LIMITS, "the embedded control plane"));
+        tasks.spawn(server::serve(
+            listener,
+            transport,
+            api,
+            serve::LIMITS,
+            "the embedded control plane",
+        ));
         tasks.spawn(members::follow_annotations(hub.clone(), members.clone()));
         tasks.spawn(expire_events(hub.clone()));
         if let Some(data) = data.clone() {
@@ -129,12 +154,27 @@ impl EmbeddedArguments {
 
         let (url, ca_pem) = (format!("https://{address}"), identity.certificate.ca_pem.clone());
         let path = self.kubeconfig_path();
-        let contexts = members.keys().map(|name| (name.clone(), format!("{url}{}", serve::member_path(name))));
-        let contexts: Vec<_> = std::iter::once((kubeconfig::CONTEXT.to_owned(), url.clone())).chain(contexts).collect();
+        let contexts = members
+            .keys()
+            .map(|name| (name.clone(), format!("{url}{}", serve::member_path(name))));
+        let contexts: Vec<_> = std::iter::once((kubeconfig::CONTEXT.to_owned(), url.clone()))
+            .chain(contexts)
+            .collect();
         kubeconfig::write(&path, &contexts, &ca_pem, &token)?;
-        info!("embedded control plane at {url} with {} simulated members", members.len());
+        info!(
+            "embedded control plane at {url} with {} simulated members",
+            members.len()
+        );
         info!("try: kubectl --kubeconfig {} get clusters", path.display());
-        Ok(Some(Embedded { kubeconfig: path, members, url, ca_pem, token, data, _tasks: tasks }))
+        Ok(Some(Embedded {
+            kubeconfig: path,
+            members,
+            url,
+            ca_pem,
+            token,
+            data,
+            _tasks: tasks,
+        }))
     }
 
     /// Returns the directory that stores the objects, if there is one.
@@ -167,7 +207,10 @@ impl Embedded {
             for name in self.members.keys() {
                 let clusters: Api<Cluster> = Api::all(hub.clone());
                 let is_ready = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| cluster.to_model().is_ready());
-                if kube::runtime::wait::await_condition(clusters, name, is_ready).await.is_ok() {
+                if kube::runtime::wait::await_condition(clusters, name, is_ready)
+                    .await
+                    .is_ok()
+                {
                     info!("{name} is ready");
                 }
             }
@@ -198,7 +241,11 @@ impl Drop for Embedded {
 fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Result<ApiServer> {
     let (contents, persistence) = data.map(|data| data.server(data::HUB)).transpose()?.unzip();
     let hub = ApiServer::new(Options {
-        kinds: kinds::kubernetes().into_iter().chain(kinds::stored()).chain([kinds::definitions()]).collect(),
+        kinds: kinds::kubernetes()
+            .into_iter()
+            .chain(kinds::stored())
+            .chain([kinds::definitions()])
+            .collect(),
         admission: Some(Arc::new(members::CheckedAnnotations(InProcess(flags.admission())))),
         kubernetes_version: KUBERNETES_VERSION.to_owned(),
         fidelity: Fidelity::People,
@@ -207,10 +254,15 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
         ..Options::new("control plane", seed(), clock.clone())
     });
     for object in hub.restore(contents.unwrap_or_default()) {
-        warn!("left out: {} {}, which is not served", object["kind"], object["metadata"]["name"]);
+        warn!(
+            "left out: {} {}, which is not served",
+            object["kind"], object["metadata"]["name"]
+        );
     }
     let put = |api_version: &str, kind: &str, object: Value| -> Result<(), StatusError> {
-        let id = hub.kind_id(api_version, kind).ok_or_else(|| StatusError::unknown_path(kind))?;
+        let id = hub
+            .kind_id(api_version, kind)
+            .ok_or_else(|| StatusError::unknown_path(kind))?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let namespace = if kind == "Service" { "default" } else { "" };
         put(&hub.store(), &ObjectKey::new(id, namespace, &name), object)
@@ -291,18 +343,35 @@ impl Identity {
             Certificate::self_made(host, until, None).context("making a certificate")
         };
         let Some(folder) = data.map(|data| data.path().join("identity")) else {
-            return Ok(Self { certificate: made()?, token: random_token(), port: None });
+            return Ok(Self {
+                certificate: made()?,
+                token: random_token(),
+                port: None,
+            });
         };
         let restricted = private::directory(&folder).and_then(|()| private::files(&folder));
         restricted.with_context(|| format!("making {}", folder.display()))?;
-        let kept = |name: &str| fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned());
-        if let (Some(token), true) =
-            (kept("token"), folder.join("tls.crt").exists() && kept("host").as_deref() == Some(host))
-        {
+        let kept = |name: &str| {
+            fs::read_to_string(folder.join(name))
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
+        if let (Some(token), true) = (
+            kept("token"),
+            folder.join("tls.crt").exists() && kept("host").as_deref() == Some(host),
+        ) {
             let certificate = Certificate::from_directory(&folder)?;
-            return Ok(Self { certificate, token, port: kept("port").and_then(|port| port.parse().ok()) });
+            return Ok(Self {
+                certificate,
+                token,
+                port: kept("port").and_then(|port| port.parse().ok()),
+            });
         }
-        let identity = Self { certificate: made()?, token: kept("token").unwrap_or_else(random_token), port: None };
+        let identity = Self {
+            certificate: made()?,
+            token: kept("token").unwrap_or_else(random_token),
+            port: None,
+        };
         for (name, text) in [
             ("token", &identity.token),
             ("tls.crt", &identity.certificate.chain_pem),

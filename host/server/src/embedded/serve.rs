@@ -16,7 +16,11 @@ use tower::ServiceExt as _;
 use crate::server::{Application, Limits, Refusal};
 
 /// Limits for the watches of the controllers on a hundred members and for users; same request size as in Kubernetes.
-pub(super) const LIMITS: Limits = Limits { connections: 4096, body_bytes: 3 << 20, buffered_bytes: 64 << 20 };
+pub(super) const LIMITS: Limits = Limits {
+    connections: 4096,
+    body_bytes: 3 << 20,
+    buffered_bytes: 64 << 20,
+};
 /// Path prefix of the members.
 const MEMBERS: &str = "/members/";
 
@@ -42,13 +46,17 @@ pub(super) async fn listen(address: SocketAddr, preferred: Option<u16>) -> anyho
     {
         return Ok(listener);
     }
-    TcpListener::bind(address).await.with_context(|| format!("--bind-address: listening on {address}"))
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("--bind-address: listening on {address}"))
 }
 
 impl Api {
     /// Returns the service for a path, with the path relative to it.
     fn route(&self, uri: &Uri) -> Option<(ApiService, Uri)> {
-        let Some(rest) = uri.path().strip_prefix(MEMBERS) else { return Some((self.hub.clone(), uri.clone())) };
+        let Some(rest) = uri.path().strip_prefix(MEMBERS) else {
+            return Some((self.hub.clone(), uri.clone()));
+        };
         let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
         let member = self.members.get(name)?;
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -62,15 +70,27 @@ impl Application for Api {
     type Error = ConnectionError;
 
     fn answer_head(&self, head: &Parts) -> Option<Response<ApiBody>> {
-        let shown = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let shown = head
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let is_known = shown.strip_prefix("Bearer ") == Some(&self.token);
         (!is_known).then(|| refusal(&StatusError::unauthorized()))
     }
 
     /// Returns the timeout of a watch.
     fn lifetime(&self, head: &Parts) -> Option<Duration> {
-        let seconds = head.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds="))?;
-        seconds.parse().ok().filter(|seconds: &u64| *seconds > 0).map(Duration::from_secs)
+        let seconds = head
+            .uri
+            .query()?
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("timeoutSeconds="))?;
+        seconds
+            .parse()
+            .ok()
+            .filter(|seconds: &u64| *seconds > 0)
+            .map(Duration::from_secs)
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<ApiBody>, ConnectionError> {
@@ -79,7 +99,9 @@ impl Application for Api {
             return Ok(refusal(&StatusError::unknown_path(head.uri.path())));
         };
         head.uri = uri;
-        service.oneshot(Request::from_parts(head, kube::client::Body::from(body))).await
+        service
+            .oneshot(Request::from_parts(head, kube::client::Body::from(body)))
+            .await
     }
 
     fn refuse(&self, why: &Refusal) -> Response<ApiBody> {
@@ -91,9 +113,13 @@ impl Application for Api {
 }
 
 fn refusal(error: &StatusError) -> Response<ApiBody> {
-    let body = Full::new(error.to_bytes()).map_err(|never| match never {}).boxed_unsync();
+    let body = Full::new(error.to_bytes())
+        .map_err(|never| match never {})
+        .boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = http::StatusCode::from_u16(error.code).unwrap_or(http::StatusCode::BAD_REQUEST);
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     response
 }

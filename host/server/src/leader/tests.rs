@@ -15,7 +15,11 @@ const RENEW: Duration = Duration::from_secs(10);
 fn hub() -> ApiServer {
     let clock = bulkhead_apiserver::Clock::new(Timestamp::UNIX_EPOCH);
     let kinds = kinds::kubernetes();
-    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) })
+    ApiServer::new(Options {
+        kinds,
+        auto_create_namespaces: true,
+        ..Options::new("hub", 1, clock)
+    })
 }
 
 /// Returns a wall clock that starts now at the epoch and advances with tokio's paused clock.
@@ -52,7 +56,9 @@ async fn elected(hub: &ApiServer, identity: &str) -> Candidate {
 
 /// Returns the reason from `hold` if it ends within the time limit.
 async fn lost_within(candidate: &mut Candidate, limit_s: u64) -> Option<String> {
-    tokio::time::timeout(Duration::from_secs(limit_s), candidate.hold()).await.ok()
+    tokio::time::timeout(Duration::from_secs(limit_s), candidate.hold())
+        .await
+        .ok()
 }
 
 async fn lease(hub: &ApiServer) -> Lease {
@@ -68,7 +74,9 @@ async fn a_lease_that_somebody_edits_is_not_lost() {
     let hub = hub();
     let mut leader = elected(&hub, "a").await;
     for _ in 0..3 {
-        hub.inject(Fault::Respond(409), |request| request.plural == "leases" && request.verb == Verb::Update);
+        hub.inject(Fault::Respond(409), |request| {
+            request.plural == "leases" && request.verb == Verb::Update
+        });
     }
     assert_eq!(lost_within(&mut leader, 60).await, None);
     assert_eq!((hub.pending_fault_count(), holder(&hub).await.as_str()), (0, "a"));
@@ -81,7 +89,10 @@ async fn a_lease_that_another_took_is_lost_and_stays_with_it() {
     let leases = Api::<Lease>::namespaced(hub.client(), "default");
     let taken = Patch::Merge(json!({"spec": {"holderIdentity": "b"}}));
     leases.patch("bulkhead", &PatchParams::default(), &taken).await.unwrap();
-    assert_eq!(lost_within(&mut leader, 60).await.unwrap(), "b holds the lease default/bulkhead now");
+    assert_eq!(
+        lost_within(&mut leader, 60).await.unwrap(),
+        "b holds the lease default/bulkhead now"
+    );
     assert!(!leader.holds());
     leader.release().await;
     assert_eq!(holder(&hub).await, "b");
@@ -96,7 +107,10 @@ async fn a_lease_runs_out_however_often_somebody_annotates_it() {
     let annotated = async {
         for number in 0.. {
             let annotation = Patch::Merge(json!({"metadata": {"annotations": {"x": number.to_string()}}}));
-            leases.patch("bulkhead", &PatchParams::default(), &annotation).await.unwrap();
+            leases
+                .patch("bulkhead", &PatchParams::default(), &annotation)
+                .await
+                .unwrap();
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
     };
@@ -114,8 +128,13 @@ async fn a_lease_is_released_although_it_changed_since() {
     let mut leader = elected(&hub, "a").await;
     let leases = Api::<Lease>::namespaced(hub.client(), "default");
     let annotation = Patch::Merge(json!({"metadata": {"annotations": {"x": "1"}}}));
-    leases.patch("bulkhead", &PatchParams::default(), &annotation).await.unwrap();
-    hub.inject(Fault::Respond(409), |request| request.plural == "leases" && request.verb == Verb::Update);
+    leases
+        .patch("bulkhead", &PatchParams::default(), &annotation)
+        .await
+        .unwrap();
+    hub.inject(Fault::Respond(409), |request| {
+        request.plural == "leases" && request.verb == Verb::Update
+    });
     leader.release().await;
     assert_eq!(holder(&hub).await, "");
 }
@@ -161,16 +180,31 @@ fn checked(arguments: &[&str]) -> Result<Election, String> {
 fn parts_of_a_second_are_refused_where_a_lease_counts_in_seconds() {
     let check = |arguments: &[&str], expected: &str| {
         let error = checked(arguments).err().unwrap_or_default();
-        assert!(error.starts_with(expected) && error.is_empty() == expected.is_empty(), "{arguments:?}: {error}");
+        assert!(
+            error.starts_with(expected) && error.is_empty() == expected.is_empty(),
+            "{arguments:?}: {error}"
+        );
     };
-    let lease = |text: &'static str| [text, "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=200ms"];
+    let lease = |text: &'static str| {
+        [
+            text,
+            "--leader-elect-renew-deadline=1s",
+            "--leader-elect-retry-period=200ms",
+        ]
+    };
     check(&[], "");
     check(&lease("--leader-elect-lease-duration=2s"), "");
     let whole = "leader-elect-lease-duration: must be whole seconds, at least 1s";
     check(&lease("--leader-elect-lease-duration=1500ms"), whole);
     check(&lease("--leader-elect-lease-duration=0s"), whole);
-    check(&["--leader-elect-renew-deadline=9500ms"], "leader-elect-renew-deadline: must be whole seconds, at least 1s");
-    check(&["--leader-elect-renew-deadline=15s"], "leader-elect-lease-duration: must be longer than");
+    check(
+        &["--leader-elect-renew-deadline=9500ms"],
+        "leader-elect-renew-deadline: must be whole seconds, at least 1s",
+    );
+    check(
+        &["--leader-elect-renew-deadline=15s"],
+        "leader-elect-lease-duration: must be longer than",
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +219,9 @@ async fn a_leader_whose_machine_was_suspended_gives_the_lease_up() {
     let suspend = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         *suspended.lock().unwrap() = RENEW;
-        hub.inject(Fault::TimeOut(Duration::from_mins(1)), |request| request.plural == "leases");
+        hub.inject(Fault::TimeOut(Duration::from_mins(1)), |request| {
+            request.plural == "leases"
+        });
     };
     let (lost, ()) = tokio::join!(lost_within(&mut leader, 8), suspend);
     let lost = lost.expect("the lease is given up");
@@ -213,10 +249,16 @@ async fn a_successor_continues_the_clock_of_a_leader_whose_wall_clock_stepped() 
         assert_eq!(ahead_s(&successor, start), by_ms / 1000);
         let line = successor.acquire(|why| panic!("{why}")).await.clock.unwrap();
         assert_eq!(ahead_s(&successor, start), 0, "{line}");
-        let set = if by_ms > 0 { "is set 3599 s back, and is 3599 s behind" } else { "is set 3599 s ahead" };
+        let set = if by_ms > 0 {
+            "is set 3599 s back, and is 3599 s behind"
+        } else {
+            "is set 3599 s ahead"
+        };
         assert!(line.contains(set), "{line}");
         // The write that elects it has the offset already.
-        let offset_ms: i64 = lease(&hub).await.metadata.annotations.unwrap()[CLOCK_OFFSET].parse().unwrap();
+        let offset_ms: i64 = lease(&hub).await.metadata.annotations.unwrap()[CLOCK_OFFSET]
+            .parse()
+            .unwrap();
         assert_eq!((offset_ms + by_ms).abs() / 1000, 0, "{offset_ms} ms");
     }
 }
@@ -245,7 +287,10 @@ async fn a_malformed_offset_is_logged_and_replaced() {
     elected(&hub, "a").await.release().await;
     let leases = Api::<Lease>::namespaced(hub.client(), "default");
     let annotation = Patch::Merge(json!({"metadata": {"annotations": {CLOCK_OFFSET: "soon"}}}));
-    leases.patch("bulkhead", &PatchParams::default(), &annotation).await.unwrap();
+    leases
+        .patch("bulkhead", &PatchParams::default(), &annotation)
+        .await
+        .unwrap();
     let mut successor = candidate(&hub, "b");
     let line = successor.acquire(|why| panic!("{why}")).await.clock.unwrap();
     assert!(line.contains("is not continued") && line.contains("\"soon\""), "{line}");

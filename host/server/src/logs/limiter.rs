@@ -60,7 +60,10 @@ impl Limiter {
             state.add(key, now)?;
             0
         };
-        Some(Suppressed { repeats, others: std::mem::take(&mut state.others) })
+        Some(Suppressed {
+            repeats,
+            others: std::mem::take(&mut state.others),
+        })
     }
 }
 
@@ -81,17 +84,28 @@ impl Failure {
 impl State {
     /// Adds a new failure. Returns `None` and counts it if there are too many.
     fn add(&mut self, key: u64, now: Instant) -> Option<()> {
-        let current = self.burst.take().filter(|burst| now.duration_since(burst.start) < BURST);
+        let current = self
+            .burst
+            .take()
+            .filter(|burst| now.duration_since(burst.start) < BURST);
         let burst = self.burst.insert(current.unwrap_or(Burst { start: now, lines: 0 }));
         if self.failures.len() >= REMEMBERED_MAX {
-            self.failures.retain(|_, failure| now.duration_since(failure.last) < QUIET);
+            self.failures
+                .retain(|_, failure| now.duration_since(failure.last) < QUIET);
         }
         if burst.lines >= BURST_LINES_MAX || self.failures.len() >= REMEMBERED_MAX {
             self.others += 1;
             return None;
         }
         burst.lines += 1;
-        self.failures.insert(key, Failure { written: now, last: now, repeats: 0 });
+        self.failures.insert(
+            key,
+            Failure {
+                written: now,
+                last: now,
+                repeats: 0,
+            },
+        );
         Some(())
     }
 }
@@ -109,7 +123,10 @@ mod tests {
         let (limiter, start) = (Limiter::default(), Instant::now());
         let step = Duration::from_mins(1);
         let lines: Vec<_> = (0..25).map(|minute| limiter.admit(1, start + step * minute)).collect();
-        assert_eq!(lines.iter().flatten().copied().collect::<Vec<_>>(), [counts(0, 0), counts(9, 0), counts(9, 0)]);
+        assert_eq!(
+            lines.iter().flatten().copied().collect::<Vec<_>>(),
+            [counts(0, 0), counts(9, 0), counts(9, 0)]
+        );
         assert!(lines[10].is_some() && lines[20].is_some(), "{lines:?}");
     }
 

@@ -93,7 +93,10 @@ impl LogArguments {
     where
         W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
     {
-        let lines = lines::layer().with_writer(writer).with_ansi(has_colours).with_timer(Timestamp);
+        let lines = lines::layer()
+            .with_writer(writer)
+            .with_ansi(has_colours)
+            .with_timer(Timestamp);
         let layer = match self.log_format {
             LogFormat::Text => lines.map_event_format(WithoutRepeats::text).boxed(),
             LogFormat::Json => {

@@ -24,12 +24,20 @@ pub(super) struct WithoutRepeats<F> {
 impl<F> WithoutRepeats<F> {
     /// Wraps a text format.
     pub(super) fn text(lines: F) -> Self {
-        Self { lines, format: LogFormat::Text, limiter: Limiter::default() }
+        Self {
+            lines,
+            format: LogFormat::Text,
+            limiter: Limiter::default(),
+        }
     }
 
     /// Wraps a JSON format.
     pub(super) fn json(lines: F) -> Self {
-        Self { lines, format: LogFormat::Json, limiter: Limiter::default() }
+        Self {
+            lines,
+            format: LogFormat::Json,
+            limiter: Limiter::default(),
+        }
     }
 }
 
@@ -44,7 +52,9 @@ where
         if *event.metadata().level() > Level::WARN {
             return self.lines.format_event(context, writer, event);
         }
-        let Some(suppressed) = self.limiter.admit(key(event), Instant::now()) else { return Ok(()) };
+        let Some(suppressed) = self.limiter.admit(key(event), Instant::now()) else {
+            return Ok(());
+        };
         if suppressed == Suppressed::default() {
             return self.lines.format_event(context, writer, event);
         }
@@ -57,7 +67,10 @@ where
 /// Appends the counts to a line.
 fn with_counts(line: &str, format: LogFormat, suppressed: Suppressed) -> String {
     let line = line.trim_end_matches('\n');
-    let counts = [("suppressed_repeats", suppressed.repeats), ("suppressed_others", suppressed.others)];
+    let counts = [
+        ("suppressed_repeats", suppressed.repeats),
+        ("suppressed_others", suppressed.others),
+    ];
     let counts = counts.iter().filter(|(_, count)| *count > 0);
     match format {
         LogFormat::Text => {

@@ -41,11 +41,20 @@ fn a_json_line_has_the_controller_and_the_decision_in_its_spans() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     let line: Value = serde_json::from_str(&lines[0]).unwrap();
     let of = |field: &str| line[field].as_str().unwrap();
-    assert_eq!((of("level"), of("target"), of("message")), ("INFO", "bulkhead::decision", "Evicted \"web\""));
+    assert_eq!(
+        (of("level"), of("target"), of("message")),
+        ("INFO", "bulkhead::decision", "Evicted \"web\"")
+    );
     assert_eq!(of("cluster"), "member1");
     assert_eq!(line["spans"][0]["controller"], "scheduler");
-    assert_eq!((&line["spans"][1]["name"], &line["spans"][1]["id"]), (&"decision".into(), &"3f9a-7".into()));
-    assert!(of("timestamp").ends_with('Z') && of("timestamp").len() == "2026-01-01T00:00:00.000Z".len(), "{line}");
+    assert_eq!(
+        (&line["spans"][1]["name"], &line["spans"][1]["id"]),
+        (&"decision".into(), &"3f9a-7".into())
+    );
+    assert!(
+        of("timestamp").ends_with('Z') && of("timestamp").len() == "2026-01-01T00:00:00.000Z".len(),
+        "{line}"
+    );
 }
 
 #[test]
@@ -72,7 +81,10 @@ fn the_filter_selects_targets_levels_and_spans() {
         span("binding").in_scope(|| debug!(target: "bulkhead::write", "seven"));
     };
     let check = |filter: Option<&str>, expected: &[&str]| {
-        let arguments: Vec<_> = filter.map(|filter| format!("--log-filter={filter}")).into_iter().collect();
+        let arguments: Vec<_> = filter
+            .map(|filter| format!("--log-filter={filter}"))
+            .into_iter()
+            .collect();
         let lines = logged(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), emit);
         let messages: Vec<_> = lines.iter().filter_map(|line| line.rsplit(' ').next()).collect();
         assert_eq!(messages, expected, "{filter:?}");
@@ -87,9 +99,17 @@ fn the_filter_selects_targets_levels_and_spans() {
 
 #[test]
 fn an_invalid_filter_is_refused_with_its_place() {
-    let error = |filter: &str| Program::try_parse_from(["program", "--log-filter", filter]).err().unwrap().to_string();
+    let error = |filter: &str| {
+        Program::try_parse_from(["program", "--log-filter", filter])
+            .err()
+            .unwrap()
+            .to_string()
+    };
     assert!(error("bulkhead=loud").contains("invalid"), "{}", error("bulkhead=loud"));
-    let format = Program::try_parse_from(["program", "--log-format", "xml"]).err().unwrap().to_string();
+    let format = Program::try_parse_from(["program", "--log-format", "xml"])
+        .err()
+        .unwrap()
+        .to_string();
     assert!(format.contains("possible values: text, json"), "{format}");
 }
 
@@ -113,10 +133,15 @@ async fn repeated_failures_are_written_once_per_interval_with_their_count() {
             if format == "json" {
                 serde_json::from_str::<Value>(line).unwrap()["suppressed_repeats"].as_u64()
             } else {
-                line.split_once(" suppressed_repeats=").map(|(_, count)| count.parse().unwrap())
+                line.split_once(" suppressed_repeats=")
+                    .map(|(_, count)| count.parse().unwrap())
             }
         };
-        assert_eq!(lines.iter().map(count).collect::<Vec<_>>(), [None, None, Some(9), Some(9)], "{format}");
+        assert_eq!(
+            lines.iter().map(count).collect::<Vec<_>>(),
+            [None, None, Some(9), Some(9)],
+            "{format}"
+        );
     }
 }
 

@@ -55,7 +55,9 @@ impl<const LABELS: usize> Gauges<LABELS> {
     ) -> fmt::Result {
         let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
         for (values, value) in samples {
-            sample(&mut family, self.labels, &values, |encoder| encoder.encode_gauge(&value))?;
+            sample(&mut family, self.labels, &values, |encoder| {
+                encoder.encode_gauge(&value)
+            })?;
         }
         Ok(())
     }
@@ -71,7 +73,10 @@ fn sample<const LABELS: usize>(
     if LABELS == 0 {
         return encode(family);
     }
-    let labels: Vec<_> = names.into_iter().zip(values.iter().map(|value| escaped(value))).collect();
+    let labels: Vec<_> = names
+        .into_iter()
+        .zip(values.iter().map(|value| escaped(value)))
+        .collect();
     let mut labelled = family.encode_family(&labels)?;
     encode(&mut labelled)
 }

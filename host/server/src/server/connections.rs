@@ -49,7 +49,11 @@ struct Entry {
 
 impl Connections {
     pub(super) fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared { limits, state: Mutex::default(), freed: Notify::new() }))
+        Self(Arc::new(Shared {
+            limits,
+            state: Mutex::default(),
+            freed: Notify::new(),
+        }))
     }
 
     /// Admits a connection whose first step has the given time limit. If the endpoint is full, closes the connection
@@ -87,8 +91,21 @@ impl Connections {
         let (id, order) = (state.take_next(), state.take_next());
         let (deadline, deadlines) = watch::channel(Some(Instant::now() + first_step));
         let started = Instant::now();
-        state.slots.insert(id, Entry { waits_since: Some(order), started, buffered: 0, closing: false, deadline });
-        Arc::new(ConnectionSlot { id, shared: Arc::clone(&self.0), deadlines })
+        state.slots.insert(
+            id,
+            Entry {
+                waits_since: Some(order),
+                started,
+                buffered: 0,
+                closing: false,
+                deadline,
+            },
+        );
+        Arc::new(ConnectionSlot {
+            id,
+            shared: Arc::clone(&self.0),
+            deadlines,
+        })
     }
 
     /// Returns the number of open connections, and the bytes that they buffer.
@@ -114,7 +131,10 @@ impl State {
     /// Closes the connection that has waited longest for its client, among those that `eligible` accepts by id and
     /// entry.
     fn close_longest_waiting(&mut self, eligible: impl Fn(u64, &Entry) -> bool) {
-        let waiting = self.slots.iter_mut().filter(|(id, entry)| !entry.closing && eligible(**id, entry));
+        let waiting = self
+            .slots
+            .iter_mut()
+            .filter(|(id, entry)| !entry.closing && eligible(**id, entry));
         let oldest = waiting.filter_map(|(_, entry)| entry.waits_since.map(|since| (since, entry)));
         if let Some((_, entry)) = oldest.min_by_key(|(since, _)| *since) {
             entry.closing = true;
@@ -124,13 +144,23 @@ impl State {
 
     /// Returns the time at which the next waiting connection may be closed to make room.
     fn next_turn_ends(&self, now: Instant) -> Option<Instant> {
-        let waiting = self.slots.values().filter(|entry| entry.waits_since.is_some() && !entry.closing);
-        waiting.map(|entry| entry.started + TIME_SLICE).filter(|ends| *ends > now).min()
+        let waiting = self
+            .slots
+            .values()
+            .filter(|entry| entry.waits_since.is_some() && !entry.closing);
+        waiting
+            .map(|entry| entry.started + TIME_SLICE)
+            .filter(|ends| *ends > now)
+            .min()
     }
 
     /// Returns the number of bytes that closing connections will free.
     fn becoming_free(&self) -> usize {
-        self.slots.values().filter(|entry| entry.closing).map(|entry| entry.buffered).sum()
+        self.slots
+            .values()
+            .filter(|entry| entry.closing)
+            .map(|entry| entry.buffered)
+            .sum()
     }
 }
 
@@ -171,7 +201,9 @@ impl ConnectionSlot {
         let mut state = self.shared.state();
         if let Some(entry) = state.slots.get_mut(&self.id).filter(|entry| !entry.closing) {
             entry.waits_since = None;
-            entry.deadline.send_replace(limit.and_then(|limit| Instant::now().checked_add(limit)));
+            entry
+                .deadline
+                .send_replace(limit.and_then(|limit| Instant::now().checked_add(limit)));
         }
     }
 

@@ -40,7 +40,11 @@ impl Gate {
     pub(crate) fn new(requests: usize, bytes: usize) -> Self {
         let units = (bytes / UNIT_BYTES).max(requests);
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Self { permits: Arc::new(Semaphore::new(units)), units: count(units), least: count(units / requests.max(1)) }
+        Self {
+            permits: Arc::new(Semaphore::new(units)),
+            units: count(units),
+            least: count(units / requests.max(1)),
+        }
     }
 
     /// Runs `work` for a request of this size on a blocking thread. If the caller is cancelled, the work continues
@@ -61,7 +65,9 @@ impl Gate {
         let size = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let permits = Arc::clone(&self.permits).acquire_many_owned(size.clamp(self.least, self.units));
         let permits = tokio::time::timeout(WAIT_MAX, permits).await;
-        let Ok(Ok(permits)) = permits else { return Err(Overloaded) };
+        let Ok(Ok(permits)) = permits else {
+            return Err(Overloaded);
+        };
         let working = tokio::task::spawn_blocking(move || {
             let done = work();
             drop(permits);

@@ -89,7 +89,9 @@ impl fmt::Display for Refusal {
 pub(super) fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 
@@ -187,7 +189,12 @@ async fn accept<L: Listener, A: Application>(
         };
         pause = PAUSE;
         let slot = connections.slot(STEP).await;
-        let served = connection(stream, Arc::clone(&transport), Arc::clone(&application), Arc::clone(&slot));
+        let served = connection(
+            stream,
+            Arc::clone(&transport),
+            Arc::clone(&application),
+            Arc::clone(&slot),
+        );
         tasks.spawn(async move { slot.within_deadlines(served).await });
     }
 }
@@ -195,7 +202,10 @@ async fn accept<L: Listener, A: Application>(
 /// Returns true for errors of one connection that ended before it was accepted.
 fn is_of_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
 }
 
 /// Serves one connection until its client closes it.
@@ -246,7 +256,10 @@ async fn answer<A: Application>(
     } else {
         slot.stream(lifetime.and_then(|lifetime| lifetime.checked_add(STEP)));
     }
-    Ok(response.map(|body| Sent { body, slot: Arc::clone(slot) }))
+    Ok(response.map(|body| Sent {
+        body,
+        slot: Arc::clone(slot),
+    }))
 }
 
 /// Reads a whole body, within the limits of the endpoint.

@@ -13,7 +13,11 @@ use crate::webhook::certificate::Certificate;
 const PIPE: usize = 4096;
 /// OS error of a process that is out of file descriptors.
 const EMFILE: i32 = 24;
-const LIMITS: Limits = Limits { connections: 1024, body_bytes: 400, buffered_bytes: 1 << 20 };
+const LIMITS: Limits = Limits {
+    connections: 1024,
+    body_bytes: 400,
+    buffered_bytes: 1 << 20,
+};
 
 /// Listener with connections from a test.
 struct Script(mpsc::UnboundedReceiver<io::Result<DuplexStream>>);
@@ -83,8 +87,19 @@ impl Endpoint {
         let (arriving, script) = mpsc::unbounded_channel();
         let (connections, slow, mut task) = (Connections::new(limits), Arc::<Notify>::default(), JoinSet::new());
         let application = Sizes(Arc::clone(&slow));
-        task.spawn(accept(Script(script), transport, application, connections.clone(), "the test"));
-        Self { arriving, connections, slow, _task: task }
+        task.spawn(accept(
+            Script(script),
+            transport,
+            application,
+            connections.clone(),
+            "the test",
+        ));
+        Self {
+            arriving,
+            connections,
+            slow,
+            _task: task,
+        }
     }
 
     async fn connect(&self, text: &str) -> DuplexStream {
@@ -112,7 +127,10 @@ async fn settle() {
 }
 
 fn post(path: &str, declared: usize, sent: usize) -> String {
-    format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {declared}\r\n\r\n{}", "x".repeat(sent))
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {declared}\r\n\r\n{}",
+        "x".repeat(sent)
+    )
 }
 
 /// Reads until the text ends with `end`, or the connection is closed.
@@ -130,7 +148,9 @@ async fn read_until(stream: &mut DuplexStream, end: &str) -> String {
 /// Returns true if the server has closed the connection and all of its data has been read.
 async fn is_closed(stream: &mut DuplexStream) -> bool {
     let mut rest = Vec::new();
-    tokio::time::timeout(Duration::ZERO, stream.read_to_end(&mut rest)).await.is_ok()
+    tokio::time::timeout(Duration::ZERO, stream.read_to_end(&mut rest))
+        .await
+        .is_ok()
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +203,10 @@ async fn a_body_that_arrives_byte_by_byte_ends_within_the_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_endpoint_answers_a_new_client_in_place_of_one_that_waits() {
-    let endpoint = Endpoint::start(Limits { connections: 8, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        connections: 8,
+        ..LIMITS
+    });
     let mut idle = endpoint.connect_all(4, "").await;
     idle.extend(endpoint.connect_all(20, &post("/", 400, 399)).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -201,7 +224,10 @@ async fn a_full_endpoint_answers_a_new_client_in_place_of_one_that_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_connection_is_read_before_it_makes_room_for_the_next() {
-    let endpoint = Endpoint::start(Limits { connections: 1, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        connections: 1,
+        ..LIMITS
+    });
     let _idle = endpoint.connect_all(1, "").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut clients = Vec::new();
@@ -218,7 +244,10 @@ async fn a_new_connection_is_read_before_it_makes_room_for_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_are_being_answered_keep_their_connections() {
-    let endpoint = Endpoint::start(Limits { connections: 2, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        connections: 2,
+        ..LIMITS
+    });
     let mut slow = endpoint.connect_all(2, &post("/slow", 1, 1)).await;
     let mut late = endpoint.connect_all(3, &post("/", 2, 2)).await;
     tokio::time::sleep(Duration::from_mins(5)).await;
@@ -233,7 +262,10 @@ async fn requests_that_are_being_answered_keep_their_connections() {
 
 #[tokio::test(start_paused = true)]
 async fn the_bodies_of_all_requests_stay_within_their_bound() {
-    let endpoint = Endpoint::start(Limits { buffered_bytes: 1000, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        buffered_bytes: 1000,
+        ..LIMITS
+    });
     let mut half_sent = Vec::new();
     for _ in 0..50 {
         half_sent.push(endpoint.connect(&post("/", 400, 300)).await);
@@ -248,7 +280,10 @@ async fn the_bodies_of_all_requests_stay_within_their_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn complete_bodies_are_answered_before_others_are_read() {
-    let endpoint = Endpoint::start(Limits { buffered_bytes: 500, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        buffered_bytes: 500,
+        ..LIMITS
+    });
     let _slow = endpoint.connect(&post("/slow", 400, 400)).await;
     let mut late = endpoint.connect(&post("/", 300, 300)).await;
     assert_eq!(endpoint.connections.usage(), (2, 400));
@@ -265,7 +300,10 @@ async fn a_body_over_the_limit_is_refused() {
         response.starts_with("HTTP/1.1 413") && response.ends_with("its body is larger than 400 bytes"),
         "{response}"
     );
-    let chunked = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n191\r\n{}", "x".repeat(401));
+    let chunked = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n191\r\n{}",
+        "x".repeat(401)
+    );
     let mut chunked = endpoint.connect(&chunked).await;
     assert!(read_until(&mut chunked, "400 bytes").await.starts_with("HTTP/1.1 413"));
     let mut unread = endpoint.connect(&post("/no", 400, 0)).await;
@@ -290,8 +328,14 @@ async fn an_error_of_the_listener_ends_nothing() {
     let endpoint = Endpoint::start(LIMITS);
     let mut before = endpoint.connect(&post("/slow", 1, 1)).await;
     for _ in 0..10 {
-        endpoint.arriving.send(Err(io::Error::from_raw_os_error(EMFILE))).unwrap();
-        endpoint.arriving.send(Err(io::ErrorKind::ConnectionAborted.into())).unwrap();
+        endpoint
+            .arriving
+            .send(Err(io::Error::from_raw_os_error(EMFILE)))
+            .unwrap();
+        endpoint
+            .arriving
+            .send(Err(io::ErrorKind::ConnectionAborted.into()))
+            .unwrap();
     }
     let (mut client, theirs) = tokio::io::duplex(PIPE);
     endpoint.arriving.send(Ok(theirs)).unwrap();
@@ -316,10 +360,16 @@ async fn a_connection_is_kept_between_requests_for_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_its_response_ends() {
-    let endpoint = Endpoint::start(Limits { connections: 1, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        connections: 1,
+        ..LIMITS
+    });
     let _deaf = endpoint.connect("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut other = endpoint.connect(&post("/", 2, 2)).await;
-    assert!(read_until(&mut other, "2 bytes").await.starts_with("HTTP/1.1 200"), "it makes room for another");
+    assert!(
+        read_until(&mut other, "2 bytes").await.starts_with("HTTP/1.1 200"),
+        "it makes room for another"
+    );
     drop(other);
     let _deaf = endpoint.connect("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(endpoint.connections.usage().0, 1);
@@ -329,7 +379,10 @@ async fn a_client_that_does_not_read_its_response_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_lasts() {
-    let endpoint = Endpoint::start(Limits { connections: 1, ..LIMITS });
+    let endpoint = Endpoint::start(Limits {
+        connections: 1,
+        ..LIMITS
+    });
     let mut watch = endpoint.connect("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n").await;
     read_until(&mut watch, "\r\n\r\n").await;
     let _late = endpoint.connect("").await;
@@ -344,7 +397,9 @@ async fn a_watch_lasts() {
 async fn a_watch_with_a_timeout_ends_although_its_client_does_not_read() {
     let endpoint = Endpoint::start(LIMITS);
     let _deaf = endpoint.connect("GET /watch?60 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let _endless = endpoint.connect(&format!("GET /watch?{} HTTP/1.1\r\nHost: a\r\n\r\n", u64::MAX)).await;
+    let _endless = endpoint
+        .connect(&format!("GET /watch?{} HTTP/1.1\r\nHost: a\r\n\r\n", u64::MAX))
+        .await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(endpoint.connections.usage().0, 2, "the server may still write the end");
     tokio::time::sleep(STEP + Duration::from_secs(1)).await;

@@ -34,7 +34,9 @@ impl Certificate {
         let end = rcgen::date_time_ymd(last_day.year().into(), month, u8::try_from(last_day.day()).unwrap_or(1));
         let authority_key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
-        authority.distinguished_name.push(DnType::CommonName, "bulkhead webhook authority");
+        authority
+            .distinguished_name
+            .push(DnType::CommonName, "bulkhead webhook authority");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         authority.not_after = end;
@@ -44,7 +46,11 @@ impl Certificate {
         params.not_after = end;
         let certificate = params.signed_by(&key, &Issuer::new(authority, authority_key))?;
         let ca_pem = format!("{ca_pem}{}", before.unwrap_or_default());
-        Ok(Self { chain_pem: certificate.pem(), key_pem: key.serialize_pem(), ca_pem })
+        Ok(Self {
+            chain_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+            ca_pem,
+        })
     }
 
     /// Reads `tls.crt`, `tls.key` and `ca.crt` in a directory, as in a mounted Secret of type `kubernetes.io/tls`.
@@ -53,13 +59,19 @@ impl Certificate {
             let path = directory.join(name);
             fs::read_to_string(&path).with_context(|| format!("reading the certificate file {}", path.display()))
         };
-        Ok(Self { chain_pem: read("tls.crt")?, key_pem: read("tls.key")?, ca_pem: read("ca.crt")? })
+        Ok(Self {
+            chain_pem: read("tls.crt")?,
+            key_pem: read("tls.key")?,
+            ca_pem: read("ca.crt")?,
+        })
     }
 
     /// Returns the first authority in the CA bundle: that of this certificate.
     pub(crate) fn own_authority(&self) -> &str {
         const END: &str = "-----END CERTIFICATE-----\n";
-        self.ca_pem.find(END).map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
+        self.ca_pem
+            .find(END)
+            .map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
     }
 
     /// Builds the TLS configuration of a server. `clients` verifies client certificates; without it, clients need
@@ -108,7 +120,10 @@ mod tests {
         assert!(first.ca_pem.starts_with("-----BEGIN CERTIFICATE-----"));
         let second = made("127.0.0.1", Some(first.own_authority()));
         assert!(second.ca_pem.ends_with(&first.ca_pem) && second.ca_pem != first.ca_pem);
-        assert_eq!(format!("{}{}", second.own_authority(), first.own_authority()), second.ca_pem);
+        assert_eq!(
+            format!("{}{}", second.own_authority(), first.own_authority()),
+            second.ca_pem
+        );
     }
 
     #[test]
@@ -117,10 +132,18 @@ mod tests {
         let missing = Certificate::from_directory(directory.path()).map(drop).unwrap_err();
         assert!(format!("{missing:#}").contains("tls.crt"), "{missing:#}");
         let (one, other) = (made("a", None), made("b", None));
-        for (name, text) in [("tls.crt", &one.chain_pem), ("tls.key", &other.key_pem), ("ca.crt", &one.ca_pem)] {
+        for (name, text) in [
+            ("tls.crt", &one.chain_pem),
+            ("tls.key", &other.key_pem),
+            ("ca.crt", &one.ca_pem),
+        ] {
             fs::write(directory.path().join(name), text).unwrap();
         }
-        let mixed = Certificate::from_directory(directory.path()).unwrap().server_config(None).map(drop).unwrap_err();
+        let mixed = Certificate::from_directory(directory.path())
+            .unwrap()
+            .server_config(None)
+            .map(drop)
+            .unwrap_err();
         assert!(format!("{mixed:#}").contains("do not match"), "{mixed:#}");
     }
 }

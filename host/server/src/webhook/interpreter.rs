@@ -18,7 +18,11 @@ pub(super) const PATH: &str = "/interpret";
 
 /// Limits of the threads for requests, which are separate from those of the controllers, and of the waiting
 /// requests.
-const LIMITS: PoolLimits = PoolLimits { threads: 4, lane_threads: 4, waiting: 64 };
+const LIMITS: PoolLimits = PoolLimits {
+    threads: 4,
+    lane_threads: 4,
+    waiting: 64,
+};
 /// Code of a response about a fault, or about a policy without a verdict.
 const FAULT: i64 = 500;
 /// Timeout of a response. Karmada waits ten seconds by default.
@@ -42,7 +46,11 @@ impl Interpreter {
     /// The system cannot create a thread.
     pub(crate) fn new(registry: Arc<Registry>, offered: OfferedOperations) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
-        Ok(Self { registry, offered, pool: Arc::new(pool) })
+        Ok(Self {
+            registry,
+            offered,
+            pool: Arc::new(pool),
+        })
     }
 
     /// Answers an interpreter request.

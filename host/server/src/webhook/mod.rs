@@ -44,8 +44,11 @@ use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transp
 
 /// Limits of the endpoint. API servers do not store objects larger than about 1.5 MiB, and a review may contain two
 /// of them. A client uses a few connections.
-const LIMITS: Limits =
-    Limits { connections: 512, body_bytes: REQUEST_BYTES_MAX, buffered_bytes: 4 * REQUEST_BYTES_MAX };
+const LIMITS: Limits = Limits {
+    connections: 512,
+    body_bytes: REQUEST_BYTES_MAX,
+    buffered_bytes: 4 * REQUEST_BYTES_MAX,
+};
 /// Maximum size of a request body, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of concurrent reviews.
@@ -89,7 +92,11 @@ impl Credentials {
         };
         let certificate = self.source.current().await?;
         let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config(clients)?));
-        Ok(Identity { certificate, client_ca, acceptor })
+        Ok(Identity {
+            certificate,
+            client_ca,
+            acceptor,
+        })
     }
 }
 
@@ -115,15 +122,28 @@ pub(super) async fn start(
     credentials: Credentials,
     services: WebhookServices,
 ) -> anyhow::Result<Endpoint> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for webhooks"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listening on {address} for webhooks"))?;
     let address = listener.local_addr()?;
     let (renewed, identity) = watch::channel(Arc::new(credentials.identity().await?));
     let current = identity.clone();
     let transport = Transport::Tls(Box::new(move || current.borrow().acceptor.clone()));
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(server::serve(listener, transport, Webhook::new(services.clone()), LIMITS, "the webhook endpoint"));
+    tasks.spawn(server::serve(
+        listener,
+        transport,
+        Webhook::new(services.clone()),
+        LIMITS,
+        "the webhook endpoint",
+    ));
     tasks.spawn(renew(credentials, renewed));
-    Ok(Endpoint { address, services, identity, _tasks: tasks })
+    Ok(Endpoint {
+        address,
+        services,
+        identity,
+        _tasks: tasks,
+    })
 }
 
 /// Polls for new credentials. Logs an error and keeps the old ones.
@@ -198,7 +218,10 @@ impl Endpoint {
 
     fn registration(&self, url: &str, identity: &Identity) -> Registration {
         let offered = |by: &Interpreter| {
-            by.offered.of(rules(&by.registry.policies_before(Layer::Customizations), Time::new(super::now())))
+            by.offered.of(rules(
+                &by.registry.policies_before(Layer::Customizations),
+                Time::new(super::now()),
+            ))
         };
         Registration {
             name: self.services.name.clone(),
@@ -211,7 +234,11 @@ impl Endpoint {
 }
 
 fn stored(customizations: &Store<ResourceInterpreterCustomization>) -> Vec<serde_json::Value> {
-    customizations.list().iter().filter_map(|stored| serde_json::to_value(&**stored).ok()).collect()
+    customizations
+        .list()
+        .iter()
+        .filter_map(|stored| serde_json::to_value(&**stored).ok())
+        .collect()
 }
 
 /// Application for reviews and interpreter requests.
@@ -222,7 +249,10 @@ struct Webhook {
 
 impl Webhook {
     fn new(services: WebhookServices) -> Self {
-        Self { services, reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX) }
+        Self {
+            services,
+            reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX),
+        }
     }
 
     /// Returns the interpreter if it serves the path.
@@ -238,7 +268,10 @@ impl Application for Webhook {
     fn answer_head(&self, head: &Parts) -> Option<Response<Full<Bytes>>> {
         let path = head.uri.path();
         if path != review::PATH && self.interpreter(path).is_none() {
-            return Some(server::plain(StatusCode::NOT_FOUND, format!("reviews are answered at {}\n", review::PATH)));
+            return Some(server::plain(
+                StatusCode::NOT_FOUND,
+                format!("reviews are answered at {}\n", review::PATH),
+            ));
         }
         let is_post = head.method == Method::POST;
         (!is_post).then(|| server::plain(StatusCode::METHOD_NOT_ALLOWED, "a request is posted\n".to_owned()))
@@ -251,12 +284,17 @@ impl Application for Webhook {
         } else {
             let (services, body) = (self.services.clone(), request.into_body());
             let review = move || review::answer(&body, services.admission, &|| stored(&services.customizations));
-            self.reviews.run(size, review).await.unwrap_or_else(|overloaded| Err(overloaded.into()))
+            self.reviews
+                .run(size, review)
+                .await
+                .unwrap_or_else(|overloaded| Err(overloaded.into()))
         };
         Ok(match answered {
             Ok(answer) => {
                 let mut response = Response::new(Full::from(answer));
-                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 response
             }
             Err(error) if error.is::<Overloaded>() || error.is::<Unanswered>() => {

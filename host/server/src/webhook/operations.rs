@@ -59,10 +59,16 @@ mod tests {
     fn operations_are_chosen_like_controllers() {
         assert_eq!(parse(&["*"]).unwrap().0, OPERATIONS);
         let most = parse(&["*", "-InterpretComponent"]).unwrap();
-        assert!(most.0.len() + 1 == OPERATIONS.len() && !most.0.contains(&"InterpretComponent"), "{most:?}");
+        assert!(
+            most.0.len() + 1 == OPERATIONS.len() && !most.0.contains(&"InterpretComponent"),
+            "{most:?}"
+        );
         assert_eq!(parse(&["InterpretHealth"]).unwrap().0, ["InterpretHealth"]);
         let error = parse(&["*", "-InterpretComponents"]).unwrap_err().to_string();
-        assert!(error.starts_with("interpreter-operations: there is no operation InterpretComponents;"), "{error}");
+        assert!(
+            error.starts_with("interpreter-operations: there is no operation InterpretComponents;"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -72,7 +78,10 @@ mod tests {
             kinds: vec!["Game".to_owned()],
             ..Rule::default()
         };
-        let rules = vec![rule(&["InterpretComponent", "ReviseReplica"]), rule(&["InterpretComponent"])];
+        let rules = vec![
+            rule(&["InterpretComponent", "ReviseReplica"]),
+            rule(&["InterpretComponent"]),
+        ];
         let offered = parse(&["*", "-InterpretComponent"]).unwrap();
         assert_eq!(offered.of(rules), [rule(&["ReviseReplica"])]);
     }

@@ -37,11 +37,15 @@ impl Registration {
     pub(super) async fn write(&self, client: &Client) -> anyhow::Result<()> {
         let parameters = PatchParams::apply("bulkhead").force();
         let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-        let written = api.patch(&self.name, &parameters, &Patch::Apply(self.admission())).await;
+        let written = api
+            .patch(&self.name, &parameters, &Patch::Apply(self.admission()))
+            .await;
         written.with_context(|| format!("registering the webhook {}", self.url))?;
         if let Some(rules) = &self.interprets {
             let api: Api<ResourceInterpreterWebhookConfiguration> = Api::all(client.clone());
-            let written = api.patch(&self.name, &parameters, &Patch::Apply(self.interpreter(rules))).await;
+            let written = api
+                .patch(&self.name, &parameters, &Patch::Apply(self.interpreter(rules)))
+                .await;
             written.with_context(|| format!("registering the interpreter webhook {}", self.url))?;
         }
         Ok(())
@@ -127,8 +131,16 @@ mod tests {
         let hooks = registration(false).admission()["webhooks"].clone();
         assert_eq!(hooks.as_array().unwrap().len(), 1);
         assert_eq!(hooks[0]["failurePolicy"], "Ignore");
-        let groups: Vec<_> = hooks[0]["rules"].as_array().unwrap().iter().map(|rule| &rule["apiGroups"]).collect();
-        assert!(!groups.is_empty() && groups.iter().all(|groups| **groups == json!([OURS])), "{groups:?}");
+        let groups: Vec<_> = hooks[0]["rules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| &rule["apiGroups"])
+            .collect();
+        assert!(
+            !groups.is_empty() && groups.iter().all(|groups| **groups == json!([OURS])),
+            "{groups:?}"
+        );
         assert_eq!(registration(true).admission()["webhooks"].as_array().unwrap().len(), 2);
     }
 }

@@ -60,7 +60,11 @@ pub(super) fn answer(
     };
     let mut object = request.object.clone();
     let mut ids = || uuid::Uuid::new_v4().to_string();
-    let mut environment = AdmissionEnvironment { ids: &mut ids, now: Time::new(crate::now()), others: customizations };
+    let mut environment = AdmissionEnvironment {
+        ids: &mut ids,
+        now: Time::new(crate::now()),
+        others: customizations,
+    };
     let response = match admission::admit(&asked, &mut object, &mut environment, options) {
         Ok(()) => {
             let patch = json_patch::diff(&request.object, &object);
@@ -112,7 +116,10 @@ mod tests {
         let patch: json_patch::Patch = serde_json::from_slice(&patch.0).unwrap();
         let mut object = request["object"].clone();
         json_patch::patch(&mut object, &patch).unwrap();
-        assert!(object["metadata"]["labels"]["propagationpolicy.karmada.io/permanent-id"].is_string(), "{object}");
+        assert!(
+            object["metadata"]["labels"]["propagationpolicy.karmada.io/permanent-id"].is_string(),
+            "{object}"
+        );
         assert_eq!(object["spec"]["schedulerName"], "default-scheduler");
     }
 
@@ -120,7 +127,13 @@ mod tests {
     fn a_bad_object_is_refused_with_its_field() {
         let response = answered(&policy(&json!({"resourceSelectors": "all"})));
         assert_eq!(response["allowed"], false);
-        assert!(response["status"]["message"].as_str().unwrap().contains("resourceSelectors"), "{response}");
+        assert!(
+            response["status"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("resourceSelectors"),
+            "{response}"
+        );
     }
 
     #[test]

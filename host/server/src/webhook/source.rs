@@ -45,7 +45,10 @@ pub(crate) enum Source {
 impl Source {
     /// Creates the source for a Secret in a namespace.
     pub(crate) fn own(client: Client, namespace: &str, host: String) -> Self {
-        Self::Own { secrets: Box::new(Api::namespaced(client, namespace)), host }
+        Self::Own {
+            secrets: Box::new(Api::namespaced(client, namespace)),
+            host,
+        }
     }
 
     /// Returns the current certificate; creates or renews it if necessary.
@@ -60,15 +63,22 @@ impl Source {
 async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     let about = || format!("the Secret {SECRET} with the certificate of the webhook");
     let today = crate::now().to_zoned(TimeZone::UTC).date();
-    let existing = secrets.get_opt(SECRET).await.with_context(|| format!("reading {}", about()))?;
+    let existing = secrets
+        .get_opt(SECRET)
+        .await
+        .with_context(|| format!("reading {}", about()))?;
     let kept = existing.as_ref().and_then(read);
-    if let Some((certificate, _, _)) =
-        kept.as_ref().filter(|(_, for_host, last)| for_host == host && is_good(*last, today))
+    if let Some((certificate, _, _)) = kept
+        .as_ref()
+        .filter(|(_, for_host, last)| for_host == host && is_good(*last, today))
     {
         return Ok(certificate.clone());
     }
     let last_day = today.saturating_add(VALID_DAYS.days());
-    let before = kept.as_ref().filter(|(_, for_host, _)| for_host == host).map(|(before, _, _)| before.own_authority());
+    let before = kept
+        .as_ref()
+        .filter(|(_, for_host, _)| for_host == host)
+        .map(|(before, _, _)| before.own_authority());
     let made = Certificate::self_made(host, last_day, before)?;
     let secret: Secret = serde_json::from_value(json!({
         "metadata": {
@@ -87,7 +97,10 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
         Ok(_) => Ok(made),
         // Another process wrote it concurrently; its certificate is used.
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            let theirs = secrets.get(SECRET).await.with_context(|| format!("reading {}", about()))?;
+            let theirs = secrets
+                .get(SECRET)
+                .await
+                .with_context(|| format!("reading {}", about()))?;
             let theirs = read(&theirs).with_context(|| format!("{} contains no certificate", about()))?;
             Ok(theirs.0)
         }
@@ -98,9 +111,17 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
 /// Reads certificate, host and last day, if the Secret has all of them.
 fn read(secret: &Secret) -> Option<(Certificate, String, Date)> {
     let text = |name: &str| String::from_utf8(secret.data.as_ref()?.get(name)?.0.clone()).ok();
-    let certificate = Certificate { chain_pem: text("tls.crt")?, key_pem: text("tls.key")?, ca_pem: text("ca.crt")? };
+    let certificate = Certificate {
+        chain_pem: text("tls.crt")?,
+        key_pem: text("tls.key")?,
+        ca_pem: text("ca.crt")?,
+    };
     let annotation = |name: &str| secret.metadata.annotations.as_ref()?.get(name);
-    Some((certificate, annotation(HOST)?.clone(), annotation(LAST_DAY)?.parse().ok()?))
+    Some((
+        certificate,
+        annotation(HOST)?.clone(),
+        annotation(LAST_DAY)?.parse().ok()?,
+    ))
 }
 
 fn is_good(last_day: Date, today: Date) -> bool {

@@ -167,7 +167,11 @@ fn with(replayer: &Replayer, decision: &DecisionRecord, plugin: &Arc<dyn Policy>
     if decision.policies.iter().any(|slot| slot.policy.name == name) {
         return policies;
     }
-    let first = PolicyEntry { policy: Arc::clone(plugin), mode: Mode::Enforce, weight: 1 };
+    let first = PolicyEntry {
+        policy: Arc::clone(plugin),
+        mode: Mode::Enforce,
+        weight: 1,
+    };
     let entries = std::iter::once(first).chain(policies.entries().iter().cloned());
     PolicySet::composed(entries.collect(), policies.composition())
 }
@@ -184,16 +188,27 @@ fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Cha
         after,
     };
     if after.to_string().contains(NO_ANSWER) {
-        return vec![change(Class::CannotTell, None, verdict(decision, before), verdict(decision, after))];
+        return vec![change(
+            Class::CannotTell,
+            None,
+            verdict(decision, before),
+            verdict(decision, after),
+        )];
     }
     let mut found = match &decision.input {
         DecisionInput::GracefulEviction { .. } => ends(before, after, &change),
         DecisionInput::Taint { .. } => taints(before, after, &change),
-        DecisionInput::Schedule { .. } => {
-            placement(before, after).map(|class| change(class, None, place(before), place(after))).into_iter().collect()
-        }
+        DecisionInput::Schedule { .. } => placement(before, after)
+            .map(|class| change(class, None, place(before), place(after)))
+            .into_iter()
+            .collect(),
         DecisionInput::Health { .. } if before["health"] != after["health"] => {
-            vec![change(Class::Health, None, text(&before["health"]), reasoned(&after["health"], after))]
+            vec![change(
+                Class::Health,
+                None,
+                text(&before["health"]),
+                reasoned(&after["health"], after),
+            )]
         }
         DecisionInput::Health { .. }
         | DecisionInput::Evict { .. }
@@ -202,7 +217,11 @@ fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Cha
     };
     let faults = |plan: &Value| plan["remarks"]["faults"].as_array().map_or(0, Vec::len);
     if faults(after) > faults(before) {
-        let fault = after["remarks"]["faults"].as_array().and_then(|faults| faults.last()).cloned().unwrap_or_default();
+        let fault = after["remarks"]["faults"]
+            .as_array()
+            .and_then(|faults| faults.last())
+            .cloned()
+            .unwrap_or_default();
         let message = format!("{}: {}", text(&fault["kind"]), text(&fault["message"]));
         found.push(change(Class::Fault, None, verdict(decision, before), message));
     }
@@ -228,10 +247,21 @@ fn ends(before: &Value, after: &Value, change: &impl Fn(Class, Option<&str>, Str
     let (before, after) = (ends_of(before), ends_of(after));
     let mut found = Vec::new();
     for (cluster, (end, attribution)) in &after {
-        let Some((was, why)) = before.get(cluster).filter(|(was, _)| was != end) else { continue };
-        let class = if *end == "held" { Class::ReleasedToHeld } else { Class::HeldToReleased };
+        let Some((was, why)) = before.get(cluster).filter(|(was, _)| was != end) else {
+            continue;
+        };
+        let class = if *end == "held" {
+            Class::ReleasedToHeld
+        } else {
+            Class::HeldToReleased
+        };
         let describe = |end: &str, attribution: &Value| format!("{end} ({})", reason(attribution));
-        found.push(change(class, Some(cluster), describe(was, why), describe(end, attribution)));
+        found.push(change(
+            class,
+            Some(cluster),
+            describe(was, why),
+            describe(end, attribution),
+        ));
     }
     found
 }
@@ -243,9 +273,17 @@ fn taints(
 ) -> Vec<Change> {
     let named = |plan: &Value, list: &str| -> Vec<String> {
         let items = plan[list].as_array().into_iter().flatten();
-        items.map(|item| format!("{}:{}", text(&item["taint"]["key"]), text(&item["taint"]["effect"]))).collect()
+        items
+            .map(|item| format!("{}:{}", text(&item["taint"]["key"]), text(&item["taint"]["effect"])))
+            .collect()
     };
-    let describe = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+    let describe = |list: &[String]| {
+        if list.is_empty() {
+            "none".to_owned()
+        } else {
+            list.join(", ")
+        }
+    };
     let (was, is) = (named(before, "added"), named(after, "added"));
     let mut found = Vec::new();
     if is.iter().any(|taint| !was.contains(taint)) {
@@ -293,9 +331,11 @@ fn verdict(decision: &DecisionRecord, plan: &Value) -> String {
     match &decision.input {
         DecisionInput::Schedule { .. } => place(plan),
         DecisionInput::Health { .. } => text(&plan["health"]),
-        DecisionInput::GracefulEviction { .. } => {
-            ends_of(plan).iter().map(|(cluster, (end, _))| format!("{cluster} {end}")).collect::<Vec<_>>().join(", ")
-        }
+        DecisionInput::GracefulEviction { .. } => ends_of(plan)
+            .iter()
+            .map(|(cluster, (end, _))| format!("{cluster} {end}"))
+            .collect::<Vec<_>>()
+            .join(", "),
         DecisionInput::Taint { .. } => {
             let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
             format!("{} taints added, {} removed", count("added"), count("removed"))
@@ -307,9 +347,16 @@ fn verdict(decision: &DecisionRecord, plan: &Value) -> String {
 }
 
 fn attribution(plan: &Value) -> String {
-    let first = |list: &str| plan[list].as_array().and_then(|items| items.first()).map(|item| item["because"].clone());
-    let found =
-        plan.get("because").cloned().or_else(|| ["held", "released", "added", "removed"].into_iter().find_map(first));
+    let first = |list: &str| {
+        plan[list]
+            .as_array()
+            .and_then(|items| items.first())
+            .map(|item| item["because"].clone())
+    };
+    let found = plan
+        .get("because")
+        .cloned()
+        .or_else(|| ["held", "released", "added", "removed"].into_iter().find_map(first));
     found.map_or_else(String::new, |attribution| reason(&attribution))
 }
 
@@ -319,8 +366,15 @@ fn reasoned(verdict: &Value, plan: &Value) -> String {
 
 /// Formats a reason of a plan, with the policy that gave it.
 pub(super) fn reason(attribution: &Value) -> String {
-    let (code, message) = (text(&attribution["reason"]["code"]), text(&attribution["reason"]["message"]));
-    let said = if message.is_empty() { code } else { format!("{code}: {message}") };
+    let (code, message) = (
+        text(&attribution["reason"]["code"]),
+        text(&attribution["reason"]["message"]),
+    );
+    let said = if message.is_empty() {
+        code
+    } else {
+        format!("{code}: {message}")
+    };
     match attribution["policy"]["name"].as_str() {
         Some(policy) => format!("{policy}: {said}"),
         None => said,

@@ -65,7 +65,9 @@ pub fn explain(stored: &Stored) -> Explanation {
         findings: Vec::new(),
         scheduling: None,
     };
-    let Some(kept) = &stored.decision else { return explanation };
+    let Some(kept) = &stored.decision else {
+        return explanation;
+    };
     let decision = &kept.decision;
     explanation.trigger.clone_from(&decision.trigger);
     explanation.snapshot.clone_from(&kept.snapshot);
@@ -80,10 +82,28 @@ impl Explanation {
     /// Formats the explanation as text. Times are wall-clock times, or relative to `start` if it is given.
     pub fn text(&self, start: Option<Time>) -> String {
         let entry = &self.record.entry;
-        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-        let mut lines = vec![format!("#{} {:?} {}{on}", self.record.decision_id(), entry.decision, entry.subject)];
-        let by = entry.attribution.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
-        lines.push(format!("  at       {} by {}{by}", moment(entry.at, start), entry.controller));
+        let on = entry
+            .cluster
+            .as_ref()
+            .map(|cluster| format!(" on {cluster}"))
+            .unwrap_or_default();
+        let mut lines = vec![format!(
+            "#{} {:?} {}{on}",
+            self.record.decision_id(),
+            entry.decision,
+            entry.subject
+        )];
+        let by = entry
+            .attribution
+            .policy
+            .as_ref()
+            .map(|policy| format!(", policy {policy}"))
+            .unwrap_or_default();
+        lines.push(format!(
+            "  at       {} by {}{by}",
+            moment(entry.at, start),
+            entry.controller
+        ));
         lines.push(format!("  because  {}", entry.attribution.reason));
         if !entry.effect.is_empty() {
             lines.push(format!("  effect   {}", entry.effect));
@@ -94,8 +114,11 @@ impl Explanation {
         if !self.trigger.is_empty() {
             lines.push(format!("  trigger  {}", self.trigger));
         }
-        let mut from: Vec<_> =
-            entry.inputs.iter().map(|input| format!("{}@{}", input.subject, input.resource_version)).collect();
+        let mut from: Vec<_> = entry
+            .inputs
+            .iter()
+            .map(|input| format!("{}@{}", input.subject, input.resource_version))
+            .collect();
         from.extend((!self.snapshot.is_empty()).then(|| format!("snapshot {}", self.snapshot)));
         if !from.is_empty() {
             lines.push(format!("  from     {}", from.join(", ")));
@@ -119,7 +142,11 @@ fn moment(at: Time, start: Option<Time>) -> String {
 fn tree(findings: &[Finding], indent: &str, lines: &mut Vec<String>) {
     for (index, finding) in findings.iter().enumerate() {
         let is_last = index + 1 == findings.len();
-        let (branch, trunk) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let (branch, trunk) = if is_last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
         lines.push(format!("{indent}{branch}{}: {}", finding.gate, finding.verdict));
         let below = if finding.within.is_empty() { "   " } else { "│  " };
         for (word, text) in [

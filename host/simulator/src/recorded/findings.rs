@@ -10,7 +10,7 @@ use bulkhead_core::decide::failback::Home;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, RecordedCall, RecordedReply};
 use bulkhead_core::model::{Binding, Cluster, TaintEffect};
 
-use self::graceful_eviction::{graceful_eviction, source};
+use self::graceful_eviction::graceful_eviction;
 use super::diff::{place, reason, text};
 use super::explain::Finding;
 
@@ -28,28 +28,46 @@ pub(super) fn of(decision: &DecisionRecord, cluster: Option<&str>) -> Vec<Findin
 }
 
 fn finding(gate: impl Into<String>, verdict: impl Into<String>) -> Finding {
-    Finding { gate: gate.into(), verdict: verdict.into(), ..Finding::default() }
+    Finding {
+        gate: gate.into(),
+        verdict: verdict.into(),
+        ..Finding::default()
+    }
 }
 
 /// Returns the recorded replies to calls about `about`, or all replies.
 fn answers(decision: &DecisionRecord, about: Option<&str>) -> Vec<Finding> {
     let concerns = |asked: &&RecordedCall| about.is_none_or(|about| asked.about == about);
-    decision.calls.iter().filter(concerns).map(|asked| answer(decision, asked)).collect()
+    decision
+        .calls
+        .iter()
+        .filter(concerns)
+        .map(|asked| answer(decision, asked))
+        .collect()
 }
 
 fn answer(decision: &DecisionRecord, asked: &RecordedCall) -> Finding {
     let gate = decision.policies.get(asked.slot).map_or_else(
         || format!("policy {}", asked.slot),
         |slot| {
-            let mode =
-                if slot.mode.as_str() == "enforce" { String::new() } else { format!(" [{}]", slot.mode.as_str()) };
-            let version =
-                if slot.build.is_some() { format!(", version {}", slot.policy.version) } else { String::new() };
+            let mode = if slot.mode.as_str() == "enforce" {
+                String::new()
+            } else {
+                format!(" [{}]", slot.mode.as_str())
+            };
+            let version = if slot.build.is_some() {
+                format!(", version {}", slot.policy.version)
+            } else {
+                String::new()
+            };
             format!("{}{version}{mode}", slot.policy)
         },
     );
     let (verdict, observed) = describe_answer(&asked.reply);
-    Finding { observed, ..finding(gate, verdict) }
+    Finding {
+        observed,
+        ..finding(gate, verdict)
+    }
 }
 
 fn describe_answer(answer: &RecordedReply) -> (String, String) {
@@ -73,9 +91,16 @@ fn describe_answer(answer: &RecordedReply) -> (String, String) {
         }
         RecordedReply::Score(runs) => {
             let one = |(score, count): &(i64, usize)| {
-                if *count == 1 { score.to_string() } else { format!("{score} ×{count}") }
+                if *count == 1 {
+                    score.to_string()
+                } else {
+                    format!("{score} ×{count}")
+                }
             };
-            (format!("scores {}", runs.iter().map(one).collect::<Vec<_>>().join(", ")), String::new())
+            (
+                format!("scores {}", runs.iter().map(one).collect::<Vec<_>>().join(", ")),
+                String::new(),
+            )
         }
         RecordedReply::EvictionCheck(EvictionVerdict::Release(reason)) => ("release".to_owned(), reason.to_string()),
         RecordedReply::EvictionCheck(EvictionVerdict::Hold { reason, .. }) => ("hold".to_owned(), reason.to_string()),
@@ -88,9 +113,9 @@ fn ready_of(cluster: &Cluster, decision: &DecisionRecord) -> String {
     cluster.ready().map_or_else(
         || "no Ready condition".to_owned(),
         |ready| {
-            let since = ready
-                .last_transition_time
-                .map_or_else(String::new, |since| format!(" for {} s", decision.now.millis_since(since).max(0) / 1000));
+            let since = ready.last_transition_time.map_or_else(String::new, |since| {
+                format!(" for {} s", decision.now.millis_since(since).max(0) / 1000)
+            });
             format!("Ready is {}{since} ({})", ready.status.as_str(), ready.reason)
         },
     )
@@ -101,8 +126,15 @@ fn taint(decision: &DecisionRecord) -> Vec<Finding> {
         return Vec::new();
     };
     let taints: Vec<_> = cluster.spec.taints.iter().map(ToString::to_string).collect();
-    let taints = if taints.is_empty() { "no taints".to_owned() } else { taints.join(", ") };
-    let verdicts = answers(decision, None).into_iter().filter(|finding| finding.verdict != "no change").collect();
+    let taints = if taints.is_empty() {
+        "no taints".to_owned()
+    } else {
+        taints.join(", ")
+    };
+    let verdicts = answers(decision, None)
+        .into_iter()
+        .filter(|finding| finding.verdict != "no change")
+        .collect();
     vec![
         Finding {
             observed: format!("{}; {taints}", ready_of(cluster, decision)),
@@ -117,14 +149,25 @@ fn taint(decision: &DecisionRecord) -> Vec<Finding> {
 }
 
 fn evict(decision: &DecisionRecord) -> Vec<Finding> {
-    let DecisionInput::Evict { binding, cluster, options, pre_check, pauses, limits } = &decision.input else {
+    let DecisionInput::Evict {
+        binding,
+        cluster,
+        options,
+        pre_check,
+        pauses,
+        limits,
+    } = &decision.input
+    else {
         return Vec::new();
     };
     let Some(source) = decision.cluster(cluster) else {
         return vec![finding("cluster", format!("{cluster} is gone"))];
     };
     let mut findings = vec![tolerations(decision, binding, source, *options)];
-    let scope = PauseScope { cluster, workload: &binding.spec.resource };
+    let scope = PauseScope {
+        cluster,
+        workload: &binding.spec.resource,
+    };
     findings.push(match paused(pauses, scope, decision.now) {
         Some(paused) => Finding {
             would_change: format!("deleting EvictionPause {}", paused.by),
@@ -136,7 +179,14 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         },
     });
     let placement = taint_based::placement_in(&binding.annotations).unwrap_or_default();
-    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &decision.clusters, decision.now);
+    let open = has_target(
+        *pre_check,
+        &binding.spec,
+        &placement,
+        cluster,
+        &decision.clusters,
+        decision.now,
+    );
     let possible: Vec<_> = decision
         .clusters
         .iter()
@@ -147,16 +197,25 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         })
         .map(|other| other.name.as_str())
         .collect();
-    let possible = if possible.is_empty() { "none on its own".to_owned() } else { possible.join(", ") };
+    let possible = if possible.is_empty() {
+        "none on its own".to_owned()
+    } else {
+        possible.join(", ")
+    };
     findings.push(Finding {
         observed: format!("clusters that could take it: {possible}"),
         threshold: format!("eviction-pre-check {}", canonical_word(pre_check)),
         would_change: target_hint(*pre_check, open).to_owned(),
         ..finding("target available", if open { "yes" } else { "no" })
     });
-    let rates =
-        [("all", Some(limits.per_second)), ("group", limits.group_per_second), ("cluster", limits.cluster_per_second)];
-    let rates = rates.iter().filter_map(|(of, rate)| Some(format!("{of} {}/s", (*rate)?)));
+    let rates = [
+        ("all", Some(limits.per_second)),
+        ("group", limits.group_per_second),
+        ("cluster", limits.cluster_per_second),
+    ];
+    let rates = rates
+        .iter()
+        .filter_map(|(of, rate)| Some(format!("{of} {}/s", (*rate)?)));
     findings.push(Finding {
         observed: limits.brake.clone(),
         threshold: rates.collect::<Vec<_>>().join(", "),
@@ -193,7 +252,9 @@ fn tolerations(
 ) -> Finding {
     let evicting = source.spec.taints.iter().filter(|taint| options.evicts(taint));
     let aged = |taint: &bulkhead_core::model::Taint| {
-        let age = taint.time_added.map(|since| decision.now.millis_since(since).max(0) / 1000);
+        let age = taint
+            .time_added
+            .map(|since| decision.now.millis_since(since).max(0) / 1000);
         age.map_or_else(|| taint.to_string(), |age_s| format!("{taint} for {age_s} s"))
     };
     let taints: Vec<_> = evicting.map(aged).collect();
@@ -202,27 +263,42 @@ fn tolerations(
         match taint_based::tolerance(&source.spec.taints, &placement.cluster_tolerations, decision.now) {
             Tolerance::Not(taint) => (
                 "not tolerated".to_owned(),
-                format!("a toleration of {} in the placement, or the removal of the taint", taint.key),
+                format!(
+                    "a toleration of {} in the placement, or the removal of the taint",
+                    taint.key
+                ),
             ),
-            Tolerance::For { remaining_ms: 0 } => {
-                ("the toleration has expired".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
-            }
+            Tolerance::For { remaining_ms: 0 } => (
+                "the toleration has expired".to_owned(),
+                "a longer tolerationSeconds in the placement".to_owned(),
+            ),
             Tolerance::For { remaining_ms } => (
                 format!("tolerated for {} s more", remaining_ms / 1000),
                 "the time, or the removal of the taint".to_owned(),
             ),
-            Tolerance::Forever => {
-                ("tolerated without a time limit".to_owned(), "a placement without that toleration".to_owned())
-            }
-            Tolerance::Untainted if taints.is_empty() => {
-                ("no taint that evicts".to_owned(), "a NoExecute taint on the cluster".to_owned())
-            }
-            Tolerance::Untainted => ("preferred to leave".to_owned(), "failover.cluster of the policy".to_owned()),
+            Tolerance::Forever => (
+                "tolerated without a time limit".to_owned(),
+                "a placement without that toleration".to_owned(),
+            ),
+            Tolerance::Untainted if taints.is_empty() => (
+                "no taint that evicts".to_owned(),
+                "a NoExecute taint on the cluster".to_owned(),
+            ),
+            Tolerance::Untainted => (
+                "preferred to leave".to_owned(),
+                "failover.cluster of the policy".to_owned(),
+            ),
         };
-    let hard =
-        placement.cluster_tolerations.iter().filter(|toleration| toleration.effect != Some(TaintEffect::NoSchedule));
+    let hard = placement
+        .cluster_tolerations
+        .iter()
+        .filter(|toleration| toleration.effect != Some(TaintEffect::NoSchedule));
     Finding {
-        observed: if taints.is_empty() { String::new() } else { format!("{}: {}", source.name, taints.join(", ")) },
+        observed: if taints.is_empty() {
+            String::new()
+        } else {
+            format!("{}: {}", source.name, taints.join(", "))
+        },
         threshold: format!("{} tolerations in the applied placement", hard.count()),
         would_change,
         ..finding("taints", verdict)
@@ -230,9 +306,17 @@ fn tolerations(
 }
 
 fn schedule(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
-    let now: Vec<_> =
-        binding.spec.clusters.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect();
-    let before = if now.is_empty() { "nowhere".to_owned() } else { now.join(", ") };
+    let now: Vec<_> = binding
+        .spec
+        .clusters
+        .iter()
+        .map(|target| format!("{}:{}", target.name, target.replicas))
+        .collect();
+    let before = if now.is_empty() {
+        "nowhere".to_owned()
+    } else {
+        now.join(", ")
+    };
     vec![Finding {
         observed: format!(
             "{} clusters, {} replicas, placed {before} before",
@@ -245,20 +329,34 @@ fn schedule(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
 }
 
 fn failover(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
-    let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    let application = binding
+        .spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.application.as_ref());
     let toleration = application.and_then(|application| application.decision_conditions.toleration_seconds);
     let remembered: HealthHistories = health_history::read(binding);
     let targets = binding.spec.clusters.iter().map(|target| target.name.as_str());
     targets
         .filter(|name| cluster.is_none_or(|cluster| cluster == *name))
         .map(|name| {
-            let health = binding.status.aggregated_status.iter().find(|item| item.cluster_name == name);
-            let health = health.and_then(|item| item.health).map_or("not reported", |health| health.as_str());
-            let unhealthy_s = remembered.get(name).map_or(0, |seen| seen.unhealthy_ms(decision.now) / 1000);
+            let health = binding
+                .status
+                .aggregated_status
+                .iter()
+                .find(|item| item.cluster_name == name);
+            let health = health
+                .and_then(|item| item.health)
+                .map_or("not reported", |health| health.as_str());
+            let unhealthy_s = remembered
+                .get(name)
+                .map_or(0, |seen| seen.unhealthy_ms(decision.now) / 1000);
             let evicted = decision.plan["evicted"].as_array().into_iter().flatten();
             let leaves = evicted.filter(|item| item["task"]["fromCluster"] == name).count() > 0;
-            let mut waits =
-                ["paused", "withoutTarget"].into_iter().filter_map(|list| decision.plan[list].as_array()).flatten();
+            let mut waits = ["paused", "withoutTarget"]
+                .into_iter()
+                .filter_map(|list| decision.plan[list].as_array())
+                .flatten();
             let within = waits.find(|item| item["cluster"] == name).map(|item| Finding {
                 would_change: "the end of the EvictionPause, or another cluster that could run it".to_owned(),
                 ..finding("gate", reason(&item["because"]))
@@ -268,14 +366,23 @@ fn failover(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>)
                 observed: format!("{health}, unhealthy for {unhealthy_s} s so far"),
                 threshold: format!("tolerationSeconds {}", toleration.unwrap_or(300)),
                 would_change: "a healthy report in time, a longer toleration, or an EvictionPause".to_owned(),
-                ..finding(format!("application on {name}"), if leaves { "leaves" } else { "stays for now" })
+                ..finding(
+                    format!("application on {name}"),
+                    if leaves { "leaves" } else { "stays for now" },
+                )
             }
         })
         .collect()
 }
 
 fn failback(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
-    let DecisionInput::Failback { stable, pauses, window_s, .. } = &decision.input else {
+    let DecisionInput::Failback {
+        stable,
+        pauses,
+        window_s,
+        ..
+    } = &decision.input
+    else {
         return Vec::new();
     };
     let Some(home) = Home::read(&binding.annotations) else {
@@ -286,14 +393,23 @@ fn failback(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
         .clusters
         .keys()
         .map(|name| {
-            let since = stable.get(name).map(|stable| decision.now.millis_since(stable.since).max(0) / 1000);
-            let ready =
-                decision.cluster(name).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
+            let since = stable
+                .get(name)
+                .map(|stable| decision.now.millis_since(stable.since).max(0) / 1000);
+            let ready = decision
+                .cluster(name)
+                .map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
             Finding {
-                observed: since.map_or_else(|| ready.clone(), |since_s| format!("{ready}; unchanged for {since_s} s")),
+                observed: since.map_or_else(
+                    || ready.clone(),
+                    |since_s| format!("{ready}; unchanged for {since_s} s"),
+                ),
                 threshold: format!("failback-stabilization-window {window_s} s, {tried}"),
                 would_change: "a failure of the cluster, or a change of its taints".to_owned(),
-                ..finding(format!("home {name}"), if since.is_some() { "well" } else { "not well" })
+                ..finding(
+                    format!("home {name}"),
+                    if since.is_some() { "well" } else { "not well" },
+                )
             }
         })
         .collect();
@@ -304,7 +420,14 @@ fn failback(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
     let attribution = &decision.plan["return"]["because"];
     findings.push(Finding {
         observed: reason(attribution),
-        ..finding("result", if attribution.is_null() { "it waits" } else { "it goes back" })
+        ..finding(
+            "result",
+            if attribution.is_null() {
+                "it waits"
+            } else {
+                "it goes back"
+            },
+        )
     });
     findings
 }

@@ -41,7 +41,10 @@ impl Recording {
                 directory.display()
             );
         }
-        Ok(Self { writer: Arc::new(writer), failure })
+        Ok(Self {
+            writer: Arc::new(writer),
+            failure,
+        })
     }
 
     /// Returns the sink that writes decisions to the journal.

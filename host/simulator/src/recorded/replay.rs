@@ -58,14 +58,20 @@ impl Default for Replayer {
     fn default() -> Self {
         let bounded = |policy| Arc::new(Bounded::new(policy)) as Arc<dyn Policy>;
         let builtins = bulkhead_plugins_builtin::all_with(Detail::default());
-        Self { builtins: builtins.into_iter().map(bounded).collect(), plugins: Vec::new() }
+        Self {
+            builtins: builtins.into_iter().map(bounded).collect(),
+            plugins: Vec::new(),
+        }
     }
 }
 
 impl Replayer {
     /// Creates a replayer that uses the recorded replies of every policy, including compiled-in ones.
     pub fn with_recorded_replies() -> Self {
-        Self { builtins: Vec::new(), plugins: Vec::new() }
+        Self {
+            builtins: Vec::new(),
+            plugins: Vec::new(),
+        }
     }
 
     /// Adds plugins to call again if their digests match the record.
@@ -77,7 +83,11 @@ impl Replayer {
     /// Returns the available policy with the id and build of the recorded one.
     pub(super) fn same(&self, slot: &PolicySlot) -> Option<Arc<dyn Policy>> {
         let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == slot.policy && policy.build() == slot.build.as_ref();
-        let known = if slot.policy.engine == EngineKind::Builtin { &self.builtins } else { &self.plugins };
+        let known = if slot.policy.engine == EngineKind::Builtin {
+            &self.builtins
+        } else {
+            &self.plugins
+        };
         known.iter().find(is_it).map(Arc::clone)
     }
 
@@ -95,23 +105,33 @@ impl Replayer {
 
     /// Explains the absence of a recorded plugin; `None` if it is available or compiled in.
     fn why_missing(&self, slot: &PolicySlot) -> Option<String> {
-        let Build { code, .. } = slot.build.as_ref().filter(|_| slot.policy.engine != EngineKind::Builtin)?;
+        let Build { code, .. } = slot
+            .build
+            .as_ref()
+            .filter(|_| slot.policy.engine != EngineKind::Builtin)?;
         let short = |digest: &str| digest.chars().take(12).collect::<String>();
         let (policy, recorded) = (&slot.policy, short(code));
         let namesake = self.plugins.iter().find(|plugin| plugin.id().name == policy.name);
         let Some(here) = namesake.and_then(|plugin| plugin.build()) else {
-            return Some(format!("{policy} (code {recorded}…) is not loaded, so its answers are those of the record"));
+            return Some(format!(
+                "{policy} (code {recorded}…) is not loaded, so its answers are those of the record"
+            ));
         };
         let (what, now, then) = if here.code == *code {
             (
                 "configured otherwise",
                 short(&here.config),
-                slot.build.as_ref().map(|build| short(&build.config)).unwrap_or_default(),
+                slot.build
+                    .as_ref()
+                    .map(|build| short(&build.config))
+                    .unwrap_or_default(),
             )
         } else {
             ("here with other code", short(&here.code), recorded)
         };
-        Some(format!("{policy} is {what} ({now}…, and {then}… in the record), so its answers are those of the record"))
+        Some(format!(
+            "{policy} is {what} ({now}…, and {then}… in the record), so its answers are those of the record"
+        ))
     }
 
     /// Replays one decision.
@@ -154,7 +174,11 @@ pub struct Replays<'a> {
 impl<'a> Replays<'a> {
     /// Creates an empty replay.
     pub fn new(replayer: &'a Replayer) -> Self {
-        Self { replayer, summary: Summary::default(), last: None }
+        Self {
+            replayer,
+            summary: Summary::default(),
+            last: None,
+        }
     }
 
     /// Replays the decision of a record, unless the previous record belongs to the same decision.
@@ -171,10 +195,19 @@ impl<'a> Replays<'a> {
         let replay = replayer.replay(stored.record.id, kept);
         summary.asked.extend(replay.asked.iter().cloned());
         summary.recorded.extend(replay.recorded.iter().cloned());
-        let unasked = kept.decision.policies.iter().filter(|slot| replayer.same(slot).is_none());
-        summary.missing.extend(unasked.filter_map(|slot| replayer.why_missing(slot)));
+        let unasked = kept
+            .decision
+            .policies
+            .iter()
+            .filter(|slot| replayer.same(slot).is_none());
+        summary
+            .missing
+            .extend(unasked.filter_map(|slot| replayer.why_missing(slot)));
         let is_here = |policy: &&PolicyId| replayer.plugins.iter().any(|plugin| plugin.id() == *policy);
-        let redacted_plugins = replay.recorded.iter().filter(|policy| kept.redacted > 0 && is_here(policy));
+        let redacted_plugins = replay
+            .recorded
+            .iter()
+            .filter(|policy| kept.redacted > 0 && is_here(policy));
         summary.missing.extend(redacted_plugins.map(|policy| {
             format!("{policy} was asked about values that are redacted, so its answers there are those of the record")
         }));

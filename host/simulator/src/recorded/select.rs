@@ -78,7 +78,9 @@ fn unknown(id: &DecisionId, ids: Option<(u64, u64)>, namesake: Option<DecisionId
 ///
 /// The name is unknown; the message lists the valid names.
 pub fn decision(name: &str) -> Result<Decision, String> {
-    let found = Decision::ALL.into_iter().find(|decision| format!("{decision:?}").eq_ignore_ascii_case(name));
+    let found = Decision::ALL
+        .into_iter()
+        .find(|decision| format!("{decision:?}").eq_ignore_ascii_case(name));
     found.ok_or_else(|| {
         let names: Vec<_> = Decision::ALL.iter().map(|decision| format!("{decision:?}")).collect();
         format!("there is no decision {name}; there are {}", names.join(", "))
@@ -99,7 +101,10 @@ fn suggestion(directory: &Path, word: &str) -> String {
     if keys.is_empty() {
         return "; bindings are named namespace/name-kind, for example default/nginx-deployment".to_owned();
     }
-    format!("; did you mean {}?", keys.into_iter().take(3).collect::<Vec<_>>().join(", "))
+    format!(
+        "; did you mean {}?",
+        keys.into_iter().take(3).collect::<Vec<_>>().join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -113,7 +118,9 @@ mod tests {
 
     /// Writes the journal of a process with three decisions.
     fn journal(directory: &Path, process: &str) {
-        let writer = Writer::open(directory, Bounds::default(), |error| panic!("{error}")).unwrap().writer;
+        let writer = Writer::open(directory, Bounds::default(), |error| panic!("{error}"))
+            .unwrap()
+            .writer;
         let journal = Journal::with_sink(0, 0, Box::new(std::sync::Arc::new(writer))).of_process(process);
         for name in ["nginx", "shop", "nginx"] {
             journal.record(Entry {
@@ -136,17 +143,29 @@ mod tests {
         journal(old.path(), "3f9a1c2e55");
         journal(new.path(), "0123456789");
         let find = |directory: &Path, word: &str| {
-            let found = find(directory, Some(word), |stored| Some(stored.record.decision_id().to_string()));
+            let found = find(directory, Some(word), |stored| {
+                Some(stored.record.decision_id().to_string())
+            });
             found.map(|(ids, _)| ids).map_err(|error| error.to_string())
         };
         assert_eq!(find(old.path(), "3f9a1c2e55-2").unwrap(), ["3f9a1c2e55-2"]);
         assert_eq!(find(old.path(), "#2").unwrap(), ["3f9a1c2e55-2"]);
         assert_eq!(find(new.path(), "2").unwrap(), ["0123456789-2"]);
-        assert_eq!(find(new.path(), "default/nginx").unwrap(), ["0123456789-1", "0123456789-3"]);
+        assert_eq!(
+            find(new.path(), "default/nginx").unwrap(),
+            ["0123456789-1", "0123456789-3"]
+        );
         // After a change of leaders the number alone would match a decision of the other process.
         let error = find(new.path(), "3f9a1c2e55-2").unwrap_err();
-        assert!(error.contains("decision 2 of this journal is 0123456789-2; another process made"), "{error}");
+        assert!(
+            error.contains("decision 2 of this journal is 0123456789-2; another process made"),
+            "{error}"
+        );
         assert!(find(new.path(), "9").unwrap_err().contains("the journal has 1 to 3"));
-        assert!(find(new.path(), "default/shop-x").unwrap_err().contains("did you mean default/shop?"));
+        assert!(
+            find(new.path(), "default/shop-x")
+                .unwrap_err()
+                .contains("did you mean default/shop?")
+        );
     }
 }

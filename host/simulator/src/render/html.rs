@@ -25,7 +25,10 @@ pub fn html(report: &Report) -> String {
     page.section("placements", "Final placement", placements(report));
     page.section("clusters", "Clusters", clusters(report));
     page.section("policies", "Policies", policies(report));
-    let run = [("seed", report.seed.to_string()), ("virtual time", duration(report.duration_ms))];
+    let run = [
+        ("seed", report.seed.to_string()),
+        ("virtual time", duration(report.duration_ms)),
+    ];
     page.origin(&report.origin, &run);
     page.render(SCRIPT)
 }
@@ -37,8 +40,12 @@ fn summary(report: &Report) -> Markup {
         (all, 0) => (format!("all {all} held"), "good"),
         (all, failed) => (format!("{failed} of {all} failed"), "bad"),
     };
-    let evictions: usize =
-        report.timeline.iter().filter(|entry| entry.what.starts_with("evicted")).map(|entry| entry.count).sum();
+    let evictions: usize = report
+        .timeline
+        .iter()
+        .filter(|entry| entry.what.starts_with("evicted"))
+        .map(|entry| entry.count)
+        .sum();
     tiles(&[
         ("expectations", result, class),
         ("virtual time", duration(report.duration_ms), ""),
@@ -51,7 +58,11 @@ fn summary(report: &Report) -> Markup {
 
 fn violations(report: &Report) -> Markup {
     let row = |violation: &crate::report::Violation| {
-        vec![violation.invariant.to_owned(), duration(violation.at_ms.max(0)), violation.seen.clone()]
+        vec![
+            violation.invariant.to_owned(),
+            duration(violation.at_ms.max(0)),
+            violation.seen.clone(),
+        ]
     };
     let rows: Vec<_> = report.violations.iter().map(row).collect();
     table("Promises that did not hold", &["Promise", "Time", "Violation"], &rows)
@@ -85,22 +96,45 @@ fn drawing(report: &Report) -> Markup {
 
 fn replicas(report: &Report) -> Markup {
     let mut rows = Vec::new();
-    for ClusterRow { name, ready_replicas, .. } in &report.clusters {
-        let ends = ready_replicas.iter().skip(1).map(|(at, _)| *at).chain([report.duration_ms]);
+    for ClusterRow {
+        name, ready_replicas, ..
+    } in &report.clusters
+    {
+        let ends = ready_replicas
+            .iter()
+            .skip(1)
+            .map(|(at, _)| *at)
+            .chain([report.duration_ms]);
         for ((from, replicas), until) in ready_replicas.iter().zip(ends) {
-            rows.push(vec![name.clone(), duration(*from), duration(until), replicas.to_string()]);
+            rows.push(vec![
+                name.clone(),
+                duration(*from),
+                duration(until),
+                replicas.to_string(),
+            ]);
         }
     }
-    table("Ready replicas of all workloads", &["Cluster", "From", "Until", "Ready replicas"], &rows)
+    table(
+        "Ready replicas of all workloads",
+        &["Cluster", "From", "Until", "Ready replicas"],
+        &rows,
+    )
 }
 
 fn not_ready(report: &Report) -> Markup {
-    let periods = report.clusters.iter().flat_map(|cluster| cluster.not_ready_ms.iter().map(move |p| (cluster, p)));
+    let periods = report
+        .clusters
+        .iter()
+        .flat_map(|cluster| cluster.not_ready_ms.iter().map(move |p| (cluster, p)));
     let row = |(cluster, (from, until)): (&ClusterRow, &(i64, i64))| {
         vec![cluster.name.clone(), duration(*from), duration(*until)]
     };
     let rows: Vec<_> = periods.map(row).collect();
-    table("Periods in which a cluster was not ready", &["Cluster", "From", "Until"], &rows)
+    table(
+        "Periods in which a cluster was not ready",
+        &["Cluster", "From", "Until"],
+        &rows,
+    )
 }
 
 fn timeline(report: &Report) -> Markup {
@@ -152,7 +186,13 @@ fn placements(report: &Report) -> Markup {
         clusters.collect::<Vec<_>>().join(", ")
     };
     let row = |row: &PlacementRow| {
-        vec![row.binding.clone(), row.resource.clone(), row.replicas.to_string(), placed(row), old_copies(row)]
+        vec![
+            row.binding.clone(),
+            row.resource.clone(),
+            row.replicas.to_string(),
+            placed(row),
+            old_copies(row),
+        ]
     };
     let rows: Vec<_> = report.placements.iter().map(row).collect();
     let columns = ["Binding", "Resource", "Replicas", "Clusters", "Old copies"];
@@ -163,19 +203,38 @@ fn clusters(report: &Report) -> Markup {
     let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
     let row = |cluster: &ClusterRow| {
         let (mode, region) = (cluster.sync_mode.clone(), or_none(cluster.region.clone()));
-        vec![cluster.name.clone(), mode, region, cluster.ready.clone(), or_none(cluster.taints.join(", "))]
+        vec![
+            cluster.name.clone(),
+            mode,
+            region,
+            cluster.ready.clone(),
+            or_none(cluster.taints.join(", ")),
+        ]
     };
     let rows: Vec<_> = report.clusters.iter().map(row).collect();
-    table("State of each cluster at the end", &["Cluster", "Sync mode", "Region", "Ready", "Taints"], &rows)
+    table(
+        "State of each cluster at the end",
+        &["Cluster", "Sync mode", "Region", "Ready", "Taints"],
+        &rows,
+    )
 }
 
 fn expectations(report: &Report) -> Markup {
     let row = |row: &crate::report::ExpectationRow| {
         let mark = if row.held { "✓ held" } else { "✗ failed" };
-        vec![row.expected.clone(), row.when.clone(), mark.to_owned(), row.seen.clone()]
+        vec![
+            row.expected.clone(),
+            row.when.clone(),
+            mark.to_owned(),
+            row.seen.clone(),
+        ]
     };
     let rows: Vec<_> = report.expectations.iter().map(row).collect();
-    table("Expectations of the scenario", &["Expectation", "Time", "Result", "Seen"], &rows)
+    table(
+        "Expectations of the scenario",
+        &["Expectation", "Time", "Result", "Seen"],
+        &rows,
+    )
 }
 
 fn policies(report: &Report) -> Markup {

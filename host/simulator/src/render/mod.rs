@@ -30,7 +30,11 @@ pub fn json(report: &Report) -> String {
 pub fn duration(ms: i64) -> String {
     let (minutes, rest_ms) = (ms / 60_000, ms % 60_000);
     let (seconds, tenths) = (rest_ms / 1000, rest_ms % 1000 / 100);
-    let seconds = if tenths == 0 { format!("{seconds}s") } else { format!("{seconds}.{tenths}s") };
+    let seconds = if tenths == 0 {
+        format!("{seconds}s")
+    } else {
+        format!("{seconds}.{tenths}s")
+    };
     match (minutes, rest_ms / 100) {
         (0, _) => seconds,
         (minutes, 0) => format!("{minutes}m"),
@@ -44,8 +48,14 @@ mod tests {
 
     #[test]
     fn hidden_interpreters_are_counted() {
-        assert_eq!(hidden_interpreters(1, "see x"), "1 interpreter without calls is not shown; see x");
-        assert_eq!(hidden_interpreters(27, "see x"), "27 interpreters without calls are not shown; see x");
+        assert_eq!(
+            hidden_interpreters(1, "see x"),
+            "1 interpreter without calls is not shown; see x"
+        );
+        assert_eq!(
+            hidden_interpreters(27, "see x"),
+            "27 interpreters without calls are not shown; see x"
+        );
     }
 
     #[test]

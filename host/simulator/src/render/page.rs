@@ -31,7 +31,11 @@ pub(super) struct Page {
 impl Page {
     /// Returns a page without sections.
     pub(super) fn new(title: &str, description: &str) -> Self {
-        Self { title: title.to_owned(), description: description.to_owned(), sections: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            sections: Vec::new(),
+        }
     }
 
     /// Adds a section. The id is unique in the page.
@@ -43,8 +47,17 @@ impl Page {
     pub(super) fn origin(&mut self, origin: &Origin, run: &[(&str, String)]) {
         let mut facts = vec![vec!["program".to_owned(), format!("bulkhead {}", origin.version)]];
         facts.extend(run.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]));
-        facts.extend(origin.inputs.iter().map(|input| vec![input.name.clone(), format!("sha256:{}", input.sha256)]));
-        let settings: Vec<_> = origin.settings.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect();
+        facts.extend(
+            origin
+                .inputs
+                .iter()
+                .map(|input| vec![input.name.clone(), format!("sha256:{}", input.sha256)]),
+        );
+        let settings: Vec<_> = origin
+            .settings
+            .iter()
+            .map(|(name, value)| vec![name.clone(), value.clone()])
+            .collect();
         let body = html! {
             (table("Program and inputs", &["Name", "Value"], &facts))
             (table("Settings that differ from the defaults", &["Setting", "Value"], &settings))
@@ -54,7 +67,11 @@ impl Page {
 
     /// Returns the page with a script at its end.
     pub(super) fn render(&self, script: &str) -> String {
-        let Self { title, description, sections } = self;
+        let Self {
+            title,
+            description,
+            sections,
+        } = self;
         let page = html! {
             (PreEscaped("<!doctype html>"))
             html lang="en" {
@@ -142,9 +159,15 @@ mod tests {
 
     #[test]
     fn a_table_names_the_rows_that_it_does_not_show() {
-        let rows: Vec<_> = (0..ROWS_MAX + 3).map(|row| vec![row.to_string(), "<b>".to_owned()]).collect();
+        let rows: Vec<_> = (0..ROWS_MAX + 3)
+            .map(|row| vec![row.to_string(), "<b>".to_owned()])
+            .collect();
         let html = table("Rows", &["Row", "Text"], &rows).into_string();
-        assert!(html.contains("<p>3 more rows are not shown;") && !html.contains("<b>"), "{}", &html[..200]);
+        assert!(
+            html.contains("<p>3 more rows are not shown;") && !html.contains("<b>"),
+            "{}",
+            &html[..200]
+        );
         assert_eq!(html.matches("<tr>").count(), ROWS_MAX + 1);
         assert_eq!(table("Rows", &["Row"], &[]).into_string(), "<p>Rows: none.</p>");
     }

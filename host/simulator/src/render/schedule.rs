@@ -19,7 +19,10 @@ const INDENT: usize = 13;
 pub fn schedule(explanation: &ScheduleExplanation) -> String {
     let mut out = String::new();
     for attempt in &explanation.attempts {
-        let group = attempt.affinity_name.as_ref().map_or_else(|| "tried".to_owned(), |name| format!("group {name}"));
+        let group = attempt
+            .affinity_name
+            .as_ref()
+            .map_or_else(|| "tried".to_owned(), |name| format!("group {name}"));
         let outcome = match (&attempt.targets, &attempt.error) {
             (Some(targets), _) => targets_line(targets),
             (None, error) => error.clone().unwrap_or_default(),
@@ -46,18 +49,28 @@ fn targets_line(targets: &[TargetCluster]) -> String {
     if targets.is_empty() {
         return "nowhere".to_owned();
     }
-    targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect::<Vec<_>>().join(", ")
+    targets
+        .iter()
+        .map(|target| format!("{}:{}", target.name, target.replicas))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Writes one line for each policy and reason.
 fn rejected(out: &mut String, attempt: &AttemptExplanation) {
     let mut clusters: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
     for (cluster, Attribution { policy, reason }) in &attempt.rejected {
-        let policy = policy.as_ref().map_or_else(|| "scheduler".to_owned(), ToString::to_string);
+        let policy = policy
+            .as_ref()
+            .map_or_else(|| "scheduler".to_owned(), ToString::to_string);
         clusters.entry((policy, &reason.message)).or_default().push(cluster);
     }
     for ((policy, reason), clusters) in clusters {
-        line(out, 2, &format!("does not fit: {}: {reason} — {policy}", clusters.join(", ")));
+        line(
+            out,
+            2,
+            &format!("does not fit: {}: {reason} — {policy}", clusters.join(", ")),
+        );
     }
     if !attempt.terminating.is_empty() {
         line(out, 2, &format!("being removed: {}", attempt.terminating.join(", ")));
@@ -77,10 +90,14 @@ fn candidates(out: &mut String, attempt: &AttemptExplanation) {
     ];
     let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let optional: [(&str, &Number); 5] = [
-        ("overflow", &|candidate| (candidate.overflow > 0).then_some(i64::from(candidate.overflow))),
+        ("overflow", &|candidate| {
+            (candidate.overflow > 0).then_some(i64::from(candidate.overflow))
+        }),
         ("reported room", &|candidate| candidate.general_estimate.map(i64::from)),
         ("accurate room", &|candidate| candidate.accurate_estimate.map(i64::from)),
-        ("runs", &|candidate| Some(candidate.available - i64::from(candidate.allocatable)).filter(|runs| *runs != 0)),
+        ("runs", &|candidate| {
+            Some(candidate.available - i64::from(candidate.allocatable)).filter(|runs| *runs != 0)
+        }),
         ("weight", &|candidate| candidate.weight),
     ];
     for (title, value) in optional {
@@ -88,7 +105,9 @@ fn candidates(out: &mut String, attempt: &AttemptExplanation) {
             columns.push(column(title, all, |candidate| number(value(candidate))));
         }
     }
-    columns.push(column("selected", all, |candidate| if candidate.selected { "yes" } else { "no" }.to_owned()));
+    columns.push(column("selected", all, |candidate| {
+        if candidate.selected { "yes" } else { "no" }.to_owned()
+    }));
     if let Some(targets) = &attempt.targets {
         let gets = |candidate: &CandidateExplanation| {
             let target = targets.iter().find(|target| target.name == candidate.cluster);
@@ -103,7 +122,11 @@ fn candidates(out: &mut String, attempt: &AttemptExplanation) {
 fn from(candidate: &CandidateExplanation) -> String {
     let given = candidate.scores.iter().filter(|(_, score)| **score != 0);
     let given: Vec<_> = given.map(|(policy, score)| format!("{policy} {score}")).collect();
-    if given.is_empty() { "-".to_owned() } else { given.join(", ") }
+    if given.is_empty() {
+        "-".to_owned()
+    } else {
+        given.join(", ")
+    }
 }
 
 fn regions(out: &mut String, regions: &[RegionChoice]) {
@@ -114,7 +137,9 @@ fn regions(out: &mut String, regions: &[RegionChoice]) {
         column("region", regions, |region| region.name.clone()),
         column("clusters", regions, |region| region.clusters.to_string()),
         column("score", regions, |region| region.score.to_string()),
-        column("chosen", regions, |region| if region.chosen { "yes" } else { "no" }.to_owned()),
+        column("chosen", regions, |region| {
+            if region.chosen { "yes" } else { "no" }.to_owned()
+        }),
     ];
     table(out, &columns);
 }
@@ -143,7 +168,12 @@ fn selection(rule: SelectionRule) -> String {
         SelectionRule::ByCluster { min, max } => {
             format!("{min} to {max} clusters, the first ones, or larger ones where the replicas need the room")
         }
-        SelectionRule::ByRegion { regions_min, regions_max, clusters_min, clusters_max } => format!(
+        SelectionRule::ByRegion {
+            regions_min,
+            regions_max,
+            clusters_min,
+            clusters_max,
+        } => format!(
             "{regions_min} to {regions_max} regions with {clusters_min} to {clusters_max} clusters, those with the \
              highest scores; one cluster of each, then the best of the others"
         ),
@@ -151,7 +181,12 @@ fn selection(rule: SelectionRule) -> String {
 }
 
 fn describe(division: &DivisionExplanation) -> String {
-    let DivisionExplanation { strategy, mode, replicas, assigned } = *division;
+    let DivisionExplanation {
+        strategy,
+        mode,
+        replicas,
+        assigned,
+    } = *division;
     let by = match strategy {
         Strategy::Whole => return "the workload has no replicas to divide, and runs on each unchanged".to_owned(),
         Strategy::Duplicated => return format!("{replicas} replicas on each, regardless of room"),
@@ -184,7 +219,10 @@ mod tests {
     fn check(explanation: Value, expected: &str) {
         let explanation: ScheduleExplanation = serde_json::from_value(explanation).unwrap();
         let rendered = schedule(&explanation);
-        let rendered: Vec<_> = rendered.lines().map(|line| line.get(INDENT..).unwrap_or_default()).collect();
+        let rendered: Vec<_> = rendered
+            .lines()
+            .map(|line| line.get(INDENT..).unwrap_or_default())
+            .collect();
         assert_eq!(rendered.join("\n"), expected.trim());
     }
 
@@ -274,11 +312,41 @@ tried: m1:5
             );
         };
         let spread = json!({"dynamic": "spread"});
-        check(json!("whole"), "steady", 0, 0, "the workload has no replicas to divide, and runs on each unchanged");
-        check(json!("staticWeight"), "steady", 3, 1, "3 replicas by fixed weight, regardless of room");
-        check(spread.clone(), "steady", 3, 0, "3 replicas in proportion to the available room");
+        check(
+            json!("whole"),
+            "steady",
+            0,
+            0,
+            "the workload has no replicas to divide, and runs on each unchanged",
+        );
+        check(
+            json!("staticWeight"),
+            "steady",
+            3,
+            1,
+            "3 replicas by fixed weight, regardless of room",
+        );
+        check(
+            spread.clone(),
+            "steady",
+            3,
+            0,
+            "3 replicas in proportion to the available room",
+        );
         check(spread.clone(), "steady", 3, 3, "all 3 replicas stay where they run");
-        check(spread.clone(), "steady", 3, 5, "down from 5 to 3 replicas, in proportion to what runs");
-        check(spread, "fresh", 3, 3, "3 replicas from scratch, as requested, in proportion to the available room");
+        check(
+            spread.clone(),
+            "steady",
+            3,
+            5,
+            "down from 5 to 3 replicas, in proportion to what runs",
+        );
+        check(
+            spread,
+            "fresh",
+            3,
+            3,
+            "3 replicas from scratch, as requested, in proportion to the available room",
+        );
     }
 }

@@ -34,13 +34,23 @@ pub(super) struct Lanes<'a> {
 /// Chooses the clusters with a lane: those that were not ready, then those with events.
 pub(super) fn lanes(report: &Report) -> Lanes<'_> {
     if report.clusters.len() <= LANES_MAX {
-        return Lanes { shown: report.clusters.iter().collect(), hidden: Vec::new() };
+        return Lanes {
+            shown: report.clusters.iter().collect(),
+            hidden: Vec::new(),
+        };
     }
-    let named: BTreeSet<_> = report.timeline.iter().filter_map(|entry| entry.cluster.as_deref()).collect();
-    let (mut shown, others): (Vec<_>, Vec<_>) =
-        report.clusters.iter().partition(|cluster| !cluster.not_ready_ms.is_empty());
-    let (mut busy, mut hidden): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|cluster| named.contains(cluster.name.as_str()));
+    let named: BTreeSet<_> = report
+        .timeline
+        .iter()
+        .filter_map(|entry| entry.cluster.as_deref())
+        .collect();
+    let (mut shown, others): (Vec<_>, Vec<_>) = report
+        .clusters
+        .iter()
+        .partition(|cluster| !cluster.not_ready_ms.is_empty());
+    let (mut busy, mut hidden): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|cluster| named.contains(cluster.name.as_str()));
     let room = LANES_MAX.saturating_sub(shown.len()).min(busy.len());
     hidden.extend(busy.split_off(room));
     hidden.sort_by_key(|cluster| cluster.name.clone());
@@ -62,7 +72,10 @@ fn markers<'a>(report: &Report, events: &[(usize, &'a TimelineEntry)]) -> Vec<Ma
         let x = x(report, event.1.at_ms);
         match markers.last_mut() {
             Some(last) if x - last.x < MARKER_WIDTH => last.events.push(*event),
-            _ => markers.push(Marker { x, events: vec![*event] }),
+            _ => markers.push(Marker {
+                x,
+                events: vec![*event],
+            }),
         }
     }
     markers
@@ -77,7 +90,11 @@ impl Marker<'_> {
 
     /// Returns the severest tone of the events.
     fn tone(&self) -> Tone {
-        self.events.iter().map(|(_, entry)| entry.tone).max().unwrap_or(Tone::Neutral)
+        self.events
+            .iter()
+            .map(|(_, entry)| entry.tone)
+            .max()
+            .unwrap_or(Tone::Neutral)
     }
 
     /// Describes the events in words.
@@ -91,7 +108,15 @@ impl Marker<'_> {
         let mut lines: Vec<_> = self.events.iter().take(LISTED_MAX).map(describe).collect();
         if self.events.len() > 1 {
             let (from, until) = self.span_ms();
-            lines.insert(0, format!("{} events from {} to {}", self.events.len(), duration(from), duration(until)));
+            lines.insert(
+                0,
+                format!(
+                    "{} events from {} to {}",
+                    self.events.len(),
+                    duration(from),
+                    duration(until)
+                ),
+            );
         }
         if self.events.len() > LISTED_MAX {
             lines.push(format!("and {} more", self.events.len() - LISTED_MAX));
@@ -168,15 +193,27 @@ pub(super) fn legend() -> Markup {
     let tone = |tone: Tone| html! { text class="glyph" x="8" y="12" { (glyph(tone)) } };
     let area = |class: &str| html! { rect class=(class) x="0" y="2" width="16" height="12" {} };
     let entries = [
-        ("mark", shape(EntrySource::Injected, x, y), "event that the scenario injects"),
+        (
+            "mark",
+            shape(EntrySource::Injected, x, y),
+            "event that the scenario injects",
+        ),
         ("mark", shape(EntrySource::Decided, x, y), "decision of a controller"),
-        ("mark", shape(EntrySource::Observed, x, y), "observation in a member cluster"),
+        (
+            "mark",
+            shape(EntrySource::Observed, x, y),
+            "observation in a member cluster",
+        ),
         ("mark", count, "several events that nearly coincide, with their number"),
         ("mark bad", tone(Tone::Bad), "problem"),
         ("mark waiting", tone(Tone::Waiting), "waiting or held"),
         ("mark good", tone(Tone::Good), "improvement"),
         ("", area("down striped"), "cluster is not ready"),
-        ("", area("replicas"), "ready replicas; the highest number is below the name of the cluster"),
+        (
+            "",
+            area("replicas"),
+            "ready replicas; the highest number is below the name of the cluster",
+        ),
         (
             "",
             html! { line class="injected" x1="8" y1="0" x2="8" y2="16" {} },
@@ -214,7 +251,10 @@ pub(super) fn draw(report: &Report) -> Markup {
     for (index, entry) in report.timeline.iter().enumerate() {
         let lane = match &entry.cluster {
             None => Some(0),
-            Some(name) => clusters.iter().position(|cluster| cluster.name == *name).map(|position| position + 1),
+            Some(name) => clusters
+                .iter()
+                .position(|cluster| cluster.name == *name)
+                .map(|position| position + 1),
         };
         if let Some(events) = lane.and_then(|lane| events.get_mut(lane)) {
             events.push((index, entry));
@@ -244,7 +284,12 @@ pub(super) fn draw(report: &Report) -> Markup {
 
 /// Returns the highest number of ready replicas.
 fn most(cluster: &ClusterRow) -> i64 {
-    cluster.ready_replicas.iter().map(|(_, replicas)| *replicas).max().unwrap_or(0)
+    cluster
+        .ready_replicas
+        .iter()
+        .map(|(_, replicas)| *replicas)
+        .max()
+        .unwrap_or(0)
 }
 
 fn x(report: &Report, at_ms: i64) -> f64 {
@@ -257,7 +302,10 @@ fn lane_top(lane: usize) -> f64 {
 
 fn axis(report: &Report, height: f64) -> Markup {
     const STEPS_MS: [i64; 8] = [1_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000];
-    let step = STEPS_MS.into_iter().find(|step| report.duration_ms / step <= 12).unwrap_or(report.duration_ms / 10 + 1);
+    let step = STEPS_MS
+        .into_iter()
+        .find(|step| report.duration_ms / step <= 12)
+        .unwrap_or(report.duration_ms / 10 + 1);
     let times = std::iter::successors(Some(0), |at| Some(at + step)).take_while(|at| *at <= report.duration_ms);
     html! {
         @for at in times {

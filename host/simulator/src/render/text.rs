@@ -59,14 +59,21 @@ fn header(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result {
         writeln!(out, "{line}")?;
     }
     let clusters = report.clusters.len();
-    let summary =
-        format!("seed {} · {} of virtual time · {clusters} clusters", report.seed, duration(report.duration_ms));
+    let summary = format!(
+        "seed {} · {} of virtual time · {clusters} clusters",
+        report.seed,
+        duration(report.duration_ms)
+    );
     writeln!(out, "{}", styled(DIM, &summary))
 }
 
 fn timeline(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result {
     title(out, "TIMELINE")?;
-    let cluster_width = report.timeline.iter().filter_map(|entry| entry.cluster.as_ref()).map(|c| c.chars().count());
+    let cluster_width = report
+        .timeline
+        .iter()
+        .filter_map(|entry| entry.cluster.as_ref())
+        .map(|c| c.chars().count());
     let cluster_width = cluster_width.max().unwrap_or(0);
     let mut last_at = None;
     for entry in &report.timeline {
@@ -76,7 +83,11 @@ fn timeline(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result 
         let (style, glyph) = (tone_style(entry.tone), glyph(entry.source));
         let cluster = entry.cluster.as_deref().unwrap_or("");
         let mark = styled(style, glyph);
-        writeln!(out, "{shown:>8} {mark} {cluster:<cluster_width$}  {}", styled(style, &sentence(entry)))?;
+        writeln!(
+            out,
+            "{shown:>8} {mark} {cluster:<cluster_width$}  {}",
+            styled(style, &sentence(entry))
+        )?;
         let indent = " ".repeat(8 + 3 + cluster_width + 4);
         for line in wrap(&why(entry), width.saturating_sub(indent.len())) {
             writeln!(out, "{indent}{}", styled(DIM, &line))?;
@@ -113,8 +124,11 @@ pub(super) fn sentence(entry: &TimelineEntry) -> String {
     }
     line.push_str(&entry.what);
     if !entry.effect.is_empty() {
-        let joint =
-            if matches!(entry.what.as_str(), "Ready is" | "health is" | "plugins are now") { " " } else { ": " };
+        let joint = if matches!(entry.what.as_str(), "Ready is" | "health is" | "plugins are now") {
+            " "
+        } else {
+            ": "
+        };
         line.push_str(joint);
         line.push_str(&entry.effect);
     }
@@ -128,7 +142,11 @@ pub(super) fn sentence(entry: &TimelineEntry) -> String {
 pub(super) fn why(entry: &TimelineEntry) -> String {
     let mut line = entry.reason.clone();
     if !entry.why.is_empty() {
-        line = if line.is_empty() { entry.why.clone() } else { format!("{line}: {}", entry.why) };
+        line = if line.is_empty() {
+            entry.why.clone()
+        } else {
+            format!("{line}: {}", entry.why)
+        };
     }
     match (&entry.plugin, &entry.controller) {
         (Some(plugin), _) => format!("{line} — {plugin}"),
@@ -140,7 +158,11 @@ pub(super) fn why(entry: &TimelineEntry) -> String {
 fn placements(report: &Report, out: &mut impl Write) -> fmt::Result {
     title(out, "FINAL PLACEMENT")?;
     let used: BTreeSet<&String> = report.placements.iter().flat_map(|row| row.clusters.keys()).collect();
-    let columns: Vec<&String> = if used.len() <= CLUSTER_COLUMNS_MAX { used.into_iter().collect() } else { Vec::new() };
+    let columns: Vec<&String> = if used.len() <= CLUSTER_COLUMNS_MAX {
+        used.into_iter().collect()
+    } else {
+        Vec::new()
+    };
     let mut heads = vec!["binding", "replicas"];
     heads.extend(columns.iter().map(|cluster| cluster.as_str()));
     if columns.is_empty() {
@@ -153,7 +175,10 @@ fn placements(report: &Report, out: &mut impl Write) -> fmt::Result {
         let mut cells = vec![row.binding.clone(), row.replicas.to_string()];
         cells.extend(columns.iter().map(|cluster| cell(row, cluster)));
         if columns.is_empty() {
-            let placed = row.clusters.keys().map(|cluster| format!("{cluster} {}", cell(row, cluster)));
+            let placed = row
+                .clusters
+                .keys()
+                .map(|cluster| format!("{cluster} {}", cell(row, cluster)));
             cells.push(placed.collect::<Vec<_>>().join("  "));
         }
         cells.push(old_copies(row));
@@ -161,12 +186,18 @@ fn placements(report: &Report, out: &mut impl Write) -> fmt::Result {
     }
     write_table(out, &table)?;
     let more = report.placements.len().saturating_sub(PLACEMENTS_MAX);
-    if more > 0 { writeln!(out, "  … and {more} more") } else { Ok(()) }
+    if more > 0 {
+        writeln!(out, "  … and {more} more")
+    } else {
+        Ok(())
+    }
 }
 
 /// Formats replicas with their health: `2 ✓`, `2 ✗`, `2 ?`.
 pub(super) fn cell(row: &PlacementRow, cluster: &str) -> String {
-    let Some(replicas) = row.clusters.get(cluster) else { return "-".to_owned() };
+    let Some(replicas) = row.clusters.get(cluster) else {
+        return "-".to_owned();
+    };
     let health = match row.health.get(cluster).map(String::as_str) {
         Some("Healthy") => "✓",
         Some("Unhealthy") => "✗",
@@ -204,7 +235,11 @@ fn plugins(report: &Report, out: &mut impl Write, verbose: bool) -> fmt::Result 
     }
     title(out, "PLUGINS")?;
     if !hidden.is_empty() {
-        writeln!(out, "  {}", styled(DIM, &hidden_interpreters(hidden.len(), "-v shows them")))?;
+        writeln!(
+            out,
+            "  {}",
+            styled(DIM, &hidden_interpreters(hidden.len(), "-v shows them"))
+        )?;
     }
     if shown.is_empty() {
         return Ok(());
@@ -229,7 +264,10 @@ fn totals(report: &Report, out: &mut impl Write) -> fmt::Result {
     if totals.scheduler_writes_delayed > 0 {
         let longest = super::duration(i64::try_from(totals.scheduler_write_wait_max_ms).unwrap_or(i64::MAX));
         let (all, delayed) = (totals.scheduler_writes, totals.scheduler_writes_delayed);
-        writeln!(out, "  {all} writes of the scheduler, {delayed} held back by kube-api-qps, {longest} at most")?;
+        writeln!(
+            out,
+            "  {all} writes of the scheduler, {delayed} held back by kube-api-qps, {longest} at most"
+        )?;
     }
     for retry in &report.retries {
         writeln!(out, "  {:>6}× {}: {}", retry.count, retry.controller, retry.error)?;
@@ -242,9 +280,18 @@ fn expectations(report: &Report, out: &mut impl Write) -> fmt::Result {
         return Ok(());
     }
     title(out, "EXPECTATIONS")?;
-    let when_width = report.expectations.iter().map(|row| row.when.chars().count()).max().unwrap_or(0);
+    let when_width = report
+        .expectations
+        .iter()
+        .map(|row| row.when.chars().count())
+        .max()
+        .unwrap_or(0);
     for row in &report.expectations {
-        let mark = if row.held { styled(GOOD, "✓") } else { styled(BAD, "✗") };
+        let mark = if row.held {
+            styled(GOOD, "✓")
+        } else {
+            styled(BAD, "✗")
+        };
         writeln!(out, "  {mark} {:<when_width$}  {}", row.when, row.expected)?;
         if !row.held {
             let indent = " ".repeat(when_width + 6);
@@ -252,7 +299,10 @@ fn expectations(report: &Report, out: &mut impl Write) -> fmt::Result {
             writeln!(out, "{indent}{}", styled(DIM, &format!("scenario line {}", row.line)))?;
         }
     }
-    let (failed, all) = (report.expectations.iter().filter(|row| !row.held).count(), report.expectations.len());
+    let (failed, all) = (
+        report.expectations.iter().filter(|row| !row.held).count(),
+        report.expectations.len(),
+    );
     let summary = if failed == 0 {
         styled(GOOD, &format!("all {all} expectations held"))
     } else {
@@ -267,8 +317,12 @@ fn promises(report: &Report, out: &mut impl Write) -> fmt::Result {
     }
     title(out, "Broken promises")?;
     for violation in &report.violations {
-        let message =
-            format!("{} at {}: {}", violation.invariant, super::duration(violation.at_ms.max(0)), violation.seen);
+        let message = format!(
+            "{} at {}: {}",
+            violation.invariant,
+            super::duration(violation.at_ms.max(0)),
+            violation.seen
+        );
         writeln!(out, "  {}", styled(BAD, &message))?;
     }
     Ok(())
@@ -316,7 +370,10 @@ mod tests {
             let mut out = String::new();
             plugins(&report, &mut out, verbose).unwrap();
             let names = ["own", "ray", "flux"].map(|name| out.contains(&format!("  {name} ")));
-            (names, out.contains("1 interpreter without calls is not shown; -v shows them"))
+            (
+                names,
+                out.contains("1 interpreter without calls is not shown; -v shows them"),
+            )
         };
         assert_eq!(shown(false), ([true, false, true], true));
         assert_eq!(shown(true), ([true, true, true], false));

@@ -30,14 +30,31 @@ pub fn what_if(answer: &Answer, question: &Question, origin: &Origin) -> String 
     page.section("moves", "Moves", moves(answer));
     let stays = answer.stays.iter();
     let stays: Vec<_> = stays
-        .map(|stay| vec![stay.binding.clone(), stay.cluster.clone(), stay.gate.clone(), stay.why.clone()])
+        .map(|stay| {
+            vec![
+                stay.binding.clone(),
+                stay.cluster.clone(),
+                stay.gate.clone(),
+                stay.why.clone(),
+            ]
+        })
         .collect();
     let columns = ["Binding", "Cluster", "Gate", "Reason"];
-    page.section("stays", "Stays", table("Workloads that stay on a lost cluster", &columns, &stays));
-    let nowhere: Vec<_> = answer.nowhere.iter().map(|left| vec![left.binding.clone(), left.why.clone()]).collect();
+    page.section(
+        "stays",
+        "Stays",
+        table("Workloads that stay on a lost cluster", &columns, &stays),
+    );
+    let nowhere: Vec<_> = answer
+        .nowhere
+        .iter()
+        .map(|left| vec![left.binding.clone(), left.why.clone()])
+        .collect();
     let nowhere = table("Workloads without another placement", &["Binding", "Reason"], &nowhere);
     page.section("nowhere", "Nowhere to go", nowhere);
-    let lasts = question.lasts.map_or_else(|| "permanent".to_owned(), |lasts| lasts.to_string());
+    let lasts = question
+        .lasts
+        .map_or_else(|| "permanent".to_owned(), |lasts| lasts.to_string());
     let facts = [
         ("lost clusters", question.down.join(", ")),
         ("duration of the loss", lasts),
@@ -57,20 +74,42 @@ fn summary(answer: &Answer) -> Markup {
     tiles(&[
         ("moves", answer.moves.len().to_string(), ""),
         ("last move after", last, ""),
-        ("stay", answer.stays.len().to_string(), if answer.stays.is_empty() { "good" } else { "waiting" }),
-        ("nowhere to go", answer.nowhere.len().to_string(), bad(answer.nowhere.len())),
-        ("still waiting at the end", answer.waiting.to_string(), bad(answer.waiting)),
+        (
+            "stay",
+            answer.stays.len().to_string(),
+            if answer.stays.is_empty() { "good" } else { "waiting" },
+        ),
+        (
+            "nowhere to go",
+            answer.nowhere.len().to_string(),
+            bad(answer.nowhere.len()),
+        ),
+        (
+            "still waiting at the end",
+            answer.waiting.to_string(),
+            bad(answer.waiting),
+        ),
     ])
 }
 
 /// Returns the replicas of each cluster over time, as steps of (milliseconds, replicas).
 fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
     let start = |load: &Load| vec![(0, load.before)];
-    let mut series: BTreeMap<_, _> = answer.load.iter().map(|load| (load.cluster.as_str(), start(load))).collect();
+    let mut series: BTreeMap<_, _> = answer
+        .load
+        .iter()
+        .map(|load| (load.cluster.as_str(), start(load)))
+        .collect();
     for moved in &answer.moves {
         let lost = (moved.from.as_str(), -i64::from(moved.leaving));
-        let gained = moved.to.iter().map(|(cluster, replicas)| (cluster.as_str(), i64::from(*replicas)));
-        let shrunk = moved.shrunk.iter().map(|(cluster, replicas)| (cluster.as_str(), -i64::from(*replicas)));
+        let gained = moved
+            .to
+            .iter()
+            .map(|(cluster, replicas)| (cluster.as_str(), i64::from(*replicas)));
+        let shrunk = moved
+            .shrunk
+            .iter()
+            .map(|(cluster, replicas)| (cluster.as_str(), -i64::from(*replicas)));
         for (cluster, change) in gained.chain(shrunk).chain([lost]) {
             if let Some(steps) = series.get_mut(cluster) {
                 let now = steps.last().map_or(0, |(_, replicas)| *replicas) + change;
@@ -84,17 +123,33 @@ fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
 /// Draws one chart for each cluster whose replicas change, lost clusters first, and tables with the numbers of all.
 fn replicas(answer: &Answer) -> Markup {
     let (series, last_ms) = (series(answer), answer.last_move_ms.unwrap_or(0).max(1_000));
-    let mut loads: Vec<_> = answer.load.iter().filter(|load| load.down || load.before != load.after).collect();
+    let mut loads: Vec<_> = answer
+        .load
+        .iter()
+        .filter(|load| load.down || load.before != load.after)
+        .collect();
     loads.sort_by_key(|load| (!load.down, load.before - load.after, load.cluster.clone()));
     let quiet = answer.load.len() - loads.len();
     let row = |load: &Load| {
         let state = if load.down { "lost" } else { "remains" };
         let (before, after) = (load.before.to_string(), load.after.to_string());
-        vec![load.cluster.clone(), state.to_owned(), before, after, format!("{:+}", load.after - load.before)]
+        vec![
+            load.cluster.clone(),
+            state.to_owned(),
+            before,
+            after,
+            format!("{:+}", load.after - load.before),
+        ]
     };
     let rows: Vec<_> = answer.load.iter().map(row).collect();
-    let totals = table("Replicas before and after", &["Cluster", "State", "Before", "After", "Change"], &rows);
-    let changes = series.iter().flat_map(|(cluster, steps)| steps.iter().map(move |step| (*cluster, step)));
+    let totals = table(
+        "Replicas before and after",
+        &["Cluster", "State", "Before", "After", "Change"],
+        &rows,
+    );
+    let changes = series
+        .iter()
+        .flat_map(|(cluster, steps)| steps.iter().map(move |step| (*cluster, step)));
     let row = |(cluster, (at_ms, replicas)): (&str, &(u64, i64))| {
         vec![cluster.to_owned(), milliseconds(*at_ms), replicas.to_string()]
     };
@@ -131,7 +186,12 @@ fn chart(load: &Load, steps: &[(u64, i64)], last_ms: u64) -> Markup {
         let _ = write!(path, " H{:.1} V{:.1}", x(*at_ms), y(*replicas));
     }
     let _ = write!(path, " H{WIDTH:.1} V{bottom} Z");
-    let Load { cluster: name, before, after, down } = load;
+    let Load {
+        cluster: name,
+        before,
+        after,
+        down,
+    } = load;
     let (change, lost) = (format!("{:+}", after - before), if *down { " lost" } else { "" });
     let label = format!("replicas of {name}: {before} before, {after} after, {most} at most");
     html! {
@@ -155,19 +215,46 @@ fn taints(answer: &Answer) -> Markup {
         vec![milliseconds(taint.at_ms), taint.cluster.clone(), taint.change.clone()]
     };
     let rows: Vec<_> = answer.taints.iter().map(row).collect();
-    table("Taints that are added (+) and removed (-)", &["Time", "Cluster", "Change"], &rows)
+    table(
+        "Taints that are added (+) and removed (-)",
+        &["Time", "Cluster", "Change"],
+        &rows,
+    )
 }
 
 fn moves(answer: &Answer) -> Markup {
     let row = |moved: &crate::what_if::Move| {
-        let to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster} +{replicas}")).collect();
-        let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
+        let to: Vec<_> = moved
+            .to
+            .iter()
+            .map(|(cluster, replicas)| format!("{cluster} +{replicas}"))
+            .collect();
+        let to = if to.is_empty() {
+            "nowhere".to_owned()
+        } else {
+            to.join(", ")
+        };
         let mut from = vec![format!("{} −{}", moved.from, moved.leaving)];
-        from.extend(moved.shrunk.iter().map(|(cluster, replicas)| format!("{cluster} −{replicas}")));
-        vec![milliseconds(moved.at_ms), moved.binding.clone(), from.join(", "), to, moved.reason.clone()]
+        from.extend(
+            moved
+                .shrunk
+                .iter()
+                .map(|(cluster, replicas)| format!("{cluster} −{replicas}")),
+        );
+        vec![
+            milliseconds(moved.at_ms),
+            moved.binding.clone(),
+            from.join(", "),
+            to,
+            moved.reason.clone(),
+        ]
     };
     let rows: Vec<_> = answer.moves.iter().map(row).collect();
-    table("Evictions in order of time", &["Time", "Binding", "From", "To", "Reason"], &rows)
+    table(
+        "Evictions in order of time",
+        &["Time", "Binding", "From", "To", "Reason"],
+        &rows,
+    )
 }
 
 #[cfg(test)]
@@ -180,7 +267,12 @@ mod tests {
     use crate::what_if::Move;
 
     fn answer() -> Answer {
-        let load = |cluster: &str, down, before, after| Load { cluster: cluster.to_owned(), down, before, after };
+        let load = |cluster: &str, down, before, after| Load {
+            cluster: cluster.to_owned(),
+            down,
+            before,
+            after,
+        };
         let moved = Move {
             at_ms: 90_000,
             binding: "default/<b>app</b>".to_owned(),
@@ -208,7 +300,10 @@ mod tests {
             down: vec!["member1".to_owned()],
             lasts: None,
             horizon: GoDuration::from_secs(3600),
-            flags: Flags { resource_eviction_rate: 0.25, ..Flags::default() },
+            flags: Flags {
+                resource_eviction_rate: 0.25,
+                ..Flags::default()
+            },
         };
         let origin = Origin::new(&question.flags, vec![Input::of("export", std::iter::once(&b""[..]))]);
         what_if(&answer(), &question, &origin)
@@ -217,7 +312,10 @@ mod tests {
     #[test]
     fn a_cluster_that_changes_has_a_chart_and_foreign_text_is_escaped() {
         let page = page();
-        for chart in ["replicas of member1: 3 before, 0 after", "replicas of member2: 1 before, 6 after"] {
+        for chart in [
+            "replicas of member1: 3 before, 0 after",
+            "replicas of member2: 1 before, 6 after",
+        ] {
             assert!(page.contains(chart), "{chart}");
         }
         assert!(!page.contains("replicas of member4") && page.contains("1 further clusters stay as they are"));
@@ -231,7 +329,12 @@ mod tests {
         let series = series(&answer);
         assert_eq!(series["member3"], [(0, 7), (90_000, 5)], "it loses replicas to member2");
         for load in &answer.load {
-            assert_eq!(series[load.cluster.as_str()].last().unwrap().1, load.after, "{}", load.cluster);
+            assert_eq!(
+                series[load.cluster.as_str()].last().unwrap().1,
+                load.after,
+                "{}",
+                load.cluster
+            );
         }
     }
 

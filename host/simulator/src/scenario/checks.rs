@@ -10,7 +10,11 @@ use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
 impl Loader<'_> {
     pub(super) fn event(&mut self, line: u64, field: &str, spec: &EventSpec) -> Option<LoadedEvent> {
         if spec.at > self.duration {
-            self.problem(line, &format!("{field}.at"), format!("is after the end at {}", self.duration));
+            self.problem(
+                line,
+                &format!("{field}.at"),
+                format!("is after the end at {}", self.duration),
+            );
         }
         let given = [
             spec.state.is_some(),
@@ -74,7 +78,12 @@ impl Loader<'_> {
         } else if let Some(cluster) = &spec.undrain {
             self.known_cluster(line, &format!("{field}.undrain"), cluster);
             let (api_version, kind) = ("bulkhead.dev/v1alpha1".to_owned(), "ClusterDrain".to_owned());
-            EventAction::Delete(ObjectSpec { api_version, kind, namespace: String::new(), name: cluster.clone() })
+            EventAction::Delete(ObjectSpec {
+                api_version,
+                kind,
+                namespace: String::new(),
+                name: cluster.clone(),
+            })
         } else if let Some(controller) = &spec.kill_controller {
             if controller != "*" && !controller_names().any(|known| known == controller) {
                 let known = controller_names().collect::<Vec<_>>().join(", ");
@@ -83,7 +92,12 @@ impl Loader<'_> {
             }
             EventAction::KillController(controller.clone(), spec.for_.unwrap_or_default())
         } else {
-            let plugins = spec.plugins.iter().flatten().map(|plugin| (line, plugin.clone())).collect();
+            let plugins = spec
+                .plugins
+                .iter()
+                .flatten()
+                .map(|plugin| (line, plugin.clone()))
+                .collect();
             EventAction::Plugins(self.plugins(&format!("{field}.plugins"), plugins))
         };
         Some(LoadedEvent { at: spec.at, action })
@@ -110,9 +124,19 @@ impl Loader<'_> {
         let of_cluster = expectation.ready.is_some() || expectation.taints.is_some();
         let of_workload = expectation.ready_replicas.is_some() || expectation.ready_replicas_min.is_some();
         for (subject, checks, name, fields) in [
-            (expectation.binding.is_some(), of_binding, "binding", "clusters, clustersOneOf, evictingFrom, worksIn"),
+            (
+                expectation.binding.is_some(),
+                of_binding,
+                "binding",
+                "clusters, clustersOneOf, evictingFrom, worksIn",
+            ),
             (expectation.cluster.is_some(), of_cluster, "cluster", "ready, taints"),
-            (expectation.workload.is_some(), of_workload, "workload", "readyReplicas, readyReplicasMin"),
+            (
+                expectation.workload.is_some(),
+                of_workload,
+                "workload",
+                "readyReplicas, readyReplicasMin",
+            ),
         ] {
             if subject && !checks {
                 self.problem(line, field, format!("{name} needs at least one of: {fields}"));
@@ -121,26 +145,54 @@ impl Loader<'_> {
             }
         }
         if expectation.at.is_some() && expectation.from.is_some() {
-            self.problem(line, field, "has both at (one moment) and from (every moment): choose one");
+            self.problem(
+                line,
+                field,
+                "has both at (one moment) and from (every moment): choose one",
+            );
         }
         if expectation.until.is_some() && expectation.from.is_none() {
             self.problem(line, &format!("{field}.until"), "goes with from");
         }
-        for (name, time) in [("at", expectation.at), ("from", expectation.from), ("until", expectation.until)] {
+        for (name, time) in [
+            ("at", expectation.at),
+            ("from", expectation.from),
+            ("until", expectation.until),
+        ] {
             if time.is_some_and(|time| time > self.duration) {
-                self.problem(line, &format!("{field}.{name}"), format!("is after the end at {}", self.duration));
+                self.problem(
+                    line,
+                    &format!("{field}.{name}"),
+                    format!("is after the end at {}", self.duration),
+                );
             }
         }
-        if expectation.workload.as_ref().is_some_and(|workload| parse_workload(workload).is_none()) {
-            self.problem(line, &format!("{field}.workload"), "is not of the form Kind namespace/name");
+        if expectation
+            .workload
+            .as_ref()
+            .is_some_and(|workload| parse_workload(workload).is_none())
+        {
+            self.problem(
+                line,
+                &format!("{field}.workload"),
+                "is not of the form Kind namespace/name",
+            );
         }
-        let placements = expectation.clusters.iter().chain(expectation.clusters_one_of.iter().flatten());
+        let placements = expectation
+            .clusters
+            .iter()
+            .chain(expectation.clusters_one_of.iter().flatten());
         let mut named: Vec<String> = placements.flat_map(|placement| placement.keys().cloned()).collect();
         named.extend(expectation.evicting_from.iter().flatten().cloned());
         named.extend(expectation.works_in.iter().flatten().cloned());
         named.extend(expectation.cluster.iter().cloned());
         named.extend(expectation.bindings_on.iter().map(|on| on.cluster.clone()));
-        named.extend(expectation.ready_replicas.iter().flat_map(|by_cluster| by_cluster.keys().cloned()));
+        named.extend(
+            expectation
+                .ready_replicas
+                .iter()
+                .flat_map(|by_cluster| by_cluster.keys().cloned()),
+        );
         for cluster in named {
             self.known_cluster(line, field, &cluster);
         }
@@ -150,9 +202,16 @@ impl Loader<'_> {
 /// Formats objects as a list of kinds and names.
 fn describe(objects: &[ManifestObject]) -> String {
     let text = |object: &ManifestObject, pointer: &str| {
-        object.value.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+        object
+            .value
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
-    let names = objects.iter().map(|object| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name")));
+    let names = objects
+        .iter()
+        .map(|object| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name")));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -167,7 +226,10 @@ fn drain_object(drain: &DrainSpec) -> ManifestObject {
     if let Some(rate) = drain.evictions_per_second {
         value["spec"]["evictionsPerSecond"] = json!(rate);
     }
-    ManifestObject { origin: format!("drain of {}", drain.cluster), value }
+    ManifestObject {
+        origin: format!("drain of {}", drain.cluster),
+        value,
+    }
 }
 
 /// Parses `Kind namespace/name` into kind, namespace and name.

@@ -235,7 +235,13 @@ impl FaultKind {
 
     /// Returns the plurals of the kinds that the fault can affect; empty if it does not affect objects.
     pub fn resources(self) -> &'static [&'static str] {
-        let many = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact, Self::WriteOutage];
+        let many = [
+            Self::DropWatches,
+            Self::LateWatches,
+            Self::RepeatWatches,
+            Self::Compact,
+            Self::WriteOutage,
+        ];
         match self {
             Self::LateLists => &LISTED,
             Self::Recreate => &["works"],
@@ -251,12 +257,18 @@ impl FaultKind {
 
     /// Returns true if the fault affects the controllers' clock.
     pub fn is_of_clocks(self) -> bool {
-        matches!(self, Self::ClockAhead | Self::ClockBehind | Self::ClockStepAhead | Self::ClockStepBack)
+        matches!(
+            self,
+            Self::ClockAhead | Self::ClockBehind | Self::ClockStepAhead | Self::ClockStepBack
+        )
     }
 
     /// Returns true if the fault needs the faulty plugin.
     pub fn is_of_plugins(self) -> bool {
-        matches!(self, Self::FailingPlugin | Self::SlowPlugin | Self::SluggishPlugin | Self::LyingPlugin)
+        matches!(
+            self,
+            Self::FailingPlugin | Self::SlowPlugin | Self::SluggishPlugin | Self::LyingPlugin
+        )
     }
 
     /// Returns true if controllers cannot observe the member clusters while the fault lasts.
@@ -282,7 +294,16 @@ impl FaultKind {
 impl FaultSpec {
     /// Creates a fault of a kind with all other fields unset.
     pub fn of(kind: FaultKind) -> Self {
-        Self { kind, resource: None, code: None, after: None, cluster: None, peer: None, by: None, for_: None }
+        Self {
+            kind,
+            resource: None,
+            code: None,
+            after: None,
+            cluster: None,
+            peer: None,
+            by: None,
+            for_: None,
+        }
     }
 
     /// Returns a message if fields are missing, surplus or out of range.
@@ -296,7 +317,10 @@ impl FaultSpec {
             ("by", self.kind.is_of_clocks(), self.by.is_some()),
         ];
         if let Some((field, needs, _)) = fields.into_iter().find(|(_, needs, given)| needs != given) {
-            return Some(format!("kind {kind} {} {field}", if needs { "needs" } else { "has no" }));
+            return Some(format!(
+                "kind {kind} {} {field}",
+                if needs { "needs" } else { "has no" }
+            ));
         }
         if self.code.is_some_and(|code| !(400..600).contains(&code)) {
             return Some("code must be from 400 to 599".to_owned());
@@ -310,9 +334,10 @@ impl FaultSpec {
         let resources = self.kind.resources();
         match &self.resource {
             Some(_) if resources.is_empty() => Some(format!("kind {kind} has no resource")),
-            Some(resource) if !resources.contains(&resource.as_str()) => {
-                Some(format!("kind {kind} has no resource {resource:?}; there are {}", resources.join(", ")))
-            }
+            Some(resource) if !resources.contains(&resource.as_str()) => Some(format!(
+                "kind {kind} has no resource {resource:?}; there are {}",
+                resources.join(", ")
+            )),
             _ => None,
         }
     }
@@ -322,8 +347,15 @@ impl FaultSpec {
         let code = self.code.map(|code| format!(" {code}")).unwrap_or_default();
         let about = [&self.resource, &self.cluster, &self.peer].into_iter().flatten();
         let about: String = about.flat_map(|name| [" ", name]).collect();
-        let unit = if self.kind == FaultKind::TargetLoss { "seconds" } else { "writes" };
-        let after = self.after.map(|count| format!(" after {count} {unit}")).unwrap_or_default();
+        let unit = if self.kind == FaultKind::TargetLoss {
+            "seconds"
+        } else {
+            "writes"
+        };
+        let after = self
+            .after
+            .map(|count| format!(" after {count} {unit}"))
+            .unwrap_or_default();
         let by = self.by.map(|time| format!(" by {time}")).unwrap_or_default();
         let lasts = self.for_.map(|time| format!(" for {time}")).unwrap_or_default();
         format!("{}{code}{about}{after}{by}{lasts}", self.kind.as_str())
@@ -345,14 +377,26 @@ mod tests {
         check("{kind: respond, code: 200}", Some("code must be from 400 to 599"));
         check("{kind: late-watches}", Some("kind late-watches needs for"));
         check("{kind: compact, for: 1s}", Some("kind compact has no for"));
-        check("{kind: compact, after: 1}", Some("kind compact has no after: it strikes at once"));
+        check(
+            "{kind: compact, after: 1}",
+            Some("kind compact has no after: it strikes at once"),
+        );
         check("{kind: partition, for: 5s}", Some("kind partition needs cluster"));
         check("{kind: partition, cluster: a, for: 5s}", None);
-        check("{kind: peer-partition, cluster: a, for: 5s}", Some("kind peer-partition needs peer"));
-        check("{kind: peer-partition, cluster: a, peer: a, for: 5s}", Some("cluster and peer must be two clusters"));
+        check(
+            "{kind: peer-partition, cluster: a, for: 5s}",
+            Some("kind peer-partition needs peer"),
+        );
+        check(
+            "{kind: peer-partition, cluster: a, peer: a, for: 5s}",
+            Some("cluster and peer must be two clusters"),
+        );
         check("{kind: clock-ahead, for: 5s}", Some("kind clock-ahead needs by"));
         check("{kind: clock-behind, by: 1h, for: 5s}", None);
-        check("{kind: leader-change, resource: works}", Some("kind leader-change has no resource"));
+        check(
+            "{kind: leader-change, resource: works}",
+            Some("kind leader-change has no resource"),
+        );
         check(
             "{kind: time-out, for: 5s, resource: pods}",
             Some(

@@ -128,18 +128,25 @@ struct Given {
 
 /// Loads a scenario and every file that it references.
 pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
-    let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
+    let text = read(path).map_err(|problem| ScenarioError {
+        problems: vec![problem],
+    })?;
     parse(path, &text)
 }
 
 /// Parses a scenario and loads every file that it references, as if the text were in the file at `path`.
 pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     let name = path.display().to_string();
-    let bad = |problem: String| ScenarioError { problems: vec![problem] };
+    let bad = |problem: String| ScenarioError {
+        problems: vec![problem],
+    };
     let mut scenario: Scenario = read_document(&name, text).map_err(bad)?;
     // The flags are parsed again as data, because typed flags do not record which of them were set.
     let given: Given = read_document(&name, text).map_err(bad)?;
-    scenario.flags = scenario.profile.with(&given.flags).map_err(|error| bad(format!("{name}: flags: {error}")))?;
+    scenario.flags = scenario
+        .profile
+        .with(&given.flags)
+        .map_err(|error| bad(format!("{name}: flags: {error}")))?;
     let mut loader = Loader {
         path,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
@@ -154,9 +161,15 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     let loaded = loader.load(scenario);
     if loader.problems.is_empty() {
         let sha256 = Digest::of(std::iter::once(text.as_bytes())).to_string();
-        Ok(Loaded { sha256, warnings: loader.warnings, ..loaded })
+        Ok(Loaded {
+            sha256,
+            warnings: loader.warnings,
+            ..loaded
+        })
     } else {
-        Err(ScenarioError { problems: loader.problems })
+        Err(ScenarioError {
+            problems: loader.problems,
+        })
     }
 }
 
@@ -169,7 +182,9 @@ fn read(path: &Path) -> Result<String, String> {
     if file.is_file() {
         return Err(format!("{name} is a directory; its scenario is {}", file.display()));
     }
-    Err(format!("{name} is a directory without a scenario.yaml; name a scenario file"))
+    Err(format!(
+        "{name} is a directory without a scenario.yaml; name a scenario file"
+    ))
 }
 
 /// State of the validation.
@@ -197,11 +212,15 @@ impl Loader<'_> {
 
     /// Reads a file, or its replacement in the scenario's `files`.
     pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
-        self.files.get(file).cloned().map_or_else(|| read(&self.folder.join(file)), Ok)
+        self.files
+            .get(file)
+            .cloned()
+            .map_or_else(|| read(&self.folder.join(file)), Ok)
     }
 
     pub(super) fn problem(&mut self, line: u64, field: &str, message: impl fmt::Display) {
-        self.problems.push(format!("{}:{line}: {field}: {message}", self.path.display()));
+        self.problems
+            .push(format!("{}:{line}: {field}: {message}", self.path.display()));
     }
 
     fn load(&mut self, scenario: Scenario) -> Loaded {
@@ -227,7 +246,11 @@ impl Loader<'_> {
             let line = line_of(&source);
             manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value, Use::Create));
         }
-        let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), plugin.value.clone())).collect();
+        let plugins = scenario
+            .plugins
+            .iter()
+            .map(|plugin| (line_of(plugin), plugin.value.clone()))
+            .collect();
         let plugins = self.plugins("plugins", plugins);
         let mut events: Vec<_> = Vec::new();
         for (index, event) in scenario.events.iter().enumerate() {
@@ -277,13 +300,25 @@ impl Loader<'_> {
                     let message = format!("{name:?} is not a DNS label of at most 48 characters, such as member1");
                     self.problem(line, &format!("{field}.name"), message);
                 } else if !self.clusters.insert(name.clone()) {
-                    self.problem(line, &format!("{field}.name"), format!("there are two clusters {name:?}"));
+                    self.problem(
+                        line,
+                        &format!("{field}.name"),
+                        format!("there are two clusters {name:?}"),
+                    );
                 }
-                clusters.push(ClusterSpec { name, count: None, ..spec.clone() });
+                clusters.push(ClusterSpec {
+                    name,
+                    count: None,
+                    ..spec.clone()
+                });
             }
             for (name, quantity) in [("cpu", &spec.capacity.cpu), ("memory", &spec.capacity.memory)] {
                 if let Err(error) = quantity.parse::<Quantity>() {
-                    self.problem(line, &format!("{field}.capacity.{name}"), format!("{quantity:?}: {error}"));
+                    self.problem(
+                        line,
+                        &format!("{field}.capacity.{name}"),
+                        format!("{quantity:?}: {error}"),
+                    );
                 }
             }
             self.failure_modes(line, &field, &spec.failure_modes);
@@ -297,8 +332,15 @@ impl Loader<'_> {
 
     pub(super) fn failure_modes(&mut self, line: u64, field: &str, modes: &[FailureModeSpec]) {
         for mode in modes {
-            if mode.workload.as_ref().is_some_and(|workload| workload.split('/').count() != 2) {
-                let message = format!("{:?} is not namespace/name", mode.workload.as_deref().unwrap_or_default());
+            if mode
+                .workload
+                .as_ref()
+                .is_some_and(|workload| workload.split('/').count() != 2)
+            {
+                let message = format!(
+                    "{:?} is not namespace/name",
+                    mode.workload.as_deref().unwrap_or_default()
+                );
                 self.problem(line, &format!("{field}.failureModes.workload"), message);
             }
         }
@@ -309,7 +351,11 @@ impl Loader<'_> {
         for (index, (line, manifest)) in manifests.into_iter().enumerate() {
             let field = format!("{field}[{index}]");
             if !names.insert(manifest.name.clone()) {
-                self.problem(line, &format!("{field}.name"), "must differ from the other plugins' names");
+                self.problem(
+                    line,
+                    &format!("{field}.name"),
+                    "must differ from the other plugins' names",
+                );
             }
             found.extend(self.plugin(line, &field, manifest));
         }
@@ -319,7 +365,11 @@ impl Loader<'_> {
     fn plugin(&mut self, line: u64, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
         let mistakes = manifest.mistakes();
         for mistake in &mistakes {
-            let field = if mistake.field.is_empty() { field.to_owned() } else { format!("{field}.{}", mistake.field) };
+            let field = if mistake.field.is_empty() {
+                field.to_owned()
+            } else {
+                format!("{field}.{}", mistake.field)
+            };
             self.problem(line, &field, &mistake.message);
         }
         if !mistakes.is_empty() {
@@ -334,12 +384,18 @@ impl Loader<'_> {
             let path = folder.join(file);
             (path.display().to_string(), std::fs::read(&path))
         });
-        let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
+        let hint = if component {
+            " (components of the examples are built by `cargo xtask guests`)"
+        } else {
+            ""
+        };
         let describe = |problem: ManifestProblem| match problem.kind {
             ProblemKind::Unreadable => format!("plugin {name}: {problem}{hint}"),
             ProblemKind::Invalid => format!("plugin {name}: {problem}"),
         };
-        found.map_err(|problem| self.problem(line, field, describe(problem))).ok()
+        found
+            .map_err(|problem| self.problem(line, field, describe(problem)))
+            .ok()
     }
 
     pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {

@@ -61,7 +61,9 @@ impl<'de> Visitor<'de> for SourceVisitor {
             serde_json::from_value(Value::Object(fields)).map(ManifestSource::Generated)
         };
         source.map_err(|error| {
-            A::Error::custom(format_args!("expected a file name, {{file, count}}, or {{objects}}: {error}"))
+            A::Error::custom(format_args!(
+                "expected a file name, {{file, count}}, or {{objects}}: {error}"
+            ))
         })
     }
 }
@@ -81,7 +83,9 @@ impl Loader<'_> {
                 let origin = |index: usize| format!("{}: {field}.objects[{index}]", self.path().display());
                 let origins: Vec<_> = (0..inline.objects.len()).map(origin).collect();
                 let objects = origins.into_iter().zip(&inline.objects);
-                return objects.filter_map(|(origin, object)| self.object(origin, object.clone(), purpose)).collect();
+                return objects
+                    .filter_map(|(origin, object)| self.object(origin, object.clone(), purpose))
+                    .collect();
             }
         };
         if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
@@ -147,7 +151,13 @@ impl Loader<'_> {
     }
 
     fn object(&mut self, origin: String, mut value: Value, purpose: Use) -> Option<ManifestObject> {
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            value
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         for (field, text) in [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)] {
             if text.is_empty() {
@@ -160,7 +170,8 @@ impl Loader<'_> {
             match self.unknown_kinds {
                 UnknownKinds::Skip => self.warnings.push(format!("{message}; skipped")),
                 UnknownKinds::Refuse => {
-                    self.problems.push(format!("{message}; set unknownKinds: skip to go on without it"));
+                    self.problems
+                        .push(format!("{message}; set unknownKinds: skip to go on without it"));
                 }
             }
             return None;
@@ -178,7 +189,9 @@ impl Loader<'_> {
     /// Completes and validates an object of Kubernetes as an API server does. Returns `None` if it is invalid.
     fn conform(&mut self, origin: &str, kind: &ResourceKind, value: &mut Value) -> Option<()> {
         match bulkhead_apiserver::conform(kind, value) {
-            Ok(warnings) => self.warnings.extend(warnings.iter().map(|warning| format!("{origin}: {warning}"))),
+            Ok(warnings) => self
+                .warnings
+                .extend(warnings.iter().map(|warning| format!("{origin}: {warning}"))),
             Err(error) => {
                 self.problems.push(format!("{origin}: {}", error.message));
                 return None;
@@ -212,7 +225,10 @@ impl Loader<'_> {
             }
             "ClusterTaintPolicy" => self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value),
             "Plugin" => {
-                let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                let name = value
+                    .pointer("/metadata/name")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 self.problems.push(format!(
                     "{origin}: Plugin {name}: a scenario names its plugins under plugins, or in an event"
                 ));
@@ -224,10 +240,16 @@ impl Loader<'_> {
     }
 
     fn check_typed<K: DeserializeOwned + Serialize>(&mut self, origin: &str, kind: &str, value: &Value) {
-        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let name = value
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         match decode::decode_strict::<K>(value) {
             Ok(decoded) => {
-                let unknown = decoded.unknown.iter().map(|field| format!("{origin}: {kind} {name}: {field}"));
+                let unknown = decoded
+                    .unknown
+                    .iter()
+                    .map(|field| format!("{origin}: {kind} {name}: {field}"));
                 self.warnings.extend(unknown);
             }
             Err(error) => self.problems.push(format!("{origin}: {kind} {name}: {error}")),
@@ -267,7 +289,9 @@ fn is_served(api_version: &str, kind: &str) -> bool {
 
 /// Returns a kind of Kubernetes that a simulated control plane serves.
 pub(crate) fn builtin(api_version: &str, kind: &str) -> Option<&'static ResourceKind> {
-    BUILTIN.iter().find(|known| known.api_version() == api_version && known.kind == kind)
+    BUILTIN
+        .iter()
+        .find(|known| known.api_version() == api_version && known.kind == kind)
 }
 
 #[cfg(test)]
@@ -283,7 +307,9 @@ mod tests {
     #[test]
     fn keys_of_inline_objects_are_texts() {
         let text = "objects: [{kind: ConfigMap, data: {n: a, y: b, on: c, off: d}}]";
-        let Ok(ManifestSource::Inline(inline)) = read(text) else { panic!("{:?}", read(text)) };
+        let Ok(ManifestSource::Inline(inline)) = read(text) else {
+            panic!("{:?}", read(text))
+        };
         let data = json!({"n": "a", "y": "b", "on": "c", "off": "d"});
         assert_eq!(inline.objects, [json!({"kind": "ConfigMap", "data": data})]);
     }
@@ -297,7 +323,10 @@ mod tests {
             Err(error) => Err(error),
         };
         assert_eq!(copies("{file: web.yaml, count: 3}"), Ok(("web.yaml".to_owned(), 1, 3)));
-        assert_eq!(copies("{file: web.yaml, first: 2, count: 3}"), Ok(("web.yaml".to_owned(), 2, 3)));
+        assert_eq!(
+            copies("{file: web.yaml, first: 2, count: 3}"),
+            Ok(("web.yaml".to_owned(), 2, 3))
+        );
         let check = |text: &str, cause: &str| {
             let error = read(text).unwrap_err();
             let expected = format!("expected a file name, {{file, count}}, or {{objects}}: {cause}");

@@ -205,7 +205,12 @@ pub struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { nodes: 2, cpu: "32".to_owned(), memory: "128Gi".to_owned(), pods: 220 }
+        Self {
+            nodes: 2,
+            cpu: "32".to_owned(),
+            memory: "128Gi".to_owned(),
+            pods: 220,
+        }
     }
 }
 
@@ -394,5 +399,7 @@ pub struct DecisionExpectation {
 
 /// Returns the registered kind for an API version and kind, if any.
 pub fn served_kind(api_version: &str, kind: &str) -> Option<&'static KindInfo> {
-    bulkhead_api::kinds::REGISTERED.iter().find(|info| info.api_version() == api_version && info.kind == kind)
+    bulkhead_api::kinds::REGISTERED
+        .iter()
+        .find(|info| info.api_version() == api_version && info.kind == kind)
 }

@@ -44,7 +44,9 @@ impl Run {
         if let Some(lasts) = self.blind_for.take() {
             observed.record_hidden_members(lasts);
         }
-        self.taints_replaced.drain(..).for_each(|cluster| observed.taints_replaced(cluster));
+        self.taints_replaced
+            .drain(..)
+            .for_each(|cluster| observed.taints_replaced(cluster));
         // The write of a person may have been held, so that this moment is later than planned.
         let looks_at = GoDuration(self.clock_start.elapsed().max(at.0));
         observed.look(federation, &self.observer, looks_at);

@@ -29,12 +29,20 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new(line: u64, expectation: Expectation) -> Self {
-        Self { line, expectation, failed: None, looked_at: false }
+        Self {
+            line,
+            expectation,
+            failed: None,
+            looked_at: false,
+        }
     }
 
     /// Returns the single time of the check, `end` by default; `None` for an expectation over a period.
     pub(super) fn moment(&self, end: GoDuration) -> Option<GoDuration> {
-        self.expectation.from.is_none().then(|| self.expectation.at.unwrap_or(end))
+        self.expectation
+            .from
+            .is_none()
+            .then(|| self.expectation.at.unwrap_or(end))
     }
 
     /// Returns true if the expectation covers a period that includes `at`, and has not failed yet.
@@ -48,7 +56,11 @@ impl Watched {
     pub(super) async fn look(&mut self, federation: &Federation, at: GoDuration) -> anyhow::Result<()> {
         self.looked_at = true;
         if let Some(seen) = check(federation, &self.expectation).await? {
-            self.failed = Some(if self.expectation.from.is_some() { format!("at {at}: {seen}") } else { seen });
+            self.failed = Some(if self.expectation.from.is_some() {
+                format!("at {at}: {seen}")
+            } else {
+                seen
+            });
         }
         Ok(())
     }
@@ -61,7 +73,11 @@ impl Watched {
             (None, Some(from), None) => format!("from {from} on"),
             (None, None, _) => "at the end".to_owned(),
         };
-        let seen = if self.looked_at { self.failed.clone() } else { Some("the run ended before that time".to_owned()) };
+        let seen = if self.looked_at {
+            self.failed.clone()
+        } else {
+            Some("the run ended before that time".to_owned())
+        };
         ExpectationRow {
             line: self.line,
             when,
@@ -109,12 +125,23 @@ fn describe(expectation: &Expectation) -> String {
         }
     }
     if let Some(event) = &expectation.event {
-        let about = event.name.as_ref().map(|name| format!(" about {name}")).unwrap_or_default();
-        parts.push(format!("there is {} event {}{about}", if event.absent { "no" } else { "an" }, event.reason));
+        let about = event
+            .name
+            .as_ref()
+            .map(|name| format!(" about {name}"))
+            .unwrap_or_default();
+        parts.push(format!(
+            "there is {} event {}{about}",
+            if event.absent { "no" } else { "an" },
+            event.reason
+        ));
     }
     if let Some(decision) = &expectation.decision {
-        let mut text =
-            format!("there is {} decision {:?}", if decision.absent { "no" } else { "a" }, decision.decision);
+        let mut text = format!(
+            "there is {} decision {:?}",
+            if decision.absent { "no" } else { "a" },
+            decision.decision
+        );
         for (word, value) in [
             ("about", &decision.object),
             ("on", &decision.cluster),
@@ -134,11 +161,19 @@ fn placement<N: std::fmt::Display>(clusters: &BTreeMap<String, N>) -> String {
     if clusters.is_empty() {
         return "nowhere".to_owned();
     }
-    clusters.iter().map(|(cluster, replicas)| format!("{cluster}:{replicas}")).collect::<Vec<_>>().join(", ")
+    clusters
+        .iter()
+        .map(|(cluster, replicas)| format!("{cluster}:{replicas}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn list(items: &[String]) -> String {
-    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    }
 }
 
 async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Result<Seen> {
@@ -165,10 +200,15 @@ async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Re
         return Ok(check_workload(federation, expectation, workload));
     }
     if let Some(event) = &expectation.event {
-        let events = Api::<Event>::all(federation.client()).list(&ListParams::default()).await?;
+        let events = Api::<Event>::all(federation.client())
+            .list(&ListParams::default())
+            .await?;
         let found = events.items.iter().any(|found| {
             found.reason.as_deref() == Some(&event.reason)
-                && event.name.as_ref().is_none_or(|name| found.involved_object.name.as_ref() == Some(name))
+                && event
+                    .name
+                    .as_ref()
+                    .is_none_or(|name| found.involved_object.name.as_ref() == Some(name))
         });
         return Ok((found == event.absent).then(|| if found { "there is one" } else { "there is none" }.to_owned()));
     }
@@ -177,10 +217,19 @@ async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Re
             let entry = &record.entry;
             let plugin = entry.attribution.policy.as_ref().map(|policy| policy.name.as_str());
             entry.decision == wanted.decision
-                && wanted.reason.as_ref().is_none_or(|reason| *reason == entry.attribution.reason.code)
+                && wanted
+                    .reason
+                    .as_ref()
+                    .is_none_or(|reason| *reason == entry.attribution.reason.code)
                 && wanted.plugin.as_deref().is_none_or(|name| plugin == Some(name))
-                && wanted.object.as_ref().is_none_or(|object| *object == entry.subject.key())
-                && wanted.cluster.as_ref().is_none_or(|cluster| entry.cluster.as_ref() == Some(cluster))
+                && wanted
+                    .object
+                    .as_ref()
+                    .is_none_or(|object| *object == entry.subject.key())
+                && wanted
+                    .cluster
+                    .as_ref()
+                    .is_none_or(|cluster| entry.cluster.as_ref() == Some(cluster))
         });
         return Ok((found == wanted.absent).then(|| if found { "there is one" } else { "there is none" }.to_owned()));
     }
@@ -192,28 +241,47 @@ async fn check_binding<B: AnyBinding>(
     expectation: &Expectation,
     binding: Option<B>,
 ) -> anyhow::Result<Seen> {
-    let Some(binding) = binding else { return Ok(Some("the binding does not exist".to_owned())) };
+    let Some(binding) = binding else {
+        return Ok(Some("the binding does not exist".to_owned()));
+    };
     let spec = binding.spec();
-    let placed: BTreeMap<_, _> = spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect();
-    let accepted = expectation.clusters.iter().chain(expectation.clusters_one_of.iter().flatten());
+    let placed: BTreeMap<_, _> = spec
+        .clusters
+        .iter()
+        .map(|target| (target.name.clone(), target.replicas))
+        .collect();
+    let accepted = expectation
+        .clusters
+        .iter()
+        .chain(expectation.clusters_one_of.iter().flatten());
     let accepted: Vec<_> = accepted.collect();
     let mut seen = Vec::new();
     if !accepted.is_empty() && !accepted.contains(&&placed) {
         seen.push(format!("placed {}", placement(&placed)));
     }
     if let Some(wanted) = &expectation.evicting_from {
-        let tasks: Vec<_> = spec.graceful_eviction_tasks.iter().map(|task| task.from_cluster.clone()).collect();
+        let tasks: Vec<_> = spec
+            .graceful_eviction_tasks
+            .iter()
+            .map(|task| task.from_cluster.clone())
+            .collect();
         if sorted(&tasks) != sorted(wanted) {
             seen.push(format!("being evicted from {}", list(&tasks)));
         }
     }
     if let Some(wanted) = &expectation.works_in {
         let name = names::work_name(&spec.resource.kind, &spec.resource.name, &spec.resource.namespace);
-        let works = Api::<Work>::all(federation.client()).list(&ListParams::default()).await?;
-        let clusters = works.items.iter().filter(|work| work.name_any() == name).filter_map(|work| {
-            let namespace = work.namespace()?;
-            names::cluster_of_execution_namespace(&namespace).map(str::to_owned)
-        });
+        let works = Api::<Work>::all(federation.client())
+            .list(&ListParams::default())
+            .await?;
+        let clusters = works
+            .items
+            .iter()
+            .filter(|work| work.name_any() == name)
+            .filter_map(|work| {
+                let namespace = work.namespace()?;
+                names::cluster_of_execution_namespace(&namespace).map(str::to_owned)
+            });
         let clusters: Vec<_> = clusters.collect();
         if sorted(&clusters) != sorted(wanted) {
             seen.push(format!("Works in {}", list(&clusters)));
@@ -230,7 +298,10 @@ fn check_cluster(expectation: &Expectation, cluster: &Cluster) -> Seen {
     let mut seen = Vec::new();
     let model = cluster.to_model();
     if let Some(wanted) = &expectation.ready {
-        let ready = model.ready().map_or(ConditionStatus::Unknown, |ready| ready.status).as_str();
+        let ready = model
+            .ready()
+            .map_or(ConditionStatus::Unknown, |ready| ready.status)
+            .as_str();
         if ready != wanted {
             seen.push(format!("Ready is {ready}"));
         }

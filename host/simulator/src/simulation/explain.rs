@@ -12,8 +12,11 @@ use crate::render::{duration, schedule};
 /// Returns the decisions about a binding and about every cluster that it was placed on, in order.
 pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record> {
     let about = |record: &Record| record.entry.subject.key() == binding && record.entry.subject.kind != "Cluster";
-    let clusters: BTreeSet<_> =
-        records.iter().filter(|record| about(record)).filter_map(|record| record.entry.cluster.clone()).collect();
+    let clusters: BTreeSet<_> = records
+        .iter()
+        .filter(|record| about(record))
+        .filter_map(|record| record.entry.cluster.clone())
+        .collect();
     let concerns = |record: &&Record| {
         let of_cluster = record.entry.subject.kind == "Cluster" && clusters.contains(&record.entry.subject.name);
         about(record) || of_cluster
@@ -27,18 +30,37 @@ pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
     for record in chain {
         let entry = &record.entry;
         let at = entry.at.millis_since(start);
-        let at = if at < 0 { format!("-{}", duration(-at)) } else { duration(at) };
-        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-        let effect = if entry.effect.is_empty() { String::new() } else { format!(": {}", entry.effect) };
+        let at = if at < 0 {
+            format!("-{}", duration(-at))
+        } else {
+            duration(at)
+        };
+        let on = entry
+            .cluster
+            .as_ref()
+            .map(|cluster| format!(" on {cluster}"))
+            .unwrap_or_default();
+        let effect = if entry.effect.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", entry.effect)
+        };
         let _ = writeln!(out, "\n  {at:>9}  #{} {:?}{on}{effect}", record.id, entry.decision);
         let _ = writeln!(out, "             because {}", entry.attribution.reason);
         let by = entry.attribution.policy.as_ref().map_or_else(String::new, |policy| {
             let policy = format!("{policy}, version {}", policy.version);
             format!("policy {policy}; ")
         });
-        let inputs: Vec<_> =
-            entry.inputs.iter().map(|input| format!("{}@{}", input.subject, input.resource_version)).collect();
-        let from = if inputs.is_empty() { String::new() } else { format!("; from {}", inputs.join(", ")) };
+        let inputs: Vec<_> = entry
+            .inputs
+            .iter()
+            .map(|input| format!("{}@{}", input.subject, input.resource_version))
+            .collect();
+        let from = if inputs.is_empty() {
+            String::new()
+        } else {
+            format!("; from {}", inputs.join(", "))
+        };
         let _ = writeln!(out, "             {by}{}{from}", entry.controller);
         if let Some(explanation) = &entry.explanation {
             out.push_str(&schedule(explanation));

@@ -19,8 +19,12 @@ pub(super) const FAULTY_PLUGIN: &str = "faulty-plugin";
 const SLUGGISH_CALL: Duration = Duration::from_millis(4_500);
 
 /// Kinds of misbehaviour.
-const FAULT_KINDS: [FaultKind; 4] =
-    [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin, FaultKind::SluggishPlugin];
+const FAULT_KINDS: [FaultKind; 4] = [
+    FaultKind::FailingPlugin,
+    FaultKind::SlowPlugin,
+    FaultKind::LyingPlugin,
+    FaultKind::SluggishPlugin,
+];
 
 /// Current misbehaviour of the plugin.
 #[derive(Default)]
@@ -45,8 +49,13 @@ impl ActiveFault {
     }
 }
 
-const CALL_KINDS: [CallKind; 5] =
-    [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
+const CALL_KINDS: [CallKind; 5] = [
+    CallKind::Health,
+    CallKind::ClusterTaint,
+    CallKind::Filter,
+    CallKind::Score,
+    CallKind::EvictionCheck,
+];
 
 /// Plugin that misbehaves for a time, and abstains otherwise.
 pub(super) struct FaultyPlugin {
@@ -63,7 +72,14 @@ impl FaultyPlugin {
     /// Creates the plugin of a federation with this control plane.
     pub(super) fn new(fault: Arc<ActiveFault>, hub: ApiServer) -> Self {
         let (id, capabilities) = (PolicyId::builtin(FAULTY_PLUGIN), CALL_KINDS.map(Capability::any));
-        Self { id, capabilities, fault, count: AtomicU64::new(0), hub, busy: Mutex::default() }
+        Self {
+            id,
+            capabilities,
+            fault,
+            count: AtomicU64::new(0),
+            hub,
+            busy: Mutex::default(),
+        }
     }
 
     /// Simulates a slow call: all requests of controllers except those on Leases are held until the call is over.
@@ -94,8 +110,12 @@ impl Policy for FaultyPlugin {
         }
         let kind = FAULT_KINDS[usize::from(self.fault.kind.load(Ordering::Relaxed)) % FAULT_KINDS.len()];
         // Cycles through the fault kinds and an out-of-range reply.
-        let kinds =
-            [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
+        let kinds = [
+            PolicyFaultKind::Trap,
+            PolicyFaultKind::Deadline,
+            PolicyFaultKind::OutOfFuel,
+            PolicyFaultKind::Memory,
+        ];
         let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
         match kind {
             FaultKind::SlowPlugin => Err(PolicyFault::new(PolicyFaultKind::Deadline, "it takes too long")),
@@ -120,14 +140,25 @@ fn invalid_reply(call: &Call<'_>) -> Reply {
         Call::Health(_) => Reply::Score(vec![50]),
         Call::ClusterTaint(_) => {
             let (key, effect) = ("not a key".to_owned(), TaintEffect::NoExecute);
-            let taint = Taint { key, value: String::new(), effect, time_added: None };
-            Reply::ClusterTaint(TaintVerdict { changes: vec![TaintChange::Add { taint, reason: reason() }] })
+            let taint = Taint {
+                key,
+                value: String::new(),
+                effect,
+                time_added: None,
+            };
+            Reply::ClusterTaint(TaintVerdict {
+                changes: vec![TaintChange::Add {
+                    taint,
+                    reason: reason(),
+                }],
+            })
         }
         Call::Filter(call) => Reply::Filter(vec![FilterVerdict::Fit; call.clusters.len() + 1]),
         Call::Score(call) => Reply::Score(vec![i64::MAX; call.clusters.len()]),
-        Call::EvictionCheck(_) => {
-            Reply::EvictionCheck(EvictionVerdict::Hold { reason: reason(), recheck_after_s: None })
-        }
+        Call::EvictionCheck(_) => Reply::EvictionCheck(EvictionVerdict::Hold {
+            reason: reason(),
+            recheck_after_s: None,
+        }),
         Call::Interpret(_) => Reply::Score(Vec::new()),
     }
 }

@@ -126,7 +126,11 @@ fn karmada_kinds() -> Vec<ResourceKind> {
             ResourceKind::cluster_scoped(info.group, info.version, info.kind, info.plural)
         };
         let kind = kind.with_short_names(info.short_names).with_categories(info.categories);
-        if info.status_subresource { kind.with_status() } else { kind }
+        if info.status_subresource {
+            kind.with_status()
+        } else {
+            kind
+        }
     };
     REGISTERED.iter().map(kind).collect()
 }
@@ -144,7 +148,14 @@ fn start_members(
         tasks.spawn(cluster.run());
         let failure_modes = spec.failure_modes.clone();
         let (uplink, reachable, healthy) = (Link::new(), true, true);
-        let member = SimulatedMember { cluster, uplink, reachable, healthy, failure_modes, agent: None };
+        let member = SimulatedMember {
+            cluster,
+            uplink,
+            reachable,
+            healthy,
+            failure_modes,
+            agent: None,
+        };
         members.insert(spec.name.clone(), member);
     }
     members
@@ -154,7 +165,12 @@ impl Federation {
     /// Starts the federation and waits until the member clusters have joined. Must run on a current-thread runtime
     /// with a paused clock.
     pub(super) async fn start(scenario: &Loaded, start: Start) -> anyhow::Result<Self> {
-        let Start { seed, engines, explain, sink } = start;
+        let Start {
+            seed,
+            engines,
+            explain,
+            sink,
+        } = start;
         let clock = apiserver::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = scenario.flags.admission();
         let hub = ApiServer::new(apiserver::Options {
@@ -170,7 +186,10 @@ impl Federation {
         let registry = Arc::new(bulkhead_defaults::registry::build(&scenario.flags, engines));
         let tasks = Tasks::default();
         let members = start_members(scenario, seed, &clock, &tasks);
-        let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
+        let clients = members
+            .iter()
+            .map(|(name, member)| (name.clone(), member.cluster.client()))
+            .collect();
         let ticking = clock.clone();
         let wall = WallClock::new(move || ticking.now());
         let time = Clock::following(wall.clone());
@@ -199,7 +218,10 @@ impl Federation {
             pending_status: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
-            scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),
+            scheduler_budget: Arc::new(WriteBudget::new(
+                scenario.flags.kube_api_qps,
+                scenario.flags.kube_api_burst,
+            )),
             estimators: None,
             explain,
             templates: Arc::new(DynamicStores::new(None)),
@@ -212,8 +234,18 @@ impl Federation {
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
         let report_only = None;
-        let mut federation =
-            Self { clock, hub, members, manager, context, kinds, composition, wall, report_only, tasks };
+        let mut federation = Self {
+            clock,
+            hub,
+            members,
+            manager,
+            context,
+            kinds,
+            composition,
+            wall,
+            report_only,
+            tasks,
+        };
         federation.join(scenario).await?;
         if scenario.witness {
             federation.report_only = Some(ReportOnlyProcess::start(&federation));
@@ -225,7 +257,10 @@ impl Federation {
     async fn join(&mut self, scenario: &Loaded) -> anyhow::Result<()> {
         for namespace in ["default", "karmada-system", "karmada-cluster"] {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            let object = ManifestObject { origin: "set-up".to_owned(), value: object };
+            let object = ManifestObject {
+                origin: "set-up".to_owned(),
+                value: object,
+            };
             anyhow::ensure!(self.apply(&object).await?, "set-up: the control plane refuses writes");
         }
         let clusters: Api<Cluster> = Api::all(self.client());
@@ -250,7 +285,10 @@ impl Federation {
                 break;
             }
             if Instant::now() > deadline {
-                bail!("the member clusters did not all become ready within {} s", JOIN_MAX.as_secs());
+                bail!(
+                    "the member clusters did not all become ready within {} s",
+                    JOIN_MAX.as_secs()
+                );
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -308,14 +346,20 @@ impl Federation {
 
     /// Returns the member clusters, in order of name.
     pub(super) fn member_clusters(&self) -> impl Iterator<Item = (&str, &MemberCluster)> {
-        self.members.iter().map(|(name, member)| (name.as_str(), &member.cluster))
+        self.members
+            .iter()
+            .map(|(name, member)| (name.as_str(), &member.cluster))
     }
 
     /// Returns the longest silence of a member cluster that cannot be detected: the duration of the Lease for a Pull
     /// cluster, zero for a Push cluster, which is probed.
     pub(super) fn silence_max(&self, name: &str) -> Duration {
         let is_pull = self.members.get(name).is_some_and(|member| member.agent.is_some());
-        if is_pull { self.context.flags.cluster_lease_duration.0 } else { Duration::ZERO }
+        if is_pull {
+            self.context.flags.cluster_lease_duration.0
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Returns the control plane's API server.
@@ -350,7 +394,10 @@ impl Federation {
         let (clock, own) = (&self.context.clock, self.clock_of_new_process().read());
         let mut lease = Lease::default();
         clock_handover::stamp(&mut lease, clock.read());
-        let renewal = ObservedRenewal { seen_for: Duration::ZERO, unseen_max: Some(Duration::ZERO) };
+        let renewal = ObservedRenewal {
+            seen_for: Duration::ZERO,
+            unseen_max: Some(Duration::ZERO),
+        };
         let start = clock_handover::start(&lease, renewal, own).ok().flatten();
         clock.continue_from(start.unwrap_or(own.time), Instant::now());
     }
@@ -375,7 +422,10 @@ impl Federation {
             self.hand_over_clock();
         }
         for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
-            self.manager.lock().unwrap_or_else(PoisonError::into_inner).start_controller(controller);
+            self.manager
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .start_controller(controller);
         }
     }
 

@@ -29,9 +29,17 @@ impl Injector {
         let plugin_fault: Arc<ActiveFault> = Arc::default();
         if has_plugin_faults {
             let policy = FaultyPlugin::new(Arc::clone(&plugin_fault), federation.hub().clone());
-            federation.context().registry.replace(Layer::Webhooks, vec![Arc::new(policy)]);
+            federation
+                .context()
+                .registry
+                .replace(Layer::Webhooks, vec![Arc::new(policy)]);
         }
-        Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), plugin_fault }
+        Self {
+            crashes: Arc::default(),
+            seen: 0,
+            away_ms: Arc::default(),
+            plugin_fault,
+        }
     }
 
     /// Injects a fault, either immediately or with the next matching request.
@@ -61,7 +69,9 @@ impl Injector {
             FaultKind::LeaderChange => federation.change_leader(),
             FaultKind::LateLists => {
                 let (resource, until) = (fault.resource.clone(), Fault::HoldUntil(Instant::now() + lasts.0));
-                federation.hub().inject_for(lasts.0, until, move |request| is_list_of(request, resource.as_deref()));
+                federation
+                    .hub()
+                    .inject_for(lasts.0, until, move |request| is_list_of(request, resource.as_deref()));
                 federation.change_leader();
             }
             FaultKind::Partition => federation.partition(fault.cluster.as_deref().unwrap_or_default(), lasts.0),
@@ -75,7 +85,9 @@ impl Injector {
             }
             FaultKind::WriteOutage => {
                 let (resource, refused) = (fault.resource.clone(), Fault::Respond(fault.code.unwrap_or(500)));
-                federation.hub().inject_for(lasts.0, refused, move |request| is_write_of(request, resource.as_deref()));
+                federation.hub().inject_for(lasts.0, refused, move |request| {
+                    is_write_of(request, resource.as_deref())
+                });
             }
             FaultKind::RacingWrite => {
                 let person = federation.person();
@@ -91,7 +103,9 @@ impl Injector {
             FaultKind::StarvedStart => {
                 let until = Fault::HoldUntil(Instant::now() + lasts.0);
                 // Agents are separate processes, which keep renewing their leases.
-                federation.hub().inject_for(lasts.0, until, |request| request.plural != "leases");
+                federation
+                    .hub()
+                    .inject_for(lasts.0, until, |request| request.plural != "leases");
                 federation.change_leader();
             }
         }
@@ -123,7 +137,9 @@ impl Injector {
 
 fn kinds(federation: &Federation, fault: &FaultSpec) -> Vec<KindId> {
     let kind = |plural: &&str| {
-        let info = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.plural == *plural)?;
+        let info = bulkhead_api::kinds::REGISTERED
+            .iter()
+            .find(|info| info.plural == *plural)?;
         federation.hub().kind_id(&info.api_version(), info.kind)
     };
     let wanted = |plural: &&&str| fault.resource.as_ref().is_none_or(|resource| resource == **plural);

@@ -11,8 +11,11 @@ use crate::scenario::{ClusterSpec, FailureModeSpec};
 const KUBERNETES_VERSION: &str = "v1.35.0";
 
 /// Workload kinds whose ready replicas are counted.
-pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] =
-    [("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet")];
+pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] = [
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "ReplicaSet"),
+];
 
 /// Builds a simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
 pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u64, clock: Clock) -> MemberCluster {
@@ -21,8 +24,15 @@ pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u
     let cluster = MemberCluster::new(MemberOptions {
         kubernetes_version: KUBERNETES_VERSION.to_owned(),
         nodes: capacity.nodes,
-        capacity: Capacity { cpu: capacity.cpu.clone(), memory: capacity.memory.clone(), pods: capacity.pods },
-        replica_ready: ReplicaReady { base: spec.replica_ready_after.0, jitter: spec.replica_ready_jitter.0 },
+        capacity: Capacity {
+            cpu: capacity.cpu.clone(),
+            memory: capacity.memory.clone(),
+            pods: capacity.pods,
+        },
+        replica_ready: ReplicaReady {
+            base: spec.replica_ready_after.0,
+            jitter: spec.replica_ready_jitter.0,
+        },
         behaviour: Behaviour::default(),
         custom_kinds,
         ..MemberOptions::new(&spec.name, seed, clock)
@@ -54,7 +64,9 @@ pub(super) fn describe(mode: &FailureModeSpec) -> String {
         WorkloadFailure::CrashLoop => "replicas crash repeatedly",
         WorkloadFailure::ImagePull => "images cannot be pulled",
     };
-    mode.workload.as_ref().map_or_else(|| what.to_owned(), |workload| format!("{workload}: {what}"))
+    mode.workload
+        .as_ref()
+        .map_or_else(|| what.to_owned(), |workload| format!("{workload}: {what}"))
 }
 
 /// Returns the ready replicas of a workload, if it exists.
@@ -62,19 +74,36 @@ pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &st
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;
     let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
-    Some(object.value().pointer("/status/readyReplicas").and_then(Value::as_i64).unwrap_or(0))
+    Some(
+        object
+            .value()
+            .pointer("/status/readyReplicas")
+            .and_then(Value::as_i64)
+            .unwrap_or(0),
+    )
 }
 
 /// Returns the number of pods of a workload that no node of the cluster has room for.
 pub(super) fn unschedulable_pods(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> i64 {
     let (server, store) = (cluster.server(), cluster.server().store());
     let kinds = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind);
-    let Some(id) = kinds.and_then(|(api_version, kind)| server.kind_id(api_version, kind)) else { return 0 };
-    let Some(object) = store.get(&ObjectKey::new(id, namespace, name)) else { return 0 };
+    let Some(id) = kinds.and_then(|(api_version, kind)| server.kind_id(api_version, kind)) else {
+        return 0;
+    };
+    let Some(object) = store.get(&ObjectKey::new(id, namespace, name)) else {
+        return 0;
+    };
     let uid = object.value().pointer("/metadata/uid").and_then(Value::as_str);
-    let pods = uid.zip(server.kind_id("v1", "Pod")).map(|(uid, pod)| store.dependents(uid, pod)).unwrap_or_default();
+    let pods = uid
+        .zip(server.kind_id("v1", "Pod"))
+        .map(|(uid, pod)| store.dependents(uid, pod))
+        .unwrap_or_default();
     let is_unschedulable = |pod: &Value| {
-        let mut conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let mut conditions = pod
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         conditions.any(|condition| condition["reason"] == "Unschedulable" && condition["status"] == "False")
     };
     let count = pods.iter().filter(|pod| is_unschedulable(pod.value())).count();

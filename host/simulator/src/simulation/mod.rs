@@ -84,10 +84,23 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     let seed = options.seed.unwrap_or(scenario.seed);
     let inspector = scenario.invariants.then(Inspector::default);
     let sink = options.sink.take();
-    let sink = if let Some(inspector) = &inspector { Some(inspector.sink(sink)) } else { sink };
+    let sink = if let Some(inspector) = &inspector {
+        Some(inspector.sink(sink))
+    } else {
+        sink
+    };
     let mut federation = {
         let (engines, explain) = (options.engines, options.explain.clone());
-        Federation::start(scenario, Start { seed, engines, explain, sink }).await?
+        Federation::start(
+            scenario,
+            Start {
+                seed,
+                engines,
+                explain,
+                sink,
+            },
+        )
+        .await?
     };
     federation.load_plugins(&scenario.plugins)?;
     federation.check_plugins(&scenario.events)?;
@@ -129,10 +142,17 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     if let Some(observed) = &observed {
         observed.end(&federation, end);
     }
-    let violations = inspector.map(|inspector| inspector.violations(start.as_millis())).unwrap_or_default();
+    let violations = inspector
+        .map(|inspector| inspector.violations(start.as_millis()))
+        .unwrap_or_default();
     let records = timeline::taken(federation.journal());
-    let chain = options.explain.as_ref().map(|binding| (explain::chain(&records, binding), binding));
-    let explanation = chain.as_ref().map(|(chain, binding)| explain::text(chain, binding, start));
+    let chain = options
+        .explain
+        .as_ref()
+        .map(|binding| (explain::chain(&records, binding), binding));
+    let explanation = chain
+        .as_ref()
+        .map(|(chain, binding)| explain::text(chain, binding, start));
     let explanation_data = chain.map(|(chain, binding)| explain::data(&chain, binding));
     let mut others = run.injected;
     others.extend(run.observer.take_entries());
@@ -152,13 +172,21 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         retries: rows::retry_rows(&federation),
         writes: rows::write_rows(&federation),
     };
-    Ok(Finished { report, explanation, explanation_data })
+    Ok(Finished {
+        report,
+        explanation,
+        explanation_data,
+    })
 }
 
 /// Creates the objects of a scenario.
 async fn apply_manifests(scenario: &Loaded, federation: &Federation) -> anyhow::Result<()> {
     for manifest in &scenario.manifests {
-        anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
+        anyhow::ensure!(
+            federation.apply(manifest).await?,
+            "{}: the control plane refuses writes",
+            manifest.origin
+        );
     }
     Ok(())
 }
@@ -212,7 +240,11 @@ impl Run {
     fn new(scenario: &Loaded, federation: &Federation) -> Self {
         Self {
             clock_start: tokio::time::Instant::now(),
-            watched: scenario.expectations.iter().map(|(line, e)| Watched::new(*line, e.clone())).collect(),
+            watched: scenario
+                .expectations
+                .iter()
+                .map(|(line, e)| Watched::new(*line, e.clone()))
+                .collect(),
             injected: Vec::new(),
             observer: Observer::new(federation),
             later: Vec::new(),
@@ -232,14 +264,20 @@ impl Run {
     /// Returns the time of the next sample, event, follow-up action or expectation, whichever is first.
     fn next_moment(&self, at: GoDuration, end: GoDuration, event: Option<GoDuration>) -> GoDuration {
         let sample = GoDuration(at.0 + SAMPLE);
-        let later = self.later.iter().map(|(at, _)| *at).chain(self.acts.front().map(|(at, _)| *at));
+        let later = self
+            .later
+            .iter()
+            .map(|(at, _)| *at)
+            .chain(self.acts.front().map(|(at, _)| *at));
         let expectations = self.watched.iter().filter_map(|watched| watched.moment(end));
         let moments = event.into_iter().chain(later).chain(expectations);
         moments.filter(|moment| *moment > at).fold(sample, Ord::min).min(end)
     }
 
     fn restore(&mut self, federation: &mut Federation, at: GoDuration) {
-        let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(due, _)| *due <= at);
+        let (due, later) = std::mem::take(&mut self.later)
+            .into_iter()
+            .partition(|(due, _)| *due <= at);
         self.later = later;
         let due: Vec<(GoDuration, Later)> = due;
         for (_, what) in due {
@@ -295,11 +333,15 @@ impl Run {
             Later::Start(_) | Later::Peers(_) => None,
         };
         let lost: Vec<_> = self.later.iter().filter_map(lost).collect();
-        let mut targets = federation.targets_of_evictions().into_iter().filter(|target| !lost.contains(target));
+        let mut targets = federation
+            .targets_of_evictions()
+            .into_iter()
+            .filter(|target| !lost.contains(target));
         self.target_losses.retain(|fault| {
             let Some(target) = targets.next() else { return true };
             let moment = GoDuration(at.0 + Duration::from_secs(fault.after.unwrap_or(0)));
-            self.later.push((moment, Later::Lose(target, fault.for_.unwrap_or_default())));
+            self.later
+                .push((moment, Later::Lose(target, fault.for_.unwrap_or_default())));
             false
         });
     }
@@ -307,10 +349,17 @@ impl Run {
     /// Schedules the restart of controllers that a request killed.
     fn note_crash(&mut self, at: GoDuration) {
         if let Some(away) = self.injector.died() {
-            self.note(at, Tone::Bad, None, "killed", &format!("all controllers, back after {away}"));
+            self.note(
+                at,
+                Tone::Bad,
+                None,
+                "killed",
+                &format!("all controllers, back after {away}"),
+            );
             self.disturbed_until = Some(GoDuration(at.0 + away.0));
             self.blind_for = Some(away);
-            self.later.push((GoDuration(at.0 + away.0), Later::Start("*".to_owned())));
+            self.later
+                .push((GoDuration(at.0 + away.0), Later::Start("*".to_owned())));
         }
     }
 
@@ -360,23 +409,37 @@ impl Run {
             }
             EventAction::Apply(file, objects) => {
                 self.note(at, Tone::Neutral, None, "applied", file);
-                self.acts.extend(objects.iter().map(|object| (at, Act::Apply(object.clone()))));
+                self.acts
+                    .extend(objects.iter().map(|object| (at, Act::Apply(object.clone()))));
                 self.act(federation, at).await?;
             }
             EventAction::Delete(object) => {
-                self.note(at, Tone::Neutral, None, "deleted", &format!("{} {}", object.kind, object.name));
+                self.note(
+                    at,
+                    Tone::Neutral,
+                    None,
+                    "deleted",
+                    &format!("{} {}", object.kind, object.name),
+                );
                 self.acts.push_back((at, Act::Delete(object.clone())));
                 self.act(federation, at).await?;
             }
             EventAction::KillController(controller, away) => {
-                self.note(at, Tone::Bad, None, "killed", &format!("controller {controller}, back after {away}"));
+                self.note(
+                    at,
+                    Tone::Bad,
+                    None,
+                    "killed",
+                    &format!("controller {controller}, back after {away}"),
+                );
                 self.disturbed_until = Some(GoDuration(at.0 + away.0));
                 self.blind_for = Some(*away);
                 federation.stop_controllers(controller);
                 if away.0.is_zero() {
                     federation.start_controllers(controller);
                 } else {
-                    self.later.push((GoDuration(at.0 + away.0), Later::Start(controller.clone())));
+                    self.later
+                        .push((GoDuration(at.0 + away.0), Later::Start(controller.clone())));
                 }
             }
             EventAction::Fault(fault) => {
@@ -393,12 +456,17 @@ impl Run {
                     self.target_losses.push(fault.clone());
                 }
                 if let (FaultKind::PeerPartition, Some(peer), Some(lasts)) = (fault.kind, &fault.peer, fault.for_) {
-                    self.later.push((GoDuration(at.0 + lasts.0), Later::Peers(peer.clone())));
+                    self.later
+                        .push((GoDuration(at.0 + lasts.0), Later::Peers(peer.clone())));
                 }
             }
             EventAction::Plugins(plugins) => {
                 let names: Vec<_> = plugins.iter().map(|plugin| plugin.manifest.name.as_str()).collect();
-                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                let names = if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                };
                 self.note(at, Tone::Neutral, None, "plugins are now", &names);
                 federation.load_plugins(plugins)?;
             }

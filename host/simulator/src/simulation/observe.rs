@@ -36,9 +36,20 @@ impl Observer {
                 .collect();
             let changes = cluster.server().store().subscribe(&kinds);
             let (workloads, full_since) = (BTreeMap::new(), BTreeMap::new());
-            (name.to_owned(), Followed { changes, workloads, full_since, ready: vec![(0, 0)] })
+            (
+                name.to_owned(),
+                Followed {
+                    changes,
+                    workloads,
+                    full_since,
+                    ready: vec![(0, 0)],
+                },
+            )
         };
-        Self { clusters: federation.member_clusters().map(follow).collect(), entries: Vec::new() }
+        Self {
+            clusters: federation.member_clusters().map(follow).collect(),
+            entries: Vec::new(),
+        }
     }
 
     /// Processes the changes since the previous sample.
@@ -46,7 +57,9 @@ impl Observer {
         let at_ms = i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX);
         for (cluster, followed) in &mut self.clusters {
             // A sample covers at most one second of changes, which is far below the size of the event history.
-            let Ok(changes) = followed.changes.drain() else { continue };
+            let Ok(changes) = followed.changes.drain() else {
+                continue;
+            };
             let before = followed.workloads.clone();
             for change in changes {
                 let object = change.object.value();
@@ -60,15 +73,22 @@ impl Observer {
             if before == followed.workloads {
                 continue;
             }
-            followed.full_since.retain(|key, _| is_full(followed.workloads.get(key)));
-            for (key, _) in followed.workloads.iter().filter(|(_, replicas)| is_full(Some(replicas))) {
+            followed
+                .full_since
+                .retain(|key, _| is_full(followed.workloads.get(key)));
+            for (key, _) in followed
+                .workloads
+                .iter()
+                .filter(|(_, replicas)| is_full(Some(replicas)))
+            {
                 followed.full_since.entry(key.clone()).or_insert(at);
             }
             let total = followed.workloads.values().map(|(ready, _)| ready).sum();
             if followed.ready.last().is_none_or(|(_, last)| *last != total) {
                 followed.ready.push((at_ms, total));
             }
-            self.entries.extend(workload_changes(at_ms, cluster, &before, &followed.workloads));
+            self.entries
+                .extend(workload_changes(at_ms, cluster, &before, &followed.workloads));
         }
     }
 
@@ -80,7 +100,10 @@ impl Observer {
 
     /// Returns the ready replicas of all workloads of a cluster over time.
     pub(super) fn ready_replicas(&self, cluster: &str) -> Vec<(i64, i64)> {
-        self.clusters.get(cluster).map(|followed| followed.ready.clone()).unwrap_or_default()
+        self.clusters
+            .get(cluster)
+            .map(|followed| followed.ready.clone())
+            .unwrap_or_default()
     }
 
     /// Returns and clears the collected timeline entries.
@@ -135,7 +158,12 @@ fn entry(at_ms: i64, cluster: &str, workload: &str, tone: Tone, what: String) ->
 
 fn workload_key(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
 }
 
 /// Returns the ready and desired replicas.

@@ -59,7 +59,9 @@ impl ReportOnlyProcess {
         let writes: Arc<AtomicU64> = Arc::default();
         let hub = client(federation.hub(), &writes);
         let members = federation.member_clusters();
-        let members = members.map(|(name, member)| (name.to_owned(), client(member.server(), &writes))).collect();
+        let members = members
+            .map(|(name, member)| (name.to_owned(), client(member.server(), &writes)))
+            .collect();
         let clock = federation.clock_of_new_process();
         let (emitter, writer) = events::events(hub.clone(), clock.clone());
         let context = Components {
@@ -84,7 +86,10 @@ impl ReportOnlyProcess {
         for name in controller_names().filter(|name| decides(name)) {
             manager.start_controller(name);
         }
-        Self { writes, _manager: manager }
+        Self {
+            writes,
+            _manager: manager,
+        }
     }
 
     /// Returns the number of writes sent.

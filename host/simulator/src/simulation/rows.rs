@@ -45,7 +45,11 @@ pub(super) fn cluster_rows(
         ClusterRow {
             sync_mode: format!("{:?}", model.spec.sync_mode),
             region: model.spec.region.clone(),
-            ready: model.ready().map_or(ConditionStatus::Unknown, |ready| ready.status).as_str().to_owned(),
+            ready: model
+                .ready()
+                .map_or(ConditionStatus::Unknown, |ready| ready.status)
+                .as_str()
+                .to_owned(),
             taints: model.spec.taints.iter().map(ToString::to_string).collect(),
             not_ready_ms,
             ready_replicas: observer.ready_replicas(&model.name),
@@ -56,16 +60,35 @@ pub(super) fn cluster_rows(
 }
 
 pub(super) async fn placement_rows(federation: &Federation) -> anyhow::Result<Vec<PlacementRow>> {
-    let works = Api::<Work>::all(federation.client()).list(&ListParams::default()).await?;
+    let works = Api::<Work>::all(federation.client())
+        .list(&ListParams::default())
+        .await?;
     let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for work in works.items.iter().filter(|work| work.metadata.deletion_timestamp.is_some()) {
+    for work in works
+        .items
+        .iter()
+        .filter(|work| work.metadata.deletion_timestamp.is_some())
+    {
         let namespace = work.namespace().unwrap_or_default();
-        let cluster = names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned();
+        let cluster = names::cluster_of_execution_namespace(&namespace)
+            .unwrap_or_default()
+            .to_owned();
         waiting.entry(work.name_any()).or_default().push(cluster);
     }
     let stores = &federation.context().stores;
-    let mut rows: Vec<_> = stores.bindings.list().iter().map(|binding| placement_row(&**binding, &waiting)).collect();
-    rows.extend(stores.cluster_bindings.list().iter().map(|binding| placement_row(&**binding, &waiting)));
+    let mut rows: Vec<_> = stores
+        .bindings
+        .list()
+        .iter()
+        .map(|binding| placement_row(&**binding, &waiting))
+        .collect();
+    rows.extend(
+        stores
+            .cluster_bindings
+            .list()
+            .iter()
+            .map(|binding| placement_row(&**binding, &waiting)),
+    );
     Ok(rows)
 }
 
@@ -82,10 +105,19 @@ fn placement_row<B: AnyBinding>(binding: &B, waiting: &BTreeMap<String, Vec<Stri
         clusters: if unplaced {
             BTreeMap::new()
         } else {
-            spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect()
+            spec.clusters
+                .iter()
+                .map(|target| (target.name.clone(), target.replicas))
+                .collect()
         },
-        health: health.filter_map(|item| Some((item.cluster_name.clone(), item.health?.as_str().to_owned()))).collect(),
-        evicting_from: spec.graceful_eviction_tasks.iter().map(|task| task.from_cluster.clone()).collect(),
+        health: health
+            .filter_map(|item| Some((item.cluster_name.clone(), item.health?.as_str().to_owned())))
+            .collect(),
+        evicting_from: spec
+            .graceful_eviction_tasks
+            .iter()
+            .map(|task| task.from_cluster.clone())
+            .collect(),
         waiting_in: waiting.get(&work).cloned().unwrap_or_default(),
     }
 }
@@ -107,7 +139,18 @@ pub(super) fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
     let counts = federation.context().failures.counts();
     let mut rows: Vec<_> = counts
         .into_iter()
-        .map(|Failure { controller, text: error, count, .. }| RetryRow { controller, error, count })
+        .map(
+            |Failure {
+                 controller,
+                 text: error,
+                 count,
+                 ..
+             }| RetryRow {
+                controller,
+                error,
+                count,
+            },
+        )
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
     rows
@@ -133,6 +176,9 @@ pub(super) fn totals(federation: &Federation) -> Totals {
         scheduler_writes_delayed: budget.delayed,
         scheduler_write_wait_max_ms: u64::try_from(budget.longest_wait.as_millis()).unwrap_or(u64::MAX),
         control_plane_requests: sum(federation.hub().requests()),
-        member_requests: federation.member_clusters().map(|(_, member)| sum(member.server().requests())).sum(),
+        member_requests: federation
+            .member_clusters()
+            .map(|(_, member)| sum(member.server().requests()))
+            .sum(),
     }
 }

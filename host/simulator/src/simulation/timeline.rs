@@ -12,7 +12,11 @@ const GROUP_FROM: usize = 4;
 
 /// Returns the decisions that took effect, in order.
 pub(super) fn taken(journal: &Journal) -> Vec<Record> {
-    journal.records().into_iter().filter(|record| record.outcome == Outcome::Taken).collect()
+    journal
+        .records()
+        .into_iter()
+        .filter(|record| record.outcome == Outcome::Taken)
+        .collect()
 }
 
 /// Level of detail of the timeline.
@@ -32,7 +36,11 @@ pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time,
     entries.extend(records.iter().filter(shown).map(|record| entry(record, start)));
     // The sort is stable: an injected event precedes its consequences at the same time.
     entries.sort_by_key(|entry| entry.at_ms);
-    if detail == Detail::Everything { entries } else { grouped(entries) }
+    if detail == Detail::Everything {
+        entries
+    } else {
+        grouped(entries)
+    }
 }
 
 /// Returns false for bookkeeping that always follows a shown entry, and for transient health states.
@@ -50,11 +58,20 @@ type GroupKey = (i64, EntrySource, String, String, Option<String>);
 
 fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
     let group_key = |entry: &TimelineEntry, cluster: Option<String>| -> GroupKey {
-        (entry.at_ms.div_euclid(1000), entry.source, entry.what.clone(), entry.reason.clone(), cluster)
+        (
+            entry.at_ms.div_euclid(1000),
+            entry.source,
+            entry.what.clone(),
+            entry.reason.clone(),
+            cluster,
+        )
     };
     let mut clusters: BTreeMap<GroupKey, BTreeSet<String>> = BTreeMap::new();
     for entry in &entries {
-        clusters.entry(group_key(entry, None)).or_default().extend(entry.cluster.clone());
+        clusters
+            .entry(group_key(entry, None))
+            .or_default()
+            .extend(entry.cluster.clone());
     }
     let on_many = |entry: &TimelineEntry| clusters.get(&group_key(entry, None)).map_or(0, BTreeSet::len) >= GROUP_FROM;
     let key_of = |entry: &TimelineEntry| group_key(entry, entry.cluster.clone().filter(|_| !on_many(entry)));

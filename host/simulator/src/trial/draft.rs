@@ -31,11 +31,21 @@ pub(super) struct Timing {
 
 impl Timing {
     /// Time frame of handwritten scenarios with production timers.
-    pub(super) const LONG: Self =
-        Self { from_s: 30, until_s: 480, lasts_max_s: 180, quiet_s: 300, counts_timers: true };
+    pub(super) const LONG: Self = Self {
+        from_s: 30,
+        until_s: 480,
+        lasts_max_s: 180,
+        quiet_s: 300,
+        counts_timers: true,
+    };
     /// Time frame of random federations, whose timers are either short or too long to wait for.
-    pub(super) const SHORT: Self =
-        Self { from_s: 20, until_s: 200, lasts_max_s: 80, quiet_s: 180, counts_timers: false };
+    pub(super) const SHORT: Self = Self {
+        from_s: 20,
+        until_s: 200,
+        lasts_max_s: 80,
+        quiet_s: 180,
+        counts_timers: false,
+    };
 }
 
 /// Trial that can be modified, run and written.
@@ -56,7 +66,12 @@ impl Draft {
             members.remove("expect");
             members.insert("invariants".to_owned(), json!(true));
         }
-        Self { path: path.to_path_buf(), timing, scenario, disruptions: Vec::new() }
+        Self {
+            path: path.to_path_buf(),
+            timing,
+            scenario,
+            disruptions: Vec::new(),
+        }
     }
 
     /// Reads a trial from a scenario file.
@@ -68,7 +83,10 @@ impl Draft {
 
     /// Returns the scenario's own events.
     pub(super) fn events(&self) -> &[Value] {
-        self.scenario.get("events").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.scenario
+            .get("events")
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Adds the generated disruptions and the seed.
@@ -79,8 +97,18 @@ impl Draft {
     ) -> anyhow::Result<Self> {
         let loaded = self.parse(&self.scenario)?;
         let clusters: Vec<_> = loaded.clusters.iter().map(|cluster| cluster.name.clone()).collect();
-        let workloads: Vec<_> = loaded.manifests.iter().filter_map(|object| workload(&object.value)).collect();
-        self.disruptions = disruptions(&Targets { clusters: &clusters, workloads: &workloads }, &self.timing);
+        let workloads: Vec<_> = loaded
+            .manifests
+            .iter()
+            .filter_map(|object| workload(&object.value))
+            .collect();
+        self.disruptions = disruptions(
+            &Targets {
+                clusters: &clusters,
+                workloads: &workloads,
+            },
+            &self.timing,
+        );
         self.scenario["seed"] = json!(seed);
         Ok(self)
     }
@@ -101,7 +129,11 @@ impl Draft {
         let well_s = self.timing.until_s.max(last.0.as_secs() + 1) + if self.timing.counts_timers { 60 } else { 10 };
         let well = GoDuration::from_secs(well_s);
         let mut events = self.events().to_vec();
-        events.extend(self.disruptions.iter().flat_map(|disruption| disruption.events().cloned()));
+        events.extend(
+            self.disruptions
+                .iter()
+                .flat_map(|disruption| disruption.events().cloned()),
+        );
         for cluster in &loaded.clusters {
             events.push(json!({"at": well, "cluster": cluster.name, "state": "recover"}));
             events.push(json!({"at": well, "cluster": cluster.name, "failureModes": []}));
@@ -118,7 +150,9 @@ impl Draft {
         };
         let mut staged = self.scenario.clone();
         staged["events"] = json!(events);
-        staged["duration"] = json!(GoDuration(well.0 + GoDuration::from_secs(self.timing.quiet_s).0 + timers));
+        staged["duration"] = json!(GoDuration(
+            well.0 + GoDuration::from_secs(self.timing.quiet_s).0 + timers
+        ));
         Ok(staged)
     }
 
@@ -138,6 +172,10 @@ impl Draft {
 fn workload(object: &Value) -> Option<String> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     matches!(text("/kind")?, "Deployment" | "StatefulSet").then(|| {
-        format!("{}/{}", text("/metadata/namespace").unwrap_or("default"), text("/metadata/name").unwrap_or_default())
+        format!(
+            "{}/{}",
+            text("/metadata/namespace").unwrap_or("default"),
+            text("/metadata/name").unwrap_or_default()
+        )
     })
 }

@@ -33,7 +33,9 @@ pub(super) fn disruptions(
     // The simulated clusters use the seed itself.
     let mut rng = SeededRng::new(seed, 0x005e_ed0f_fa17);
     let count = rng.between(DISRUPTIONS.0, DISRUPTIONS.1);
-    let mut disruptions: Vec<_> = (0..count).filter_map(|_| disruption(&mut rng, kinds, targets, timing)).collect();
+    let mut disruptions: Vec<_> = (0..count)
+        .filter_map(|_| disruption(&mut rng, kinds, targets, timing))
+        .collect();
     disruptions.sort_by_key(|disruption| disruption.at);
     disruptions
 }
@@ -50,7 +52,11 @@ fn disruption(
     let state = |at: GoDuration, cluster: &str, state: &str| json!({"at": at, "cluster": cluster, "state": state});
     let events = match kind {
         DisruptionKind::ClusterLoss | DisruptionKind::ClusterUnready => {
-            let down = if kind == DisruptionKind::ClusterLoss { "unreachable" } else { "readyz-failing" };
+            let down = if kind == DisruptionKind::ClusterLoss {
+                "unreachable"
+            } else {
+                "readyz-failing"
+            };
             let cluster = rng.one_of(targets.clusters)?;
             vec![state(at, cluster, down), state(back, cluster, "recover")]
         }
@@ -72,9 +78,16 @@ fn disruption(
         }
         DisruptionKind::BlipAtTakeover => {
             let cluster = rng.one_of(targets.clusters)?;
-            let (taken_over, back) = (GoDuration(at.0 + rng.seconds(0, 2).0), GoDuration(at.0 + rng.seconds(2, 4).0));
+            let (taken_over, back) = (
+                GoDuration(at.0 + rng.seconds(0, 2).0),
+                GoDuration(at.0 + rng.seconds(2, 4).0),
+            );
             let takeover = json!({"at": taken_over, "fault": FaultSpec::of(FaultKind::LeaderChange)});
-            vec![state(at, cluster, "unreachable"), takeover, state(back, cluster, "recover")]
+            vec![
+                state(at, cluster, "unreachable"),
+                takeover,
+                state(back, cluster, "recover"),
+            ]
         }
         DisruptionKind::ApplicationFailure => {
             let (cluster, workload) = (rng.one_of(targets.clusters)?, rng.one_of(targets.workloads)?);
@@ -98,13 +111,37 @@ fn fault(rng: &mut SeededRng, kind: FaultKind, targets: &Targets<'_>, timing: &T
         _ => 0,
     };
     // Outages of other components last longer.
-    let lasts_max_s = if kind == FaultKind::WriteOutage { timing.lasts_max_s } else { timing.lasts_max_s.min(40) };
-    let cluster = if kind.has_cluster() { Some(rng.one_of(targets.clusters)?.clone()) } else { None };
-    let peers: Vec<_> = targets.clusters.iter().filter(|name| Some(*name) != cluster.as_ref()).collect();
-    let peer = if kind == FaultKind::PeerPartition { Some((*rng.one_of(&peers)?).clone()) } else { None };
+    let lasts_max_s = if kind == FaultKind::WriteOutage {
+        timing.lasts_max_s
+    } else {
+        timing.lasts_max_s.min(40)
+    };
+    let cluster = if kind.has_cluster() {
+        Some(rng.one_of(targets.clusters)?.clone())
+    } else {
+        None
+    };
+    let peers: Vec<_> = targets
+        .clusters
+        .iter()
+        .filter(|name| Some(*name) != cluster.as_ref())
+        .collect();
+    let peer = if kind == FaultKind::PeerPartition {
+        Some((*rng.one_of(&peers)?).clone())
+    } else {
+        None
+    };
     Some(FaultSpec {
-        resource: if narrow { rng.one_of(resources).map(|resource| (*resource).to_owned()) } else { None },
-        code: if kind == FaultKind::Respond { rng.one_of(&codes).copied() } else { None },
+        resource: if narrow {
+            rng.one_of(resources).map(|resource| (*resource).to_owned())
+        } else {
+            None
+        },
+        code: if kind == FaultKind::Respond {
+            rng.one_of(&codes).copied()
+        } else {
+            None
+        },
         after: (after > 0).then_some(after),
         cluster,
         peer,
@@ -128,7 +165,10 @@ mod tests {
     #[test]
     fn a_seed_always_gives_the_same_and_everything_is_over_in_time() {
         let (clusters, workloads) = (["member1", "member2"].map(str::to_owned), ["default/app".to_owned()]);
-        let targets = Targets { clusters: &clusters, workloads: &workloads };
+        let targets = Targets {
+            clusters: &clusters,
+            workloads: &workloads,
+        };
         for timing in [Timing::LONG, Timing::SHORT] {
             let mut seen = std::collections::BTreeSet::new();
             for seed in 0..300 {
@@ -138,7 +178,10 @@ mod tests {
                     seen.insert(disruption.kind);
                     for event in disruption.events() {
                         let at: GoDuration = serde_json::from_value(event["at"].clone()).unwrap();
-                        assert!(at <= GoDuration::from_secs(timing.until_s), "seed {seed}: {disruption:?}");
+                        assert!(
+                            at <= GoDuration::from_secs(timing.until_s),
+                            "seed {seed}: {disruption:?}"
+                        );
                         if let Some(fault) = event.get("fault") {
                             let fault: FaultSpec = serde_json::from_value(fault.clone()).unwrap();
                             assert_eq!(fault.mistake(), None, "seed {seed}");

@@ -90,10 +90,13 @@ impl DisruptionKind {
             return Ok(Self::all());
         }
         let kind = |name: &str| {
-            Self::all().into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
-                let known: Vec<_> = Self::all().into_iter().map(Self::as_str).collect();
-                format!("there is no fault {name:?}; there are all, {}", known.join(", "))
-            })
+            Self::all()
+                .into_iter()
+                .find(|kind| kind.as_str() == name)
+                .ok_or_else(|| {
+                    let known: Vec<_> = Self::all().into_iter().map(Self::as_str).collect();
+                    format!("there is no fault {name:?}; there are all, {}", known.join(", "))
+                })
         };
         list.split(',').map(str::trim).map(kind).collect()
     }
@@ -141,7 +144,16 @@ impl TrialOptions {
     /// Creates options for these seeds with every kind of disruption and one trial at a time.
     pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
         let (kinds, threads, shrinks) = (DisruptionKind::all(), 1, true);
-        Self { base, first_seed, seeds, kinds, engines, threads, shrinks, always_twice: false }
+        Self {
+            base,
+            first_seed,
+            seeds,
+            kinds,
+            engines,
+            threads,
+            shrinks,
+            always_twice: false,
+        }
     }
 }
 
@@ -189,8 +201,17 @@ impl Outcome {
     /// Creates the result of a run that failed with an error.
     fn unable(error: &anyhow::Error) -> Self {
         let seen = format!("the federation cannot run: {error:#}");
-        let violations = vec![Violation { invariant: "L2", at_ms: 0, seen }];
-        Self { violations, decisions: 0, shared_writes: 0, timeline: String::new() }
+        let violations = vec![Violation {
+            invariant: "L2",
+            at_ms: 0,
+            seen,
+        }];
+        Self {
+            violations,
+            decisions: 0,
+            shared_writes: 0,
+            timeline: String::new(),
+        }
     }
 }
 
@@ -233,7 +254,10 @@ pub fn run(options: &TrialOptions, progress: impl Fn(u64) + Sync) -> anyhow::Res
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        workers.into_iter().map(join).collect::<anyhow::Result<Vec<(Trials, Option<Failed>)>>>()
+        workers
+            .into_iter()
+            .map(join)
+            .collect::<anyhow::Result<Vec<(Trials, Option<Failed>)>>>()
     })?;
     let mut all = Trials::default();
     let mut failures = Vec::new();
@@ -271,7 +295,9 @@ fn draft(base: Option<&Draft>, options: &TrialOptions, seed: u64) -> anyhow::Res
         (Some(base), _) => base.clone(),
         (None, Base::Random(folder) | Base::Scenario(folder)) => random::draft(seed, &folder.join("random.yaml")),
     };
-    draft.with(seed, |targets, timing| generate::disruptions(seed, &options.kinds, targets, timing))
+    draft.with(seed, |targets, timing| {
+        generate::disruptions(seed, &options.kinds, targets, timing)
+    })
 }
 
 /// Runs a trial, and for some seeds a second time to compare the results.
@@ -284,7 +310,11 @@ fn trial(draft: &Draft, options: &TrialOptions, index: u64) -> anyhow::Result<Ou
     let twice = options.always_twice || index.is_multiple_of(TWICE);
     if twice && outcome.violations.is_empty() && attempt(draft, &options.engines)?.timeline != outcome.timeline {
         let seen = "the same seed gave other decisions the second time".to_owned();
-        outcome.violations.push(Violation { invariant: "S8", at_ms: 0, seen });
+        outcome.violations.push(Violation {
+            invariant: "S8",
+            at_ms: 0,
+            seen,
+        });
     }
     Ok(outcome)
 }
@@ -302,14 +332,22 @@ fn attempt(draft: &Draft, engines: &[Arc<dyn Engine>]) -> anyhow::Result<Outcome
     let timeline = serde_json::to_string(&report.timeline)?;
     let shared = |row: &&crate::report::WriteRow| RESOURCES.iter().any(|plural| row.resource.starts_with(plural));
     let shared_writes = report.writes.iter().filter(shared).map(|row| row.count).sum();
-    Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, shared_writes, timeline })
+    Ok(Outcome {
+        violations: report.violations,
+        decisions: report.totals.decisions,
+        shared_writes,
+        timeline,
+    })
 }
 
 /// Returns the path for the failure of a seed.
 fn failure_file(base: &Base, seed: u64) -> PathBuf {
     match base {
         Base::Scenario(path) => {
-            let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let stem = path
+                .file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+                .unwrap_or_default();
             path.with_file_name(format!("{stem}-seed-{seed}.yaml"))
         }
         Base::Random(folder) => Path::new(folder).join(format!("random-seed-{seed}.yaml")),

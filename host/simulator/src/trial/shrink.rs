@@ -16,10 +16,24 @@ const ATTEMPTS_MAX: usize = 300;
 pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed) -> anyhow::Result<Failure> {
     let before = parts(&draft);
     if !options.shrinks {
-        return Ok(Failure { seed, violations, parts: (before, before), file: None });
+        return Ok(Failure {
+            seed,
+            violations,
+            parts: (before, before),
+            file: None,
+        });
     }
-    let broken = violations.first().map(|violation| violation.invariant).unwrap_or_default();
-    let mut search = Search { options, broken, least: draft, violations, attempts: 0 };
+    let broken = violations
+        .first()
+        .map(|violation| violation.invariant)
+        .unwrap_or_default();
+    let mut search = Search {
+        options,
+        broken,
+        least: draft,
+        violations,
+        attempts: 0,
+    };
     // A difference between two runs of a seed (S8) cannot be attributed to single parts.
     if broken != "S8" {
         loop {
@@ -35,7 +49,12 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
     let Search { least, violations, .. } = search;
     let file = failure_file(&options.base, seed);
     least.write(&file)?;
-    Ok(Failure { seed, violations, parts: (before, parts(&least)), file: Some(file) })
+    Ok(Failure {
+        seed,
+        violations,
+        parts: (before, parts(&least)),
+        file: Some(file),
+    })
 }
 
 /// Kind of removable part.
@@ -54,11 +73,24 @@ enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 7] =
-        [Self::Disruptions, Self::Events, Self::Plugins, Self::Objects, Self::Clusters, Self::Flags, Self::Fields];
+    const ALL: [Self; 7] = [
+        Self::Disruptions,
+        Self::Events,
+        Self::Plugins,
+        Self::Objects,
+        Self::Clusters,
+        Self::Flags,
+        Self::Fields,
+    ];
 
     fn count(self, draft: &Draft) -> usize {
-        let list = |pointer: &str| draft.scenario.pointer(pointer).and_then(Value::as_array).map_or(0, Vec::len);
+        let list = |pointer: &str| {
+            draft
+                .scenario
+                .pointer(pointer)
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len)
+        };
         match self {
             Self::Disruptions => draft.disruptions.len(),
             Self::Events => draft.events().len(),
@@ -66,7 +98,11 @@ impl Group {
             Self::Objects => list("/manifests/0/objects"),
             // An entry that stands for several member clusters counts as one part.
             Self::Clusters => list("/clusters"),
-            Self::Flags => draft.scenario.get("flags").and_then(Value::as_object).map_or(0, serde_json::Map::len),
+            Self::Flags => draft
+                .scenario
+                .get("flags")
+                .and_then(Value::as_object)
+                .map_or(0, serde_json::Map::len),
             Self::Fields => fields(&draft.scenario).len(),
         }
     }
@@ -108,13 +144,22 @@ impl Group {
             Self::Objects => "/metadata/name",
             _ => return Some(draft),
         };
-        let is_policy =
-            |object: &Value| object["apiVersion"].as_str().is_some_and(|version| version.starts_with("policy."));
-        let named = gone.iter().filter(|object| !is_policy(object)).filter_map(|object| object.pointer(name)?.as_str());
+        let is_policy = |object: &Value| {
+            object["apiVersion"]
+                .as_str()
+                .is_some_and(|version| version.starts_with("policy."))
+        };
+        let named = gone
+            .iter()
+            .filter(|object| !is_policy(object))
+            .filter_map(|object| object.pointer(name)?.as_str());
         let names: Vec<_> = named.collect();
         if !names.is_empty() {
             let names_it = |event: &Value| names.iter().any(|name| mentions(event, name));
-            draft.disruptions.iter_mut().for_each(|disruption| disruption.events.retain(|event| !names_it(event)));
+            draft
+                .disruptions
+                .iter_mut()
+                .for_each(|disruption| disruption.events.retain(|event| !names_it(event)));
             draft.disruptions.retain(|disruption| !disruption.events.is_empty());
             if let Some(events) = draft.scenario.get_mut("events").and_then(Value::as_array_mut) {
                 events.retain(|event| !names_it(event));
@@ -144,7 +189,14 @@ fn mentions(value: &Value, text: &str) -> bool {
 
 /// Returns the optional fields that are set, as JSON pointers.
 fn fields(scenario: &Value) -> Vec<String> {
-    const OF_CLUSTERS: [&str; 6] = ["region", "provider", "labels", "syncMode", "replicaReadyJitter", "capacity"];
+    const OF_CLUSTERS: [&str; 6] = [
+        "region",
+        "provider",
+        "labels",
+        "syncMode",
+        "replicaReadyJitter",
+        "capacity",
+    ];
     const OF_POLICIES: [&str; 7] = [
         "placement/clusterTolerations",
         "placement/spreadConstraints",
@@ -198,8 +250,13 @@ impl Search<'_> {
     /// none.
     fn shows(&mut self, draft: Draft) -> bool {
         self.attempts += 1;
-        let Ok(outcome) = attempt(&draft, &self.options.engines) else { return false };
-        let same = outcome.violations.iter().any(|violation| violation.invariant == self.broken);
+        let Ok(outcome) = attempt(&draft, &self.options.engines) else {
+            return false;
+        };
+        let same = outcome
+            .violations
+            .iter()
+            .any(|violation| violation.invariant == self.broken);
         if same {
             (self.least, self.violations) = (draft, outcome.violations);
         }

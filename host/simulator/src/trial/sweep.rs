@@ -48,7 +48,11 @@ pub fn sweep(path: &Path, engines: &[Arc<dyn Engine>], threads: usize) -> anyhow
                     return anyhow::Ok(broken);
                 }
                 let (write, kind) = (index / 2, kinds[usize::from(index % 2 == 1)]);
-                let fault = FaultSpec { after: Some(write), for_: Some(AWAY), ..FaultSpec::of(kind) };
+                let fault = FaultSpec {
+                    after: Some(write),
+                    for_: Some(AWAY),
+                    ..FaultSpec::of(kind)
+                };
                 let at = GoDuration::default();
                 let disruption = Disruption {
                     kind: DisruptionKind::Fault(kind),
@@ -70,5 +74,9 @@ pub fn sweep(path: &Path, engines: &[Arc<dyn Engine>], threads: usize) -> anyhow
     })?;
     let mut broken: Vec<_> = found.into_iter().flatten().collect();
     broken.sort_by_key(|(write, kind, _)| (*write, *kind));
-    Ok(Sweep { writes, crashes: writes * 2, broken })
+    Ok(Sweep {
+        writes,
+        crashes: writes * 2,
+        broken,
+    })
 }

@@ -48,7 +48,11 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         } else {
             let read = read_documents::<Value>(&path.display().to_string(), &text, &limits_of_files());
             let read = read.map_err(anyhow::Error::msg)?;
-            export.notes.extend(read.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
+            export.notes.extend(
+                read.warnings
+                    .iter()
+                    .map(|warning| format!("{}: {warning}", path.display())),
+            );
             read.documents
         };
         for document in documents.into_iter().filter(|document| !document.is_null()) {
@@ -60,7 +64,9 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         }
     }
     if others > 0 {
-        export.notes.push(format!("{others} objects of other kinds are not needed and were skipped"));
+        export.notes.push(format!(
+            "{others} objects of other kinds are not needed and were skipped"
+        ));
     }
     export.complete(&directory.display().to_string())
 }
@@ -114,7 +120,10 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).with_context(reading)? {
         let path = entry.with_context(reading)?.path();
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let extension = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .unwrap_or_default();
         if path.is_file() && matches!(extension, "yaml" | "yml" | "json") {
             files.push(path);
         }
@@ -125,7 +134,10 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Returns the items of a list, or the object itself.
 fn flattened(document: Value) -> Vec<Value> {
-    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    let is_list = document
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.ends_with("List"));
     match document.get("items").and_then(Value::as_array) {
         Some(items) if is_list => items.clone(),
         _ => vec![document],
@@ -148,7 +160,8 @@ impl Export {
             bail!("{origin}: there is no binding here; `kubectl get resourcebindings -A -o yaml` prints them");
         }
         if self.taint_policies.is_empty() {
-            self.notes.push("there is no ClusterTaintPolicy: only built-in rules taint".to_owned());
+            self.notes
+                .push("there is no ClusterTaintPolicy: only built-in rules taint".to_owned());
         }
         if self.clusters.iter().all(|cluster| cluster.status.conditions.is_empty()) {
             self.notes.push(
@@ -188,10 +201,22 @@ impl Export {
     pub(super) fn newest_ms(&self) -> i64 {
         let conditions = self.clusters.iter().flat_map(|cluster| &cluster.status.conditions);
         let transitions = conditions.filter_map(|condition| condition.last_transition_time);
-        let taints = self.clusters.iter().flat_map(|cluster| &cluster.spec.taints).filter_map(|taint| taint.time_added);
-        let tasks = self.bindings.iter().flat_map(|binding| &binding.spec.graceful_eviction_tasks);
+        let taints = self
+            .clusters
+            .iter()
+            .flat_map(|cluster| &cluster.spec.taints)
+            .filter_map(|taint| taint.time_added);
+        let tasks = self
+            .bindings
+            .iter()
+            .flat_map(|binding| &binding.spec.graceful_eviction_tasks);
         let made = tasks.filter_map(|task| task.creation_timestamp);
-        transitions.chain(taints).chain(made).map(|time| time.as_millis()).max().unwrap_or(0)
+        transitions
+            .chain(taints)
+            .chain(made)
+            .map(|time| time.as_millis())
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -217,8 +242,12 @@ mod tests {
             },
         });
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [cluster, binding]}).to_string();
-        let note =
-            |export: &Export| export.notes.iter().any(|note| note.starts_with("2 Clusters and bindings were left"));
+        let note = |export: &Export| {
+            export
+                .notes
+                .iter()
+                .any(|note| note.starts_with("2 Clusters and bindings were left"))
+        };
         fs::write(directory.path().join("all.json"), &list).unwrap();
         assert!(!note(&load(directory.path()).unwrap()));
         fs::write(directory.path().join("again.json"), &list).unwrap();

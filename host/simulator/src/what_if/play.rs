@@ -69,22 +69,35 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
     for name in &question.down {
         if !names.contains(name.as_str()) {
             let known: Vec<_> = names.iter().take(10).copied().collect();
-            bail!("--down {name}: there is no such cluster in the export; there are {}", known.join(", "));
+            bail!(
+                "--down {name}: there is no such cluster in the export; there are {}",
+                known.join(", ")
+            );
         }
     }
     let flags = &question.flags;
     let created = |policy: &bulkhead_api::ClusterTaintPolicy| {
-        policy.metadata.creation_timestamp.as_ref().map_or(Time::from_millis(0), from_meta)
+        policy
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map_or(Time::from_millis(0), from_meta)
     };
-    let rules: Vec<_> =
-        export.taint_policies.iter().map(|policy| (policy.name_any(), created(policy), policy.spec.clone())).collect();
+    let rules: Vec<_> = export
+        .taint_policies
+        .iter()
+        .map(|policy| (policy.name_any(), created(policy), policy.spec.clone()))
+        .collect();
     let options = TaintPolicyOptions {
         cleans_up: flags.cluster_taint_policy_clean_up,
         damping_window_s: flags.cluster_taint_policy_damping_window.as_secs(),
     };
     if flags.gate(FeatureGate::Failover) {
         let rules = ClusterTaintPolicyRule::all(rules, options);
-        let rules = rules.into_iter().map(|rule| Arc::new(rule) as Arc<dyn Policy>).collect();
+        let rules = rules
+            .into_iter()
+            .map(|rule| Arc::new(rule) as Arc<dyn Policy>)
+            .collect();
         registry.replace(Layer::TaintPolicies, rules);
     }
     let start = Time::from_millis(export.newest_ms()).plus_seconds(1);
@@ -96,7 +109,11 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
         scheduling: scheduling(&policies, question),
         policies,
         start,
-        clusters: export.clusters.into_iter().map(|cluster| (cluster.name.clone(), Arc::new(cluster))).collect(),
+        clusters: export
+            .clusters
+            .into_iter()
+            .map(|cluster| (cluster.name.clone(), Arc::new(cluster)))
+            .collect(),
         snapshot: Arc::default(),
         bindings: export.bindings,
         pauses: export.pauses,
@@ -115,11 +132,19 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
 /// Returns the policies that the scheduler calls, without those that flags disable.
 fn scheduling(policies: &PolicySet, question: &Question) -> PolicySet {
     let schedules = |policy: &dyn Policy| {
-        policy.capabilities().iter().any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
+        policy
+            .capabilities()
+            .iter()
+            .any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
     };
     let affinity = question.flags.gate(FeatureGate::WorkloadAffinity);
-    let names = policies.iter().filter(|policy| schedules(*policy)).map(|policy| policy.id().name.as_str());
-    let known: Vec<_> = names.filter(|name| affinity || !IN_TREE_WORKLOAD_AFFINITY.contains(name)).collect();
+    let names = policies
+        .iter()
+        .filter(|policy| schedules(*policy))
+        .map(|policy| policy.id().name.as_str());
+    let known: Vec<_> = names
+        .filter(|name| affinity || !IN_TREE_WORKLOAD_AFFINITY.contains(name))
+        .collect();
     let enabled = enabled_plugins(&question.flags.plugins, &known);
     policies.filtered(|policy| !schedules(policy) || enabled.contains(&policy.id().name))
 }
@@ -138,13 +163,20 @@ fn millis(time: Duration) -> u64 {
 
 impl Play<'_> {
     fn at(&self, now: Duration) -> Time {
-        Time::from_millis(self.start.as_millis().saturating_add(i64::try_from(now.as_millis()).unwrap_or(i64::MAX)))
+        Time::from_millis(
+            self.start
+                .as_millis()
+                .saturating_add(i64::try_from(now.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     fn run(&mut self) {
         let flags = &self.question.flags;
         let lost = flags.cluster_failure_threshold.0;
-        let back = self.question.lasts.map(|lasts| lasts.0 + flags.cluster_success_threshold.0);
+        let back = self
+            .question
+            .lasts
+            .map(|lasts| lasts.0 + flags.cluster_success_threshold.0);
         let (mut now, mut scan) = (lost, lost);
         self.set_ready(false, now);
         let mut is_back = false;
@@ -190,7 +222,10 @@ impl Play<'_> {
     /// Updates the taints of lost clusters, then queues the evictions that they cause.
     fn scan(&mut self, now: Duration) {
         let (at, flags) = (self.at(now), &self.question.flags);
-        let options = TaintOptions { cleans_up: flags.cluster_taint_policy_clean_up, policies_are_complete: true };
+        let options = TaintOptions {
+            cleans_up: flags.cluster_taint_policy_clean_up,
+            policies_are_complete: true,
+        };
         let mut changed = false;
         for name in &self.question.down {
             let Some(cluster) = self.clusters.get(name) else {
@@ -200,7 +235,11 @@ impl Play<'_> {
             for (sign, list) in [("-", &plan.removed), ("+", &plan.added)] {
                 for (taint, _) in list {
                     let change = format!("{sign}{}:{}", taint.key, taint.effect.as_str());
-                    self.answer.taints.push(TaintChange { at_ms: millis(now), cluster: name.clone(), change });
+                    self.answer.taints.push(TaintChange {
+                        at_ms: millis(now),
+                        cluster: name.clone(),
+                        change,
+                    });
                 }
             }
             if let Some(cluster) = self.clusters.get_mut(name).map(Arc::make_mut) {
@@ -220,9 +259,11 @@ impl Play<'_> {
     }
 
     fn enqueue(&mut self, name: &str, now: Duration) {
-        let (Some(cluster), options, at) =
-            (self.clusters.get(name).cloned(), self.question.flags.evict_options(), self.at(now))
-        else {
+        let (Some(cluster), options, at) = (
+            self.clusters.get(name).cloned(),
+            self.question.flags.evict_options(),
+            self.at(now),
+        ) else {
             return;
         };
         self.note_unqueued(&cluster, at);
@@ -232,14 +273,23 @@ impl Play<'_> {
             }
             return;
         }
-        for (index, binding) in self.bindings.iter().enumerate().filter(|(_, binding)| binding.spec.targets(name)) {
+        for (index, binding) in self
+            .bindings
+            .iter()
+            .enumerate()
+            .filter(|(_, binding)| binding.spec.targets(name))
+        {
             let delay = match due(Evictable::from(binding), &cluster, options, at) {
                 Ok(Due::Never) => continue,
                 Ok(Due::In { remaining_ms }) => Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0)),
                 Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
             let priority = binding.spec.schedule_priority().into();
-            let waiting = Waiting { cluster: name.to_owned(), priority, not_before: now + delay };
+            let waiting = Waiting {
+                cluster: name.to_owned(),
+                priority,
+                not_before: now + delay,
+            };
             self.queue.put((index, name.to_owned()), waiting, now);
         }
     }
@@ -247,7 +297,10 @@ impl Play<'_> {
     /// Notes the workloads that stay on a cluster without end, and forgets those that do not.
     fn note_unqueued(&mut self, cluster: &Cluster, at: Time) {
         let flags = &self.question.flags;
-        let (options, is_off) = (flags.evict_options(), !flags.gate(FeatureGate::Failover) && !cluster.is_ready());
+        let (options, is_off) = (
+            flags.evict_options(),
+            !flags.gate(FeatureGate::Failover) && !cluster.is_ready(),
+        );
         self.unqueued.retain(|(_, name), _| *name != cluster.name);
         for (index, binding) in self.bindings.iter().enumerate() {
             let off = || {
@@ -257,14 +310,23 @@ impl Play<'_> {
             let reason = taint_based::stays(Evictable::from(binding), cluster, options, at).or_else(off);
             if let Some(Attribution { reason, .. }) = reason {
                 let (binding, cluster) = (binding.key(), cluster.name.clone());
-                let stay = Stay { binding, cluster: cluster.clone(), gate: reason.code, why: reason.message };
+                let stay = Stay {
+                    binding,
+                    cluster: cluster.clone(),
+                    gate: reason.code,
+                    why: reason.message,
+                };
                 self.unqueued.insert((index, cluster), stay);
             }
         }
     }
 
     fn limit(&self, name: &str) -> Limit {
-        let group = self.clusters.get(name).map(|cluster| self.brake.group_of(cluster)).unwrap_or_default();
+        let group = self
+            .clusters
+            .get(name)
+            .map(|cluster| self.brake.group_of(cluster))
+            .unwrap_or_default();
         let braked = self.brake.state(&group) != BrakeState::Open;
         let rate = self.brake.rate(&group);
         let flags = &self.question.flags;
@@ -278,9 +340,17 @@ impl Play<'_> {
     /// Processes every eviction that the rates permit now. Returns the time of the next one.
     fn pump(&mut self, now: Duration) -> Option<Duration> {
         loop {
-            let limits: BTreeMap<_, _> =
-                self.question.down.iter().map(|name| (name.clone(), self.limit(name))).collect();
-            let stopped = || Limit { global: Rate::STOP, group: None, cluster: None };
+            let limits: BTreeMap<_, _> = self
+                .question
+                .down
+                .iter()
+                .map(|name| (name.clone(), self.limit(name)))
+                .collect();
+            let stopped = || Limit {
+                global: Rate::STOP,
+                group: None,
+                cluster: None,
+            };
             let limit = |name: &str| limits.get(name).cloned().unwrap_or_else(stopped);
             match self.queue.next(now, limit) {
                 Next::Take(eviction) => self.take(eviction, now),
@@ -306,15 +376,22 @@ impl Play<'_> {
             now: self.at(now),
         });
         let key = binding.key();
-        let stay =
-            |gate: &str, why: String| Stay { binding: key.clone(), cluster: name.clone(), gate: gate.to_owned(), why };
+        let stay = |gate: &str, why: String| Stay {
+            binding: key.clone(),
+            cluster: name.clone(),
+            gate: gate.to_owned(),
+            why,
+        };
         let finished = match judged {
             Ok(Judgement::Unneeded) => Finished::Done,
             Ok(Judgement::Later { remaining_ms }) => {
                 Finished::Later(Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0).max(1)))
             }
             Ok(Judgement::Wait { attribution, .. }) => {
-                self.stays.insert(eviction.clone(), stay(&attribution.reason.code, attribution.reason.message));
+                self.stays.insert(
+                    eviction.clone(),
+                    stay(&attribution.reason.code, attribution.reason.message),
+                );
                 Finished::Later(RESCAN)
             }
             Ok(Judgement::Evict { spec, attribution, .. }) => {
@@ -326,7 +403,8 @@ impl Play<'_> {
                 Finished::Done
             }
             Err(error) => {
-                self.stays.insert(eviction.clone(), stay("NoAppliedPlacement", error.to_string()));
+                self.stays
+                    .insert(eviction.clone(), stay("NoAppliedPlacement", error.to_string()));
                 Finished::Later(RESCAN)
             }
         };
@@ -342,8 +420,10 @@ impl Play<'_> {
             after: after.get(name).copied().unwrap_or(0),
         };
         self.answer.load = self.clusters.keys().map(load).collect();
-        self.answer.no_cluster_left =
-            self.clusters.values().all(|cluster| self.question.down.contains(&cluster.name) || !cluster.is_ready());
+        self.answer.no_cluster_left = self
+            .clusters
+            .values()
+            .all(|cluster| self.question.down.contains(&cluster.name) || !cluster.is_ready());
         self.answer.waiting = self.queue.len().saturating_sub(self.stays.len());
         let mut stays = std::mem::take(&mut self.stays);
         stays.append(&mut self.unqueued);

@@ -11,16 +11,29 @@ fn member(replicas: i64, generations: (i64, i64, i64)) -> Value {
 #[test]
 fn deployments_sum_and_advance_when_all_clusters_are_up_to_date() {
     let check = |old: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>| {
-        check(("apps/v1", "Deployment"), json!({"metadata": {"generation": 2}, "status": old}), statuses, expected);
+        check(
+            ("apps/v1", "Deployment"),
+            json!({"metadata": {"generation": 2}, "status": old}),
+            statuses,
+            expected,
+        );
     };
     let current = [("m1", member(2, (1, 1, 2))), ("m2", member(1, (4, 4, 2)))];
-    check(Value::Null, &current, Ok(json!({"replicas": 3, "observedGeneration": 2})));
+    check(
+        Value::Null,
+        &current,
+        Ok(json!({"replicas": 3, "observedGeneration": 2})),
+    );
     let condition = json!({"type": "Available", "status": "True", "lastUpdateTime": null, "lastTransitionTime": null});
     let kept = json!({"collisionCount": 2, "conditions": [condition], "readyReplicas": 9, "extra": 1});
     let expected = json!({"collisionCount": 2, "conditions": [condition], "replicas": 3, "observedGeneration": 2});
     check(kept, &current, Ok(expected));
     let behind = [("m1", member(2, (1, 1, 1))), ("m2", member(1, (4, 4, 2)))];
-    check(json!({"observedGeneration": 1}), &behind, Ok(json!({"replicas": 3, "observedGeneration": 1})));
+    check(
+        json!({"observedGeneration": 1}),
+        &behind,
+        Ok(json!({"replicas": 3, "observedGeneration": 1})),
+    );
     let unseen = [("m1", member(2, (2, 1, 2)))];
     check(Value::Null, &unseen, Ok(json!({"replicas": 2})));
     let silent = [("m1", member(2, (1, 1, 2))), ("m2", Value::Null)];
@@ -32,8 +45,16 @@ fn deployments_sum_and_advance_when_all_clusters_are_up_to_date() {
     check(Value::Null, &[("m1", json!({"replicas": "many"}))], Err(malformed));
     let malformed = "status in m1: generation is a string, not an integer";
     check(Value::Null, &[("m1", json!({"generation": "2"}))], Err(malformed));
-    check(Value::Null, &[("m1", json!([1]))], Err("status in m1: it is a list, not an object"));
-    check(json!({"conditions": 1}), &current, Err("status.conditions is a number, not a list"));
+    check(
+        Value::Null,
+        &[("m1", json!([1]))],
+        Err("status in m1: it is a list, not an object"),
+    );
+    check(
+        json!({"conditions": 1}),
+        &current,
+        Err("status.conditions is a number, not a list"),
+    );
 }
 
 #[test]
@@ -53,7 +74,10 @@ fn daemon_sets_print_their_zeros() {
     let expected = json!({
         "currentNumberScheduled": 0, "desiredNumberScheduled": 3, "numberMisscheduled": 0, "numberReady": 0,
     });
-    let reported = [("m1", json!({"desiredNumberScheduled": 1})), ("m2", json!({"desiredNumberScheduled": 2}))];
+    let reported = [
+        ("m1", json!({"desiredNumberScheduled": 1})),
+        ("m2", json!({"desiredNumberScheduled": 2})),
+    ];
     check(("apps/v1", "DaemonSet"), json!({}), &reported, Ok(expected));
 }
 
@@ -74,9 +98,15 @@ fn daemon_sets_with_conditions_are_printed_anew() {
         check(("apps/v1", "DaemonSet"), json!({"status": old}), &[], Ok(expected));
     };
     check(json!({"extra": 1, "conditions": [], "collisionCount": null}), None);
-    check(json!({"extra": 1, "collisionCount": 0}), Some(("collisionCount", json!(0))));
+    check(
+        json!({"extra": 1, "collisionCount": 0}),
+        Some(("collisionCount", json!(0))),
+    );
     let condition = json!({"type": "X", "status": "True", "lastTransitionTime": null});
-    check(json!({"extra": 1, "conditions": [condition]}), Some(("conditions", json!([condition]))));
+    check(
+        json!({"extra": 1, "conditions": [condition]}),
+        Some(("conditions", json!([condition]))),
+    );
 }
 
 #[test]
@@ -108,9 +138,21 @@ fn an_absent_status_stays_absent_where_there_is_nothing_to_say() {
         check(("batch/v1", kind), &[("m1", json!({}))], json!("unchanged"));
     }
     check(("v1", "PersistentVolume"), &[], json!("unchanged"));
-    check(("v1", "PersistentVolume"), &[("m1", json!({"phase": "Odd"}))], json!("unchanged"));
-    check(("v1", "PersistentVolumeClaim"), &[("m1", json!({}))], json!("unchanged"));
-    check(("autoscaling/v2", "HorizontalPodAutoscaler"), &[("m1", json!({}))], json!("unchanged"));
+    check(
+        ("v1", "PersistentVolume"),
+        &[("m1", json!({"phase": "Odd"}))],
+        json!("unchanged"),
+    );
+    check(
+        ("v1", "PersistentVolumeClaim"),
+        &[("m1", json!({}))],
+        json!("unchanged"),
+    );
+    check(
+        ("autoscaling/v2", "HorizontalPodAutoscaler"),
+        &[("m1", json!({}))],
+        json!("unchanged"),
+    );
     // The three kinds below have a list or a map that is empty in the new status and missing in the template.
     let zeros = json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
     check(("policy/v1", "PodDisruptionBudget"), &[], zeros);
@@ -124,21 +166,51 @@ fn kinds_other_than_workloads_get_a_new_status() {
         check(kind, json!({"status": old}), &[("m1", member)], Ok(expected));
     };
     let old = json!({"phase": "Pending", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]});
-    check(("v1", "PersistentVolumeClaim"), old, json!({"phase": "Bound"}), json!({"phase": "Bound"}));
+    check(
+        ("v1", "PersistentVolumeClaim"),
+        old,
+        json!({"phase": "Bound"}),
+        json!({"phase": "Bound"}),
+    );
     let old = json!({"phase": "Bound", "reason": "x", "lastPhaseTransitionTime": "2024-01-01T00:00:00Z"});
-    check(("v1", "PersistentVolume"), old, json!({"phase": "Bound"}), json!({"phase": "Bound"}));
+    check(
+        ("v1", "PersistentVolume"),
+        old,
+        json!({"phase": "Bound"}),
+        json!({"phase": "Bound"}),
+    );
     let odd = json!({"phase": "Odd"});
-    check(("v1", "PersistentVolume"), json!({"phase": "Bound"}), odd.clone(), json!({}));
-    check(("v1", "PersistentVolumeClaim"), json!({"phase": "Bound"}), odd.clone(), odd);
+    check(
+        ("v1", "PersistentVolume"),
+        json!({"phase": "Bound"}),
+        odd.clone(),
+        json!({}),
+    );
+    check(
+        ("v1", "PersistentVolumeClaim"),
+        json!({"phase": "Bound"}),
+        odd.clone(),
+        odd,
+    );
     let old = json!({"observedGeneration": 3, "conditions": [{"type": "DisruptionAllowed"}], "expectedPods": 9});
     let zeros = json!({"currentHealthy": 1, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
-    check(("policy/v1", "PodDisruptionBudget"), old, json!({"currentHealthy": 1}), zeros);
+    check(
+        ("policy/v1", "PodDisruptionBudget"),
+        old,
+        json!({"currentHealthy": 1}),
+        zeros,
+    );
     let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
     let old = json!({"lastScaleTime": "2024-01-01T00:00:00Z", "currentMetrics": [{"type": "Pods"}]});
     let expected = json!({"currentMetrics": null, "desiredReplicas": 2});
     check(autoscaler, old, json!({"desiredReplicas": 2}), expected);
     let same = json!({"currentReplicas": 1, "desiredReplicas": 2, "extra": true});
-    check(autoscaler, same, json!({"currentReplicas": 1, "desiredReplicas": 2}), json!("unchanged"));
+    check(
+        autoscaler,
+        same,
+        json!({"currentReplicas": 1, "desiredReplicas": 2}),
+        json!("unchanged"),
+    );
 }
 
 #[test]
@@ -161,7 +233,10 @@ fn phases_of_volumes_and_claims() {
 #[test]
 fn budgets_and_autoscalers_sum() {
     let reported = [
-        ("m1", json!({"currentHealthy": 1, "disruptedPods": {"p": "2024-01-01T00:00:00Z"}})),
+        (
+            "m1",
+            json!({"currentHealthy": 1, "disruptedPods": {"p": "2024-01-01T00:00:00Z"}}),
+        ),
         ("m2", json!({"currentHealthy": 2, "desiredHealthy": 1})),
     ];
     let expected = json!({
@@ -169,9 +244,17 @@ fn budgets_and_autoscalers_sum() {
         "disruptedPods": {"m1/p": "2024-01-01T00:00:00Z"},
     });
     check(("policy/v1", "PodDisruptionBudget"), json!({}), &reported, Ok(expected));
-    let reported = [("m1", json!({"currentReplicas": 1, "desiredReplicas": 2})), ("m2", json!({"desiredReplicas": 2}))];
+    let reported = [
+        ("m1", json!({"currentReplicas": 1, "desiredReplicas": 2})),
+        ("m2", json!({"desiredReplicas": 2})),
+    ];
     let expected = json!({"currentMetrics": null, "currentReplicas": 1, "desiredReplicas": 4});
-    check(("autoscaling/v2", "HorizontalPodAutoscaler"), json!({}), &reported, Ok(expected));
+    check(
+        ("autoscaling/v2", "HorizontalPodAutoscaler"),
+        json!({}),
+        &reported,
+        Ok(expected),
+    );
 }
 
 #[test]
@@ -184,18 +267,33 @@ fn sums_wrap_around_as_in_go() {
         status["resourceTemplateGeneration"] = json!(1);
     }
     check(("apps/v1", "Deployment"), object, &reported, Ok(wrapped));
-    check(("batch/v1", "Job"), json!({}), &large("failed", 1), Ok(json!({"failed": i32::MIN})));
+    check(
+        ("batch/v1", "Job"),
+        json!({}),
+        &large("failed", 1),
+        Ok(json!({"failed": i32::MIN})),
+    );
     let autoscaler = ("autoscaling/v2", "HorizontalPodAutoscaler");
     let wrapped = json!({"currentMetrics": null, "desiredReplicas": -2});
     check(autoscaler, json!({}), &large("desiredReplicas", i32::MAX), Ok(wrapped));
     let beyond = [("m1", json!({"replicas": i64::from(i32::MAX) + 1}))];
-    check(("apps/v1", "Deployment"), json!({}), &beyond, Err("status in m1: replicas is outside of 32 bits"));
+    check(
+        ("apps/v1", "Deployment"),
+        json!({}),
+        &beyond,
+        Err("status in m1: replicas is outside of 32 bits"),
+    );
 }
 
 #[test]
 fn other_kinds_have_no_rule() {
     check(("example.io/v1", "Widget"), json!({}), &[], Ok(Value::Null));
-    check(("v1", "Service"), json!({"spec": {"type": "ClusterIP"}}), &[], Ok(json!("unchanged")));
+    check(
+        ("v1", "Service"),
+        json!({"spec": {"type": "ClusterIP"}}),
+        &[],
+        Ok(json!("unchanged")),
+    );
     let running = json!({"phase": "Running"});
     check(("v1", "Pod"), json!({"status": running}), &[], Ok(running));
     check(("v1", "Pod"), json!({}), &[], Ok(json!({})));

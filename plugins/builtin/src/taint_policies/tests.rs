@@ -4,12 +4,24 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ready_condition::in_short;
 
-const OWNED: TaintPolicyOptions = TaintPolicyOptions { cleans_up: true, damping_window_s: 0 };
-const KARMADA: TaintPolicyOptions = TaintPolicyOptions { cleans_up: false, damping_window_s: 0 };
+const OWNED: TaintPolicyOptions = TaintPolicyOptions {
+    cleans_up: true,
+    damping_window_s: 0,
+};
+const KARMADA: TaintPolicyOptions = TaintPolicyOptions {
+    cleans_up: false,
+    damping_window_s: 0,
+};
 
 fn summary(rules: &[ClusterTaintPolicyRule], cluster: &Cluster, now_s: i64) -> Vec<String> {
-    let call = ClusterTaintCall { cluster, now: Time::from_millis(now_s * 1000) };
-    rules.iter().flat_map(|rule| in_short(rule.call(&Call::ClusterTaint(call.clone())))).collect()
+    let call = ClusterTaintCall {
+        cluster,
+        now: Time::from_millis(now_s * 1000),
+    };
+    rules
+        .iter()
+        .flat_map(|rule| in_short(rule.call(&Call::ClusterTaint(call.clone()))))
+        .collect()
 }
 
 /// Checks the changes for a cluster with Ready=False and Disk=True.
@@ -21,7 +33,11 @@ fn check(policies: Vec<(&str, i64, Value)>, expected: &[&str]) {
     .unwrap();
     let label = format!("{policies:?}");
     let policies = policies.into_iter().map(|(name, created_s, spec)| {
-        (name.to_owned(), Time::from_millis(created_s * 1000), serde_json::from_value(spec).unwrap())
+        (
+            name.to_owned(),
+            Time::from_millis(created_s * 1000),
+            serde_json::from_value(spec).unwrap(),
+        )
     });
     let rules = ClusterTaintPolicyRule::all(policies.collect(), OWNED);
     assert_eq!(summary(&rules, &cluster, 0), expected, "{label}");
@@ -51,22 +67,34 @@ fn conditions_are_matched_as_in_karmada() {
     check(&[when("Gone", "NotIn", &["True"])], false);
     check(&[when("Ready", "Exists", &["False"])], false);
     check(&[when("Ready", "In", &["False"]), when("Disk", "In", &["True"])], true);
-    check(&[when("Ready", "In", &["False"]), when("Disk", "In", &["False"])], false);
+    check(
+        &[when("Ready", "In", &["False"]), when("Disk", "In", &["False"])],
+        false,
+    );
 }
 
 #[test]
 fn policies_apply_in_order_of_age_then_name() {
     let (holds, fails) = ([when("Ready", "In", &["False"])], [when("Ready", "In", &["True"])]);
-    check(vec![("p", 0, spec(&holds, &holds, "k"))], &["+k:NoExecute", "-k:NoExecute"]);
+    check(
+        vec![("p", 0, spec(&holds, &holds, "k"))],
+        &["+k:NoExecute", "-k:NoExecute"],
+    );
     check(vec![("p", 0, spec(&fails, &holds, "k"))], &["-k:NoExecute"]);
-    let three =
-        vec![("young", 9, spec(&holds, &[], "c")), ("b", 1, spec(&holds, &[], "b")), ("a", 1, spec(&holds, &[], "a"))];
+    let three = vec![
+        ("young", 9, spec(&holds, &[], "c")),
+        ("b", 1, spec(&holds, &[], "b")),
+        ("a", 1, spec(&holds, &[], "a")),
+    ];
     check(three, &["+a:NoExecute", "+b:NoExecute", "+c:NoExecute"]);
 }
 
 /// Returns a cluster whose Ready condition had these statuses, each with its start time.
 fn cluster(ready: &[(ConditionStatus, i64)]) -> Cluster {
-    let mut cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
+    let mut cluster = Cluster {
+        name: "member1".to_owned(),
+        ..Cluster::default()
+    };
     for (status, since_s) in ready {
         let since = Time::from_millis(since_s * 1000);
         cluster.status.conditions = vec![Condition::new("Ready", *status, "R", "m", since)];
@@ -80,7 +108,11 @@ fn a_cluster_that_is_no_longer_selected_gives_the_taint_back_unless_as_in_karmad
     let mut targeted = spec(&[when("Ready", "In", &["False"])], &[], "k");
     let check = |spec: &Value, options, expected: &[&str]| {
         let rule = ClusterTaintPolicyRule::new("p", serde_json::from_value(spec.clone()).unwrap(), options);
-        assert_eq!(summary(&[rule], &cluster(&[(ConditionStatus::False, 0)]), 0), expected, "{spec} {options:?}");
+        assert_eq!(
+            summary(&[rule], &cluster(&[(ConditionStatus::False, 0)]), 0),
+            expected,
+            "{spec} {options:?}"
+        );
     };
     targeted["targetClusters"] = json!({"clusterNames": ["member1"]});
     check(&targeted, OWNED, &["+k:NoExecute"]);
@@ -92,11 +124,17 @@ fn a_cluster_that_is_no_longer_selected_gives_the_taint_back_unless_as_in_karmad
 #[test]
 fn what_the_policy_added_and_no_longer_declares_goes() {
     let mut tainted = cluster(&[(ConditionStatus::True, 0)]);
-    for (key, owner) in
-        [("mine", "ClusterTaintPolicy/p"), ("other", "ClusterTaintPolicy/q"), ("k", "ClusterTaintPolicy/p")]
-    {
-        let taint =
-            Taint { key: key.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule, time_added: None };
+    for (key, owner) in [
+        ("mine", "ClusterTaintPolicy/p"),
+        ("other", "ClusterTaintPolicy/q"),
+        ("k", "ClusterTaintPolicy/p"),
+    ] {
+        let taint = Taint {
+            key: key.to_owned(),
+            value: String::new(),
+            effect: TaintEffect::NoSchedule,
+            time_added: None,
+        };
         tainted.taint_owners.insert(taint.identity(), owner.to_owned());
         tainted.spec.taints.push(taint);
     }
@@ -125,7 +163,11 @@ fn the_proposals_windows_begin_with_the_match_and_survive_a_change_between_match
     let rule = ClusterTaintPolicyRule::new("p", serde_json::from_str(PROPOSAL).unwrap(), OWNED);
     let rules = [rule];
     let check = |ready: &[(ConditionStatus, i64)], now_s: i64, expected: &[&str]| {
-        assert_eq!(summary(&rules, &cluster(ready), now_s), expected, "{ready:?} at {now_s}");
+        assert_eq!(
+            summary(&rules, &cluster(ready), now_s),
+            expected,
+            "{ready:?} at {now_s}"
+        );
     };
     let (add, remove) = (["+not-ready:PreferNoExecute"], ["-not-ready:PreferNoExecute"]);
     check(&[(True, 0), (False, 100)], 399, &[]);
@@ -146,21 +188,50 @@ fn without_match_conditions_the_taint_is_always_there_and_defaults_are_those_of_
     assert_eq!(summary(&[rule], &cluster(&[(True, 0)]), 0), ["+k:NoSchedule"]);
     let mut defaults: Value = serde_json::from_str(PROPOSAL).unwrap();
     defaults["taintsToAdd"] = json!([{"key": "k", "effect": "NoSchedule"}]);
-    let rules = [ClusterTaintPolicyRule::new("p", serde_json::from_value(defaults).unwrap(), OWNED)];
+    let rules = [ClusterTaintPolicyRule::new(
+        "p",
+        serde_json::from_value(defaults).unwrap(),
+        OWNED,
+    )];
     assert_eq!(summary(&rules, &cluster(&[(True, 0), (False, 0)]), 299), [""; 0]);
-    assert_eq!(summary(&rules, &cluster(&[(True, 0), (False, 0)]), 300), ["+k:NoSchedule"]);
+    assert_eq!(
+        summary(&rules, &cluster(&[(True, 0), (False, 0)]), 300),
+        ["+k:NoSchedule"]
+    );
     assert_eq!(summary(&rules, &cluster(&[(False, 0), (True, 0)]), 179), [""; 0]);
-    assert_eq!(summary(&rules, &cluster(&[(False, 0), (True, 0)]), 180), ["-k:NoSchedule"]);
+    assert_eq!(
+        summary(&rules, &cluster(&[(False, 0), (True, 0)]), 180),
+        ["-k:NoSchedule"]
+    );
 }
 
 #[test]
 fn while_a_cluster_flaps_its_taints_stay() {
     use ConditionStatus::{False, True};
-    let spec = spec(&[when("Ready", "In", &["False"])], &[when("Ready", "In", &["True"])], "k");
-    let options = TaintPolicyOptions { damping_window_s: 600, ..OWNED };
-    let rules = [ClusterTaintPolicyRule::new("p", serde_json::from_value(spec).unwrap(), options)];
+    let spec = spec(
+        &[when("Ready", "In", &["False"])],
+        &[when("Ready", "In", &["True"])],
+        "k",
+    );
+    let options = TaintPolicyOptions {
+        damping_window_s: 600,
+        ..OWNED
+    };
+    let rules = [ClusterTaintPolicyRule::new(
+        "p",
+        serde_json::from_value(spec).unwrap(),
+        options,
+    )];
     let calm = [(True, 0), (False, 100), (True, 200)];
-    let flapping = [(True, 0), (False, 100), (True, 200), (False, 300), (True, 400), (False, 500), (True, 600)];
+    let flapping = [
+        (True, 0),
+        (False, 100),
+        (True, 200),
+        (False, 300),
+        (True, 400),
+        (False, 500),
+        (True, 600),
+    ];
     assert_eq!(summary(&rules, &cluster(&calm), 200), ["-k:NoExecute"]);
     assert_eq!(summary(&rules, &cluster(&flapping), 600), [""; 0]);
     assert_eq!(summary(&rules, &cluster(&flapping), 699), [""; 0]);

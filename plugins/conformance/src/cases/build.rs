@@ -16,9 +16,18 @@ pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<Strin
     }
     for (index, spec) in file.cases.into_iter().enumerate() {
         let (line, spec) = (spec.referenced.line(), spec.value);
-        let mut at = At { origin, case: format!("cases[{index}]"), line, problems: &mut problems };
+        let mut at = At {
+            origin,
+            case: format!("cases[{index}]"),
+            line,
+            problems: &mut problems,
+        };
         if !names.insert(spec.name.value.clone()) {
-            at.problem(spec.name.referenced.line(), "name", &format!("there are two cases {:?}", spec.name.value));
+            at.problem(
+                spec.name.referenced.line(),
+                "name",
+                &format!("there are two cases {:?}", spec.name.value),
+            );
         }
         cases.extend(at.case(spec));
     }
@@ -36,11 +45,20 @@ pub(crate) struct At<'a> {
 
 impl At<'_> {
     pub(super) fn problem(&mut self, line: u64, field: &str, message: &str) {
-        self.problems.push(format!("{}:{line}: {}.{field}: {message}", self.origin, self.case));
+        self.problems
+            .push(format!("{}:{line}: {}.{field}: {message}", self.origin, self.case));
     }
 
     fn case(&mut self, spec: CaseSpec) -> Option<Case> {
-        let CaseSpec { name, kind, operation, config, input, expect, budget } = spec;
+        let CaseSpec {
+            name,
+            kind,
+            operation,
+            config,
+            input,
+            expect,
+            budget,
+        } = spec;
         let before = self.problems.len();
         let request = self.request(kind, operation.as_ref(), &input);
         let now = self.now(&input.value);

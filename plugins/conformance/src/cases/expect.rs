@@ -17,13 +17,25 @@ impl At<'_> {
         let Some(clusters) = call.clusters() else { return };
         let known: BTreeSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         let expect = &expect.value;
-        let verdicts =
-            expect.clusters.iter().flat_map(|map| map.value.keys().map(|name| ("clusters", line_of(map), name)));
-        let scores = expect.scores.iter().flat_map(|map| map.value.keys().map(|name| ("scores", line_of(map), name)));
-        let order = expect.order.iter().flat_map(|list| list.value.iter().map(|name| ("order", line_of(list), name)));
+        let verdicts = expect
+            .clusters
+            .iter()
+            .flat_map(|map| map.value.keys().map(|name| ("clusters", line_of(map), name)));
+        let scores = expect
+            .scores
+            .iter()
+            .flat_map(|map| map.value.keys().map(|name| ("scores", line_of(map), name)));
+        let order = expect
+            .order
+            .iter()
+            .flat_map(|list| list.value.iter().map(|name| ("order", line_of(list), name)));
         for (field, line, name) in verdicts.chain(scores).chain(order) {
             if !known.contains(name.as_str()) {
-                self.problem(line, &format!("expect.{field}"), &format!("there is no cluster {name:?} in the input"));
+                self.problem(
+                    line,
+                    &format!("expect.{field}"),
+                    &format!("there is no cluster {name:?} in the input"),
+                );
             }
         }
     }
@@ -59,7 +71,10 @@ impl At<'_> {
             self.problem(*line, &format!("expect.{name}"), &message);
             fine = false;
         }
-        let mains: Vec<_> = given.iter().filter(|(name, _)| wanted.contains(name) && main(name)).collect();
+        let mains: Vec<_> = given
+            .iter()
+            .filter(|(name, _)| wanted.contains(name) && main(name))
+            .collect();
         if fine && mains.is_empty() {
             let mains: Vec<_> = wanted.iter().copied().filter(main).collect();
             self.problem(
@@ -72,7 +87,11 @@ impl At<'_> {
         if let [_, (name, line), ..] = mains.as_slice()
             && kind == CallKind::Interpret
         {
-            self.problem(*line, &format!("expect.{name}"), "only one of result, contains and noRule can be expected");
+            self.problem(
+                *line,
+                &format!("expect.{name}"),
+                "only one of result, contains and noRule can be expected",
+            );
             fine = false;
         }
         if fine { self.expected(kind, expect) } else { None }
@@ -80,12 +99,20 @@ impl At<'_> {
 
     fn expected(&mut self, kind: CallKind, expect: &ExpectSpec) -> Option<Expectation> {
         let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone());
-        let why = Why { code: text(&expect.reason), message: text(&expect.message) };
+        let why = Why {
+            code: text(&expect.reason),
+            message: text(&expect.message),
+        };
         Some(match kind {
             CallKind::Health => Expectation::Health(expect.health.as_ref()?.value, why),
             CallKind::ClusterTaint => {
-                let changes =
-                    expect.taints.as_ref()?.value.iter().enumerate().map(|(index, spec)| self.change(index, spec));
+                let changes = expect
+                    .taints
+                    .as_ref()?
+                    .value
+                    .iter()
+                    .enumerate()
+                    .map(|(index, spec)| self.change(index, spec));
                 Expectation::Taints(changes.collect::<Vec<_>>().into_iter().collect::<Option<_>>()?)
             }
             CallKind::Filter => {
@@ -105,7 +132,11 @@ impl At<'_> {
                     VerdictSpec::Abstain => ExpectedVerdict::Abstain,
                 };
                 if let Some(recheck) = recheck.filter(|_| !matches!(verdict, ExpectedVerdict::Hold(_))) {
-                    self.problem(line_of(recheck), "expect.recheckAfterSeconds", "only a hold is asked about again");
+                    self.problem(
+                        line_of(recheck),
+                        "expect.recheckAfterSeconds",
+                        "only a hold is asked about again",
+                    );
                 }
                 Expectation::EvictionCheck(verdict, why)
             }
@@ -124,8 +155,15 @@ impl At<'_> {
 
     fn change(&mut self, index: usize, spec: &Spanned<ChangeSpec>) -> Option<ExpectedChange> {
         let (line, spec) = (line_of(spec), &spec.value);
-        let why = Why { code: spec.reason.clone(), message: spec.message.clone() };
-        let effect = spec.add.as_ref().map(|add| &add.effect).or(spec.remove.as_ref().map(|remove| &remove.effect));
+        let why = Why {
+            code: spec.reason.clone(),
+            message: spec.message.clone(),
+        };
+        let effect = spec
+            .add
+            .as_ref()
+            .map(|add| &add.effect)
+            .or(spec.remove.as_ref().map(|remove| &remove.effect));
         if let Some(effect) = effect.filter(|effect| effect.is_foreign()) {
             let known = TaintEffect::KNOWN.join(", ");
             let problem = format!("effect {:?} is none of {known}", effect.as_str());
@@ -135,11 +173,23 @@ impl At<'_> {
         match (&spec.add, &spec.remove) {
             (Some(add), None) => {
                 let (key, value, effect) = (add.key.clone(), add.value.clone(), add.effect.clone());
-                Some(ExpectedChange { adds: true, key, value, effect, why })
+                Some(ExpectedChange {
+                    adds: true,
+                    key,
+                    value,
+                    effect,
+                    why,
+                })
             }
             (None, Some(remove)) => {
                 let (key, effect) = (remove.key.clone(), remove.effect.clone());
-                Some(ExpectedChange { adds: false, key, value: None, effect, why })
+                Some(ExpectedChange {
+                    adds: false,
+                    key,
+                    value: None,
+                    effect,
+                    why,
+                })
             }
             _ => {
                 self.problem(line, &format!("expect.taints[{index}]"), "needs either add or remove");
@@ -167,14 +217,23 @@ impl ExpectSpec {
             ("reason", self.reason.as_ref().map(line_of)),
             ("message", self.message.as_ref().map(line_of)),
         ];
-        fields.into_iter().filter_map(|(name, line)| Some((name, line?))).collect()
+        fields
+            .into_iter()
+            .filter_map(|(name, line)| Some((name, line?)))
+            .collect()
     }
 }
 
 fn filter(spec: &FilterSpec) -> ExpectedFilter {
     let (verdict, why) = match spec {
         FilterSpec::Short(verdict) => (*verdict, Why::default()),
-        FilterSpec::Long(long) => (long.verdict, Why { code: long.reason.clone(), message: long.message.clone() }),
+        FilterSpec::Long(long) => (
+            long.verdict,
+            Why {
+                code: long.reason.clone(),
+                message: long.message.clone(),
+            },
+        ),
     };
     match verdict {
         FitSpec::Fit => ExpectedFilter::Fit,

@@ -17,7 +17,9 @@ use crate::owned_call::{Candidates, Eviction, NOW, Request};
 
 impl At<'_> {
     pub(super) fn now(&mut self, input: &InputSpec) -> Option<Time> {
-        let Some(now) = &input.now else { return Some(Time::from_millis(NOW)) };
+        let Some(now) = &input.now else {
+            return Some(Time::from_millis(NOW));
+        };
         let time = serde_json::from_value(Value::String(now.value.clone()));
         if time.is_err() {
             let message = format!("{:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z", now.value);
@@ -34,10 +36,18 @@ impl At<'_> {
         input: &Spanned<InputSpec>,
     ) -> Option<Request> {
         if let Some(operation) = operation.filter(|_| kind != CallKind::Interpret) {
-            self.problem(operation.referenced.line(), "operation", "only interpret cases have one");
+            self.problem(
+                operation.referenced.line(),
+                "operation",
+                "only interpret cases have one",
+            );
         }
         if kind == CallKind::Interpret && operation.is_none() {
-            self.problem(self.line, "operation", "is missing; an interpret case needs one, such as InterpretReplica");
+            self.problem(
+                self.line,
+                "operation",
+                "is missing; an interpret case needs one, such as InterpretReplica",
+            );
             return None;
         }
         let wanted: &[&str] = match (kind, operation.map(|operation| operation.value)) {
@@ -62,7 +72,11 @@ impl At<'_> {
                 let binding = self.model("binding", input.binding.as_ref()?);
                 let task = self.model("task", input.task.as_ref()?);
                 let observed = self.reports(input);
-                Request::EvictionCheck(Box::new(Eviction { binding: binding?, task: task?, observed: observed? }))
+                Request::EvictionCheck(Box::new(Eviction {
+                    binding: binding?,
+                    task: task?,
+                    observed: observed?,
+                }))
             }
             (CallKind::Interpret, operation) => match operation? {
                 OperationSpec::Replicas => Request::Replicas(object(input.object.as_ref()?)),
@@ -111,7 +125,8 @@ impl At<'_> {
 
     fn model<T: Serialize + DeserializeOwned>(&mut self, field: &str, written: &Spanned<Value>) -> Option<T> {
         let read = model::read(&written.value);
-        read.map_err(|message| self.problem(line_of(written), &format!("input.{field}"), &message)).ok()
+        read.map_err(|message| self.problem(line_of(written), &format!("input.{field}"), &message))
+            .ok()
     }
 
     fn list<T: Serialize + DeserializeOwned>(
@@ -119,7 +134,11 @@ impl At<'_> {
         field: &str,
         written: Option<&Spanned<Vec<Spanned<Value>>>>,
     ) -> Option<Vec<T>> {
-        let read = written?.value.iter().enumerate().map(|(index, one)| self.model(&format!("{field}[{index}]"), one));
+        let read = written?
+            .value
+            .iter()
+            .enumerate()
+            .map(|(index, one)| self.model(&format!("{field}[{index}]"), one));
         // Collects all elements first, so that the problems of every element are reported.
         read.collect::<Vec<_>>().into_iter().collect()
     }
@@ -131,7 +150,10 @@ impl At<'_> {
     fn candidates(&mut self, input: &InputSpec) -> Option<Candidates> {
         let binding: Option<Binding> = self.model("binding", input.binding.as_ref()?);
         let clusters: Option<Vec<Cluster>> = self.list("clusters", input.clusters.as_ref());
-        Some(Candidates { binding: binding?, clusters: clusters?.into_iter().map(Arc::new).collect() })
+        Some(Candidates {
+            binding: binding?,
+            clusters: clusters?.into_iter().map(Arc::new).collect(),
+        })
     }
 }
 

@@ -111,14 +111,32 @@ fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
         (None, Some(fault)) => Expectation::Fault(fault.value),
         (None, None) => return Err((line, "output", "is missing; without it nothing is expected".to_owned())),
         (Some(_), Some(fault)) => {
-            return Err((line_of(fault), "fault", "is the whole answer, there can be no output beside it".to_owned()));
+            return Err((
+                line_of(fault),
+                "fault",
+                "is the whole answer, there can be no output beside it".to_owned(),
+            ));
         }
     };
-    let call = OwnedCall { request, now: Time::from_millis(NOW) };
+    let call = OwnedCall {
+        request,
+        now: Time::from_millis(NOW),
+    };
     let origin = format!("{origin}:{line}");
-    let has_empty_list = document.status_items.as_ref().is_some_and(|items| items.value.is_empty());
+    let has_empty_list = document
+        .status_items
+        .as_ref()
+        .is_some_and(|items| items.value.is_empty());
     let name = document.name.value.clone();
-    Ok(Case { name, origin, config: None, call, expected, steps_max: None, has_empty_list })
+    Ok(Case {
+        name,
+        origin,
+        config: None,
+        call,
+        expected,
+        steps_max: None,
+        has_empty_list,
+    })
 }
 
 fn request(document: &Document) -> Result<Request, Problem> {
@@ -140,7 +158,10 @@ fn request(document: &Document) -> Result<Request, Problem> {
         }
         "retain" => {
             let object = |given: &Option<Spanned<Value>>, field| {
-                given.as_ref().map(|object| Arc::new(object.value.clone())).ok_or_else(|| missing(document, field))
+                given
+                    .as_ref()
+                    .map(|object| Arc::new(object.value.clone()))
+                    .ok_or_else(|| missing(document, field))
             };
             Request::Retain(
                 object(&document.desired_obj, "desiredObj")?,
@@ -148,14 +169,22 @@ fn request(document: &Document) -> Result<Request, Problem> {
             )
         }
         _ => {
-            let message = format!("there is no {:?}; there are {}", document.operation.value, OPERATIONS.join(", "));
+            let message = format!(
+                "there is no {:?}; there are {}",
+                document.operation.value,
+                OPERATIONS.join(", ")
+            );
             return Err((line_of(&document.operation), "operation", message));
         }
     })
 }
 
 fn missing(document: &Document, field: &'static str) -> Problem {
-    (line_of(&document.operation), field, format!("is missing; {} needs it", document.operation.value))
+    (
+        line_of(&document.operation),
+        field,
+        format!("is missing; {} needs it", document.operation.value),
+    )
 }
 
 /// Returns the object of an operation that takes a single object.
@@ -164,7 +193,10 @@ fn only(document: &Document) -> Result<Arc<Value>, Problem> {
         (Some(object), None) | (None, Some(object)) => Ok(Arc::new(object.value.clone())),
         (None, None) => Err(missing(document, "desiredObj or observedObj")),
         (Some(_), Some(observed)) => {
-            let message = format!("{} is about one object; leave out one of the two", document.operation.value);
+            let message = format!(
+                "{} is about one object; leave out one of the two",
+                document.operation.value
+            );
             Err((line_of(observed), "observedObj", message))
         }
     }

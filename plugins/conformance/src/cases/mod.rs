@@ -101,7 +101,9 @@ pub struct CaseErrors {
 
 /// Reads a case file, or every case file of a directory in order of name. Subdirectories are ignored.
 pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
-    let problem = |error: std::io::Error| CaseErrors { problems: vec![format!("{}: {error}", path.display())] };
+    let problem = |error: std::io::Error| CaseErrors {
+        problems: vec![format!("{}: {error}", path.display())],
+    };
     let mut files = Vec::new();
     if path.is_dir() {
         for entry in std::fs::read_dir(path).map_err(problem)? {
@@ -114,7 +116,9 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
         files.sort();
         if files.is_empty() {
             let problem = format!("{}: there is no .yaml file with cases in it", path.display());
-            return Err(CaseErrors { problems: vec![problem] });
+            return Err(CaseErrors {
+                problems: vec![problem],
+            });
         }
     } else {
         files.push(path.to_path_buf());
@@ -130,7 +134,11 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
             Err(error) => problems.push(format!("{origin}: {error}")),
         }
     }
-    if problems.is_empty() { Ok(cases) } else { Err(CaseErrors { problems }) }
+    if problems.is_empty() {
+        Ok(cases)
+    } else {
+        Err(CaseErrors { problems })
+    }
 }
 
 /// Parses cases from the text of a file; `origin` is its name in messages.
@@ -145,17 +153,31 @@ pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
 
 /// Runs every case.
 pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
-    let mut loaded = Configured { subject, policies: BTreeMap::new() };
+    let mut loaded = Configured {
+        subject,
+        policies: BTreeMap::new(),
+    };
     cases.iter().map(|case| check(&mut loaded, case)).collect()
 }
 
 /// Runs one case.
 pub fn one(subject: &Subject<'_>, case: &Case) -> Check {
-    check(&mut Configured { subject, policies: BTreeMap::new() }, case)
+    check(
+        &mut Configured {
+            subject,
+            policies: BTreeMap::new(),
+        },
+        case,
+    )
 }
 
 fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
-    let finished = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.call.kind()), outcome, steps };
+    let finished = |outcome, steps| Check {
+        name: case.name.clone(),
+        kind: Some(case.call.kind()),
+        outcome,
+        steps,
+    };
     let at = |why: String| Outcome::failed(format!("{}: {why}", case.origin));
     let own;
     let policy = match &case.config {
@@ -189,8 +211,9 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
 /// Returns ` about v1 Pod` for calls about an object, otherwise an empty string.
 fn about(call: &bulkhead_core::call::Call<'_>) -> String {
     let field = |object: &Value, name| object.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
-    call.object()
-        .map_or_else(String::new, |object| format!(" about {} {}", field(object, "apiVersion"), field(object, "kind")))
+    call.object().map_or_else(String::new, |object| {
+        format!(" about {} {}", field(object, "apiVersion"), field(object, "kind"))
+    })
 }
 
 /// Cache of the plugin by configuration, so that each configuration is loaded once.

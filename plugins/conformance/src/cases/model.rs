@@ -5,8 +5,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Members of `metadata` that the model has at the top level.
-const METADATA: [&str; 7] =
-    ["name", "namespace", "labels", "annotations", "generation", "creationTimestamp", "deletionTimestamp"];
+const METADATA: [&str; 7] = [
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+];
 
 /// Parses a value of the model. An unknown member is an error that names it, because the plugin would never receive
 /// it.
@@ -22,7 +29,9 @@ pub(crate) fn read<T: Serialize + DeserializeOwned>(written: &Value) -> Result<T
 
 /// Moves the members of `metadata` that the model knows to the top level, and drops `apiVersion` and `kind`.
 fn flattened(written: &Value) -> Value {
-    let Some(Value::Object(metadata)) = written.get("metadata") else { return written.clone() };
+    let Some(Value::Object(metadata)) = written.get("metadata") else {
+        return written.clone();
+    };
     let kept = metadata.iter().filter(|(name, _)| METADATA.contains(&name.as_str()));
     let mut flat: Map<_, _> = kept.map(|(name, member)| (name.clone(), member.clone())).collect();
     let others = written.as_object().into_iter().flatten();
@@ -36,7 +45,11 @@ fn flattened(written: &Value) -> Value {
 fn lost(written: &Value, seen: &Value, path: &str) -> Option<String> {
     match (written, seen) {
         (Value::Object(written), Value::Object(seen)) => written.iter().find_map(|(name, member)| {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
             match seen.get(name) {
                 Some(seen) => lost(member, seen, &path),
                 None => (!is_empty_claim(member)).then_some(path),
@@ -86,9 +99,15 @@ mod tests {
     fn a_field_that_the_model_does_not_have_is_named() {
         let check = |written: Value, expected: &str| assert_eq!(read::<Binding>(&written).unwrap_err(), expected);
         let resource = json!({"apiVersion": "v1", "kind": "Pod", "name": "p"});
-        check(json!({"name": "b", "spec": {"resource": resource}, "stauts": {"x": 1}}), "there is no field stauts");
+        check(
+            json!({"name": "b", "spec": {"resource": resource}, "stauts": {"x": 1}}),
+            "there is no field stauts",
+        );
         let targets = json!({"resource": resource, "clusters": [{"name": "m1"}, {"name": "m2", "replica": 2}]});
-        check(json!({"name": "b", "spec": targets}), "there is no field spec.clusters[1].replica");
+        check(
+            json!({"name": "b", "spec": targets}),
+            "there is no field spec.clusters[1].replica",
+        );
         check(json!({"name": "b"}), "missing field `spec`");
     }
 }

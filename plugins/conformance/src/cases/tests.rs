@@ -15,7 +15,11 @@ fn one(case: &str) -> String {
     let lines: Vec<_> = case.trim_matches('\n').lines().collect();
     format!(
         "cases:\n  - name: one\n{}\n",
-        lines.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+        lines
+            .iter()
+            .map(|line| format!("    {line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
     )
 }
 
@@ -49,7 +53,10 @@ input:
 fn errors_name_file_line_and_field() {
     let check = |case: &str, expected: &str| assert_eq!(problems(&one(case)), expected);
     let game = |expect: &str| format!("{GAME}{expect}");
-    check(&game("expect: {}"), "c.yaml:6: cases[0].expect: expects nothing; a health case needs health or fault");
+    check(
+        &game("expect: {}"),
+        "c.yaml:6: cases[0].expect: expects nothing; a health case needs health or fault",
+    );
     check(
         &game("expect:\n  health: Healthy\n  scores: {m1: 1}"),
         "c.yaml:8: cases[0].expect.scores: a health case expects health, reason, message or fault",
@@ -58,7 +65,10 @@ fn errors_name_file_line_and_field() {
         &game("expect:\n  fault: trap\n  reason: Broken"),
         "c.yaml:8: cases[0].expect.reason: a fault is the whole answer, nothing else can be expected",
     );
-    check("kind: health\ninput: {}\nexpect: {health: Healthy}", "c.yaml:4: cases[0].input.object: is missing");
+    check(
+        "kind: health\ninput: {}\nexpect: {health: Healthy}",
+        "c.yaml:4: cases[0].input.object: is missing",
+    );
     check(
         "kind: health\ninput:\n  object: {}\n  cluster: {}\nexpect: {health: Healthy}",
         "c.yaml:6: cases[0].input.cluster: is not an input of this health case, which has object",
@@ -107,9 +117,18 @@ fn misspelt_fields_and_words_are_refused_with_their_line() {
             assert!(problems.contains(word), "no {word:?} in:\n{problems}");
         }
     };
-    check("knid: health\ninput: {}\nexpect: {}", &["c.yaml:3:5: cases[0].knid: unknown field, did you mean kind?"]);
-    check(&format!("{GAME}expect: {{haelth: Healthy}}"), &["c.yaml:6:", "haelth", "did you mean health?"]);
-    check(&format!("{GAME}expect: {{health: Fine}}"), &["c.yaml:6:", "Fine", "Healthy"]);
+    check(
+        "knid: health\ninput: {}\nexpect: {}",
+        &["c.yaml:3:5: cases[0].knid: unknown field, did you mean kind?"],
+    );
+    check(
+        &format!("{GAME}expect: {{haelth: Healthy}}"),
+        &["c.yaml:6:", "haelth", "did you mean health?"],
+    );
+    check(
+        &format!("{GAME}expect: {{health: Fine}}"),
+        &["c.yaml:6:", "Fine", "Healthy"],
+    );
     check(
         &format!("kind: filter{CANDIDATES}expect: {{clusters: {{m1: perhaps}}}}"),
         &["c.yaml:9:", "`fit`, `unfit`, `abstain`"],
@@ -123,10 +142,16 @@ fn misspelt_fields_and_words_are_refused_with_their_line() {
 #[test]
 fn a_case_passes_when_the_answer_is_as_expected() {
     let passes = |kind, case: &str| assert_eq!(outcome(kind, case), Outcome::Passed, "{case}");
-    passes(CallKind::Health, &format!("{GAME}expect: {{health: Healthy, reason: Ready, message: as reported}}"));
+    passes(
+        CallKind::Health,
+        &format!("{GAME}expect: {{health: Healthy, reason: Ready, message: as reported}}"),
+    );
     let verdicts = "expect: {clusters: {m1: fit, m2: {verdict: unfit, reason: NotGold}}}";
     passes(CallKind::Filter, &format!("kind: filter{CANDIDATES}{verdicts}"));
-    passes(CallKind::Score, &format!("kind: score{CANDIDATES}expect: {{scores: {{m1: 100}}, order: [m1, m2]}}"));
+    passes(
+        CallKind::Score,
+        &format!("kind: score{CANDIDATES}expect: {{scores: {{m1: 100}}, order: [m1, m2]}}"),
+    );
     let eviction = "kind: eviction-check\ninput:\n  binding: {name: b, spec: {resource: {apiVersion: v1, kind: Pod, name: p}}}\n  \
                     task: {fromCluster: m1, reason: Tainted, producer: test}\n  reports: [{clusterName: m1}]\n";
     passes(
@@ -134,18 +159,33 @@ fn a_case_passes_when_the_answer_is_as_expected() {
         &format!("{eviction}expect: {{verdict: hold, reason: Reports, recheckAfterSeconds: 10}}"),
     );
     let taints = "expect:\n  taints:\n    - {add: {key: example.io/unreachable, effect: NoExecute}, reason: NotReady}";
-    passes(CallKind::ClusterTaint, &format!("kind: cluster-taint\ninput: {{cluster: {{name: m1}}}}\n{taints}"));
+    passes(
+        CallKind::ClusterTaint,
+        &format!("kind: cluster-taint\ninput: {{cluster: {{name: m1}}}}\n{taints}"),
+    );
     let game = |operation: &str, more: &str| {
         let object = "{apiVersion: example.io/v1, kind: Game, spec: {rooms: 2}}";
         format!("kind: interpret\noperation: {operation}\ninput: {{object: {object}{more}}}\n")
     };
-    passes(CallKind::Interpret, &format!("{}expect: {{result: {{replicas: 3.0}}}}", game("InterpretReplica", "")));
-    passes(CallKind::Interpret, &format!("{}expect: {{result: null}}", game("InterpretStatus", "")));
     passes(
         CallKind::Interpret,
-        &format!("{}expect: {{contains: {{spec: {{replicas: 7}}}}}}", game("ReviseReplica", ", replicas: 7")),
+        &format!("{}expect: {{result: {{replicas: 3.0}}}}", game("InterpretReplica", "")),
     );
-    passes(CallKind::Interpret, &format!("{}expect: {{noRule: true}}", game("InterpretDependency", "")));
+    passes(
+        CallKind::Interpret,
+        &format!("{}expect: {{result: null}}", game("InterpretStatus", "")),
+    );
+    passes(
+        CallKind::Interpret,
+        &format!(
+            "{}expect: {{contains: {{spec: {{replicas: 7}}}}}}",
+            game("ReviseReplica", ", replicas: 7")
+        ),
+    );
+    passes(
+        CallKind::Interpret,
+        &format!("{}expect: {{noRule: true}}", game("InterpretDependency", "")),
+    );
 }
 
 #[test]
@@ -191,7 +231,12 @@ fn a_case_with_a_configuration_needs_a_way_to_load() {
             return Ok(Arc::new(Scripted::good(CallKind::Health)) as Arc<dyn Policy>);
         }
         let message = "unknown field `other`".to_owned();
-        Err(LoadError { plugin: "p".into(), origin: "p.lua".into(), stage: LoadStage::Configured, message })
+        Err(LoadError {
+            plugin: "p".into(),
+            origin: "p.lua".into(),
+            stage: LoadStage::Configured,
+            message,
+        })
     };
     let policy = Scripted::good(CallKind::Health);
     let subject = Subject::new(&policy, Budget::default()).with_loader(&load);

@@ -29,7 +29,11 @@ pub(crate) fn cluster(index: usize) -> Cluster {
     } else {
         json!([])
     };
-    let workloads = if index % 7 == 6 { json!([]) } else { json!([{"name": "deployments", "kind": "Deployment"}]) };
+    let workloads = if index % 7 == 6 {
+        json!([])
+    } else {
+        json!([{"name": "deployments", "kind": "Deployment"}])
+    };
     let summary = json!({
         "allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110"},
         "allocating": {"cpu": "500m"},
@@ -101,7 +105,11 @@ pub(crate) fn bindings() -> Vec<(&'static str, Binding)> {
     let mut wide = binding(3);
     wide.namespace = None;
     wide.spec.placement = None;
-    vec![("a binding on three clusters", binding(3)), ("a new binding", fresh), ("a binding without placement", wide)]
+    vec![
+        ("a binding on three clusters", binding(3)),
+        ("a new binding", fresh),
+        ("a binding without placement", wide),
+    ]
 }
 
 /// Returns the reports of `count` clusters in order of name. All are healthy, except that every eighth has no health.
@@ -122,9 +130,21 @@ pub(crate) fn reports(count: usize) -> Vec<AggregatedStatusItem> {
 /// Returns an eviction from one cluster while the workload runs on `targets` other clusters, with its description.
 pub(crate) fn eviction(targets: usize) -> (String, Eviction) {
     let binding = binding(targets);
-    let task = binding.spec.graceful_eviction_tasks.first().cloned().unwrap_or_default();
+    let task = binding
+        .spec
+        .graceful_eviction_tasks
+        .first()
+        .cloned()
+        .unwrap_or_default();
     let observed = reports(targets + 1);
-    (format!("an eviction with {targets} target clusters"), Eviction { binding, task, observed })
+    (
+        format!("an eviction with {targets} target clusters"),
+        Eviction {
+            binding,
+            task,
+            observed,
+        },
+    )
 }
 
 /// Returns regular and unusual evictions with their descriptions.
@@ -145,7 +165,10 @@ pub(crate) fn evictions() -> Vec<(String, Eviction)> {
         ("an eviction while nothing is reported", unobserved),
     ];
     let plain = [0, 1, 3].map(eviction);
-    plain.into_iter().chain(special.map(|(what, eviction)| (what.to_owned(), eviction))).collect()
+    plain
+        .into_iter()
+        .chain(special.map(|(what, eviction)| (what.to_owned(), eviction)))
+        .collect()
 }
 
 #[cfg(test)]

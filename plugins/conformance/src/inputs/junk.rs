@@ -44,14 +44,22 @@ fn odd_of_the_same_type(value: &Value, seeded: &mut Seeded) -> Value {
     let candidates: Vec<_> = match value {
         Value::Null => odd_values(),
         Value::Bool(flag) => vec![json!(!flag)],
-        Value::Number(_) => [0, -1, i64::from(i32::MIN), i64::from(i32::MAX)].map(Value::from).to_vec(),
+        Value::Number(_) => [0, -1, i64::from(i32::MIN), i64::from(i32::MAX)]
+            .map(Value::from)
+            .to_vec(),
         Value::String(_) => odd_values().into_iter().filter(Value::is_string).collect(),
         Value::Array(elements) => {
-            vec![json!([]), Value::Array(elements.iter().chain(elements).cloned().collect())]
+            vec![
+                json!([]),
+                Value::Array(elements.iter().chain(elements).cloned().collect()),
+            ]
         }
         Value::Object(_) => vec![json!({})],
     };
-    candidates.get(seeded.below(candidates.len())).cloned().unwrap_or_default()
+    candidates
+        .get(seeded.below(candidates.len()))
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Counts the values in a document, including the document itself. [`numbered`] numbers them from 0.
@@ -90,7 +98,11 @@ fn spoil(value: &mut Value, seeded: &mut Seeded, replacement: impl Fn(&Value, &m
 fn spoiled<T: Serialize + DeserializeOwned + Clone>(of: &T, seed: u64) -> T {
     let attempt = |attempt: u64| {
         let mut value = serde_json::to_value(of).ok()?;
-        spoil(&mut value, &mut Seeded::new(seed * ATTEMPTS_MAX + attempt), odd_of_the_same_type);
+        spoil(
+            &mut value,
+            &mut Seeded::new(seed * ATTEMPTS_MAX + attempt),
+            odd_of_the_same_type,
+        );
         serde_json::from_value(value).ok()
     };
     (0..ATTEMPTS_MAX).find_map(attempt).unwrap_or_else(|| of.clone())
@@ -135,7 +147,12 @@ pub(super) fn clusters() -> Vec<(String, Cluster)> {
 
 /// Returns bindings with odd values.
 pub(super) fn bindings() -> Vec<(String, Binding)> {
-    let binding = |seed| (format!("a binding spoiled with seed {seed}"), spoiled(&federation::binding(3), seed));
+    let binding = |seed| {
+        (
+            format!("a binding spoiled with seed {seed}"),
+            spoiled(&federation::binding(3), seed),
+        )
+    };
     (0..SPOILED).map(binding).collect()
 }
 
@@ -150,7 +167,11 @@ pub(super) fn evictions() -> Vec<(String, Eviction)> {
         };
         let observed = usual.observed.iter().enumerate().map(report).collect();
         let task: GracefulEvictionTask = spoiled(&usual.task, seed);
-        let eviction = Eviction { binding: spoiled(&usual.binding, seed), task, observed };
+        let eviction = Eviction {
+            binding: spoiled(&usual.binding, seed),
+            task,
+            observed,
+        };
         (format!("an eviction spoiled with seed {seed}"), eviction)
     };
     (0..SPOILED + odd_values().len() as u64).map(eviction).collect()
@@ -168,7 +189,9 @@ mod tests {
         let usual = federation::binding(3);
         let bindings = bindings();
         assert!(bindings.iter().all(|(_, binding)| *binding != usual));
-        let clusters = clusters().into_iter().map(|(_, cluster)| serde_json::to_string(&cluster).unwrap());
+        let clusters = clusters()
+            .into_iter()
+            .map(|(_, cluster)| serde_json::to_string(&cluster).unwrap());
         assert!(clusters.collect::<BTreeSet<_>>().len() > 8);
     }
 
@@ -176,7 +199,11 @@ mod tests {
     fn spoiled_objects_stay_of_their_kind() {
         let plain = settled(("apps/v1", "Deployment"));
         let objects = objects(&plain);
-        assert!(objects.iter().all(|(_, object)| object["kind"] == "Deployment" && object["apiVersion"] == "apps/v1"));
+        assert!(
+            objects
+                .iter()
+                .all(|(_, object)| object["kind"] == "Deployment" && object["apiVersion"] == "apps/v1")
+        );
         assert!(objects.iter().filter(|(_, object)| *object != plain).count() > 60);
     }
 

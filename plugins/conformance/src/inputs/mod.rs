@@ -45,7 +45,13 @@ pub(crate) struct Sample {
 
 impl Sample {
     fn new(what: impl Into<String>, request: Request) -> Self {
-        Self { what: what.into(), call: OwnedCall { request, now: Time::from_millis(NOW) } }
+        Self {
+            what: what.into(),
+            call: OwnedCall {
+                request,
+                now: Time::from_millis(NOW),
+            },
+        }
     }
 }
 
@@ -63,7 +69,11 @@ pub(crate) struct Inputs {
 /// typical disturbances.
 pub fn plain_calls(capability: &Capability) -> Vec<(String, OwnedCall)> {
     let inputs = Inputs::small(capability.kind, std::slice::from_ref(capability));
-    inputs.plain.into_iter().map(|sample| (sample.what, sample.call)).collect()
+    inputs
+        .plain
+        .into_iter()
+        .map(|sample| (sample.what, sample.call))
+        .collect()
 }
 
 impl Inputs {
@@ -74,9 +84,14 @@ impl Inputs {
             inputs.huge.extend(size::huge_objects(kind, object_kind));
         }
         inputs.huge.extend(size::huge_federations(kind));
-        let asked = cases.iter().filter(|case| case.call.kind() == kind && case.config.is_none());
+        let asked = cases
+            .iter()
+            .filter(|case| case.call.kind() == kind && case.config.is_none());
         let asked = asked.filter(|case| answered(&case.call, capabilities)).take(CASES_MAX);
-        let sample = |case: &Case| Sample { what: format!("case {:?}", case.name), call: case.call.clone() };
+        let sample = |case: &Case| Sample {
+            what: format!("case {:?}", case.name),
+            call: case.call.clone(),
+        };
         inputs.plain.extend(asked.map(sample));
         inputs
     }
@@ -105,7 +120,11 @@ impl Inputs {
     fn add_objects(&mut self, kind: CallKind, of: (&str, &str)) {
         let add = |to: &mut Vec<Sample>, what: &str, object: Value| {
             let object = Arc::new(object);
-            let requests = if kind == CallKind::Health { vec![Request::Health(object)] } else { operations(&object) };
+            let requests = if kind == CallKind::Health {
+                vec![Request::Health(object)]
+            } else {
+                operations(&object)
+            };
             to.extend(
                 requests
                     .into_iter()
@@ -119,40 +138,84 @@ impl Inputs {
         for (what, object) in junk::objects(&objects::settled(of)) {
             add(&mut self.junk, &what, object);
         }
-        add(&mut self.deep, &format!("nested {DEPTH} levels deep"), size::deep_object(&objects::settled(of)));
+        add(
+            &mut self.deep,
+            &format!("nested {DEPTH} levels deep"),
+            size::deep_object(&objects::settled(of)),
+        );
     }
 
     fn add_clusters(&mut self) {
         let one = |cluster: Cluster| Request::ClusterTaint(Box::new(cluster));
         for index in 0..6 {
             let cluster = federation::cluster(index);
-            self.plain.push(Sample::new(format!("cluster {}", cluster.name), one(cluster)));
+            self.plain
+                .push(Sample::new(format!("cluster {}", cluster.name), one(cluster)));
         }
-        self.empty.push(Sample::new("a cluster without fields", one(Cluster::default())));
-        let junk = junk::clusters().into_iter().map(|(what, cluster)| Sample::new(what, one(cluster)));
+        self.empty
+            .push(Sample::new("a cluster without fields", one(Cluster::default())));
+        let junk = junk::clusters()
+            .into_iter()
+            .map(|(what, cluster)| Sample::new(what, one(cluster)));
         self.junk.extend(junk);
-        self.deep.push(Sample::new(format!("a cluster nested {DEPTH} levels deep"), one(size::deep_cluster())));
+        self.deep.push(Sample::new(
+            format!("a cluster nested {DEPTH} levels deep"),
+            one(size::deep_cluster()),
+        ));
     }
 
     fn add_candidates(&mut self, request: &dyn Fn(Candidates) -> Request) {
         let among = federation::clusters;
         for (what, binding) in federation::bindings() {
-            let candidates = Candidates { binding, clusters: among(CLUSTERS) };
-            self.plain.push(Sample::new(format!("{what} and {CLUSTERS} clusters"), request(candidates)));
+            let candidates = Candidates {
+                binding,
+                clusters: among(CLUSTERS),
+            };
+            self.plain.push(Sample::new(
+                format!("{what} and {CLUSTERS} clusters"),
+                request(candidates),
+            ));
         }
-        let one = Candidates { binding: federation::binding(1), clusters: among(1) };
+        let one = Candidates {
+            binding: federation::binding(1),
+            clusters: among(1),
+        };
         self.plain.push(Sample::new("one cluster", request(one)));
-        self.empty.push(Sample::new("no cluster and a binding without fields", request(Candidates::default())));
-        let blank = Candidates { clusters: vec![Arc::new(Cluster::default())], ..Candidates::default() };
+        self.empty.push(Sample::new(
+            "no cluster and a binding without fields",
+            request(Candidates::default()),
+        ));
+        let blank = Candidates {
+            clusters: vec![Arc::new(Cluster::default())],
+            ..Candidates::default()
+        };
         self.empty.push(Sample::new("a cluster without fields", request(blank)));
-        let clusters: Vec<_> = junk::clusters().into_iter().map(|(_, cluster)| Arc::new(cluster)).collect();
-        let odd = Candidates { binding: federation::binding(3), clusters };
+        let clusters: Vec<_> = junk::clusters()
+            .into_iter()
+            .map(|(_, cluster)| Arc::new(cluster))
+            .collect();
+        let odd = Candidates {
+            binding: federation::binding(3),
+            clusters,
+        };
         self.junk.push(Sample::new("clusters with junk in them", request(odd)));
         for (what, binding) in junk::bindings() {
-            self.junk.push(Sample::new(what, request(Candidates { binding, clusters: among(4) })));
+            self.junk.push(Sample::new(
+                what,
+                request(Candidates {
+                    binding,
+                    clusters: among(4),
+                }),
+            ));
         }
-        let deep = Candidates { binding: size::deep_binding(), clusters: vec![Arc::new(size::deep_cluster())] };
-        self.deep.push(Sample::new(format!("a binding and a cluster nested {DEPTH} levels deep"), request(deep)));
+        let deep = Candidates {
+            binding: size::deep_binding(),
+            clusters: vec![Arc::new(size::deep_cluster())],
+        };
+        self.deep.push(Sample::new(
+            format!("a binding and a cluster nested {DEPTH} levels deep"),
+            request(deep),
+        ));
     }
 
     fn add_evictions(&mut self) {
@@ -160,13 +223,23 @@ impl Inputs {
         for (what, eviction) in federation::evictions() {
             self.plain.push(Sample::new(what, request(eviction)));
         }
-        self.empty.push(Sample::new("a task, a binding and reports without fields", request(Eviction::default())));
+        self.empty.push(Sample::new(
+            "a task, a binding and reports without fields",
+            request(Eviction::default()),
+        ));
         for (what, eviction) in junk::evictions() {
             self.junk.push(Sample::new(what, request(eviction)));
         }
         let (_, usual) = federation::eviction(3);
-        let deep = Eviction { binding: size::deep_binding(), observed: size::deep_reports(), ..usual };
-        self.deep.push(Sample::new(format!("a binding and reports nested {DEPTH} levels deep"), request(deep)));
+        let deep = Eviction {
+            binding: size::deep_binding(),
+            observed: size::deep_reports(),
+            ..usual
+        };
+        self.deep.push(Sample::new(
+            format!("a binding and reports nested {DEPTH} levels deep"),
+            request(deep),
+        ));
     }
 }
 
@@ -198,7 +271,11 @@ fn operations(object: &Arc<Value>) -> Vec<Request> {
         status,
         ..AggregatedStatusItem::default()
     };
-    let reports = [status.clone(), status, None].into_iter().enumerate().map(report).collect();
+    let reports = [status.clone(), status, None]
+        .into_iter()
+        .enumerate()
+        .map(report)
+        .collect();
     vec![
         Request::Replicas(own()),
         Request::Components(own()),

@@ -65,7 +65,10 @@ pub(crate) fn plain(of: (&str, &str)) -> Vec<(&'static str, Value)> {
     vec![
         ("with all replicas ready", settled(of)),
         ("with missing replicas", with(lagging)),
-        ("whose status is about an older generation", with(json!({"observedGeneration": 1, "readyReplicas": 3}))),
+        (
+            "whose status is about an older generation",
+            with(json!({"observedGeneration": 1, "readyReplicas": 3})),
+        ),
         ("whose status is empty", with(json!({}))),
         ("without a status", fresh),
     ]

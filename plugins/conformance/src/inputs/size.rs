@@ -21,16 +21,27 @@ pub(super) const DEPTH: usize = 80;
 
 /// Returns alternately nested lists and maps.
 fn nested() -> Value {
-    (0..DEPTH)
-        .fold(json!("bottom"), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"next": inner}) })
+    (0..DEPTH).fold(json!("bottom"), |inner, level| {
+        if level % 2 == 0 {
+            json!([inner])
+        } else {
+            json!({"next": inner})
+        }
+    })
 }
 
 /// Returns about `bytes` bytes of JSON: half of them one text, the rest a list and a map with many members.
 fn bulk(bytes: usize) -> Map<String, Value> {
     let entry = json!({"type": "Progressing", "status": "True", "message": "a line among many"});
     let list = vec![entry.clone(); bytes / 4 / entry.to_string().len()];
-    let map: Map<_, _> = (0..bytes / 4 / 16).map(|index| (format!("key{index:06}"), json!(index % 10))).collect();
-    let bulk = [("text", json!("x".repeat(bytes / 2))), ("list", json!(list)), ("map", Value::Object(map))];
+    let map: Map<_, _> = (0..bytes / 4 / 16)
+        .map(|index| (format!("key{index:06}"), json!(index % 10)))
+        .collect();
+    let bulk = [
+        ("text", json!("x".repeat(bytes / 2))),
+        ("list", json!(list)),
+        ("map", Value::Object(map)),
+    ];
     bulk.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -115,9 +126,18 @@ pub(super) fn huge_objects(kind: CallKind, of: (&str, &str)) -> Vec<Sample> {
 pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
     let candidates = || {
         let binding = federation::binding(HUGE_CLUSTERS / 2);
-        let many = Candidates { binding, clusters: federation::clusters(HUGE_CLUSTERS) };
-        let large = Candidates { binding: huge_binding(), clusters: federation::clusters(4) };
-        [(format!("{HUGE_CLUSTERS} clusters"), many), (format!("a binding of {HUGE_BYTES} bytes"), large)]
+        let many = Candidates {
+            binding,
+            clusters: federation::clusters(HUGE_CLUSTERS),
+        };
+        let large = Candidates {
+            binding: huge_binding(),
+            clusters: federation::clusters(4),
+        };
+        [
+            (format!("{HUGE_CLUSTERS} clusters"), many),
+            (format!("a binding of {HUGE_BYTES} bytes"), large),
+        ]
     };
     let samples = match kind {
         CallKind::Health | CallKind::Interpret => Vec::new(),
@@ -125,24 +145,40 @@ pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
             let cluster = Request::ClusterTaint(Box::new(huge_cluster()));
             vec![(format!("a cluster of {HUGE_BYTES} bytes"), cluster)]
         }
-        CallKind::Filter => {
-            candidates().map(|(what, candidates)| (what, Request::Filter(Box::new(candidates)))).to_vec()
-        }
-        CallKind::Score => candidates().map(|(what, candidates)| (what, Request::Score(Box::new(candidates)))).to_vec(),
+        CallKind::Filter => candidates()
+            .map(|(what, candidates)| (what, Request::Filter(Box::new(candidates))))
+            .to_vec(),
+        CallKind::Score => candidates()
+            .map(|(what, candidates)| (what, Request::Score(Box::new(candidates))))
+            .to_vec(),
         CallKind::EvictionCheck => {
             let (what, many) = federation::eviction(HUGE_CLUSTERS);
-            let large = Eviction { binding: huge_binding(), ..federation::eviction(3).1 };
-            let samples = [(what, many), (format!("an eviction with a binding of {HUGE_BYTES} bytes"), large)];
-            samples.map(|(what, eviction)| (what, Request::EvictionCheck(Box::new(eviction)))).to_vec()
+            let large = Eviction {
+                binding: huge_binding(),
+                ..federation::eviction(3).1
+            };
+            let samples = [
+                (what, many),
+                (format!("an eviction with a binding of {HUGE_BYTES} bytes"), large),
+            ];
+            samples
+                .map(|(what, eviction)| (what, Request::EvictionCheck(Box::new(eviction))))
+                .to_vec()
         }
     };
-    samples.into_iter().map(|(what, request)| Sample::new(what, request)).collect()
+    samples
+        .into_iter()
+        .map(|(what, request)| Sample::new(what, request))
+        .collect()
 }
 
 /// Returns the same call with `count` clusters; `None` if the call has no clusters.
 pub(crate) fn with_clusters(sample: &Sample, count: usize) -> Option<Sample> {
     let among = |asked: &Candidates| {
-        Box::new(Candidates { binding: asked.binding.clone(), clusters: federation::clusters(count) })
+        Box::new(Candidates {
+            binding: asked.binding.clone(),
+            clusters: federation::clusters(count),
+        })
     };
     let request = match &sample.call.request {
         Request::Filter(asked) => Request::Filter(among(asked)),

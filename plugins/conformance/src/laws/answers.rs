@@ -16,12 +16,18 @@ fn is_answer(fault: &Fault) -> bool {
 
 /// True if the call was stopped because it exceeded its budget.
 pub(super) fn is_over_budget(fault: &Fault) -> bool {
-    matches!(fault.kind, FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory)
+    matches!(
+        fault.kind,
+        FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory
+    )
 }
 
 /// Returns the text of an answer's fault, unless the plugin does not handle the question.
 pub(super) fn fault(answer: &CallResult) -> Option<String> {
-    answer.fault().filter(|fault| fault.kind != FaultKind::Unsupported).map(describe)
+    answer
+        .fault()
+        .filter(|fault| fault.kind != FaultKind::Unsupported)
+        .map(describe)
 }
 
 fn describe(fault: &Fault) -> String {
@@ -32,9 +38,14 @@ fn describe(fault: &Fault) -> String {
 pub(super) fn no_input_makes_it_fail(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let fails = |answer: &CallResult, spared: &dyn Fn(&Fault) -> bool| {
-        answer.fault().filter(|fault| !is_answer(fault) && !spared(fault)).map(describe)
+        answer
+            .fault()
+            .filter(|fault| !is_answer(fault) && !spared(fault))
+            .map(describe)
     };
-    let plain = each(inputs.plain.iter(), |sample| fails(&examined.ask(sample), &is_over_budget));
+    let plain = each(inputs.plain.iter(), |sample| {
+        fails(&examined.ask(sample), &is_over_budget)
+    });
     if plain != Outcome::Passed {
         return plain;
     }
@@ -52,7 +63,11 @@ pub(super) fn budget(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let answer = examined.ask(sample);
         let dear = (answer.steps > most).then(|| format!("took {} steps of {most}", answer.steps));
-        answer.fault().filter(|fault| is_over_budget(fault)).map(describe).or(dear)
+        answer
+            .fault()
+            .filter(|fault| is_over_budget(fault))
+            .map(describe)
+            .or(dear)
     })
 }
 
@@ -112,9 +127,14 @@ pub(super) fn declared_taints(examined: &Examination<'_>) -> Outcome {
     };
     each(examined.inputs.all_small(), |sample| {
         let answer = examined.ask(sample);
-        let Ok(Reply::ClusterTaint(verdict)) = &answer.reply else { return None };
+        let Ok(Reply::ClusterTaint(verdict)) = &answer.reply else {
+            return None;
+        };
         let foreign = verdict.changes.iter().map(key_of).find(|key| !declared.contains(key))?;
-        Some(format!("{foreign:?} is not among the declared keys {declared:?}, in {}", shown(&answer.reply)))
+        Some(format!(
+            "{foreign:?} is not among the declared keys {declared:?}, in {}",
+            shown(&answer.reply)
+        ))
     })
 }
 

@@ -8,7 +8,9 @@ use crate::subject::Subject;
 
 /// Checks that each example fits its schema and that the plugin loads with it, because people copy the examples.
 pub(super) fn examples(subject: &Subject<'_>) -> Outcome {
-    let Some(schema) = subject.config_schema() else { return Outcome::skipped("the plugin declares no schema") };
+    let Some(schema) = subject.config_schema() else {
+        return Outcome::skipped("the plugin declares no schema");
+    };
     let examples = match schema.get("examples") {
         None => return Outcome::skipped("the schema has no examples"),
         Some(Value::Array(examples)) if examples.is_empty() => return Outcome::skipped("the schema has no examples"),

@@ -16,16 +16,27 @@ const SLACK_STEPS: u64 = 5_000;
 
 /// Compares the additional cost of each doubling of the clusters, so that the fixed cost of a call cancels out.
 pub(super) fn linear(examined: &Examination<'_>) -> Outcome {
-    let Some(sample) = examined.inputs.plain.iter().find(|sample| with_clusters(sample, 1).is_some()) else {
+    let Some(sample) = examined
+        .inputs
+        .plain
+        .iter()
+        .find(|sample| with_clusters(sample, 1).is_some())
+    else {
         return Outcome::skipped("none of its questions is about clusters");
     };
     let mut steps = [0; SIZES.len()];
     for (steps, count) in steps.iter_mut().zip(SIZES) {
-        let Some(sample) = with_clusters(sample, count) else { continue };
+        let Some(sample) = with_clusters(sample, count) else {
+            continue;
+        };
         let answer = examined.ask(&sample);
         if let Some(fault) = answer.fault().filter(|fault| is_over_budget(fault)) {
             let why = format!("with {count} clusters: {} ({fault})", fault_name(fault.kind));
-            return if examined.subject.has_reduced_budget() { Outcome::skipped(why) } else { Outcome::failed(why) };
+            return if examined.subject.has_reduced_budget() {
+                Outcome::skipped(why)
+            } else {
+                Outcome::failed(why)
+            };
         }
         *steps = answer.steps;
     }
@@ -36,7 +47,9 @@ pub(super) fn linear(examined: &Examination<'_>) -> Outcome {
     if grows_too_fast(steps) {
         let [first, second, third] = SIZES;
         let counts = format!("{some} steps for {first} clusters, {more} for {second}, {most} for {third}");
-        return Outcome::failed(format!("{counts}: more than {GROWTH_MAX} times as much for the second doubling"));
+        return Outcome::failed(format!(
+            "{counts}: more than {GROWTH_MAX} times as much for the second doubling"
+        ));
     }
     Outcome::Passed
 }

@@ -67,19 +67,51 @@ fn growing(kind: CallKind) -> bool {
 /// Laws about calls, in the order in which they are checked.
 const LAWS: [Law; 10] = [
     // This law is first, because a plugin that an input corrupts permanently gives consistent answers afterwards.
-    Law { name: "no state survives a call", applies: all, check: repetition::no_state },
-    Law { name: "no input makes it fail", applies: all, check: answers::no_input_makes_it_fail },
-    Law { name: "well-formed questions stay within the budget", applies: all, check: answers::budget },
-    Law { name: "the same question gets the same answer", applies: all, check: repetition::same_answer },
-    Law { name: "unknown fields change nothing", applies: all, check: relations::unknown_fields },
-    Law { name: "every reason has a code of one CamelCase word", applies: reasoned, check: answers::reasons },
+    Law {
+        name: "no state survives a call",
+        applies: all,
+        check: repetition::no_state,
+    },
+    Law {
+        name: "no input makes it fail",
+        applies: all,
+        check: answers::no_input_makes_it_fail,
+    },
+    Law {
+        name: "well-formed questions stay within the budget",
+        applies: all,
+        check: answers::budget,
+    },
+    Law {
+        name: "the same question gets the same answer",
+        applies: all,
+        check: repetition::same_answer,
+    },
+    Law {
+        name: "unknown fields change nothing",
+        applies: all,
+        check: relations::unknown_fields,
+    },
+    Law {
+        name: "every reason has a code of one CamelCase word",
+        applies: reasoned,
+        check: answers::reasons,
+    },
     Law {
         name: "every cluster gets one verdict, and a score is from 0 to 100",
         applies: among_clusters,
         check: answers::one_verdict_each,
     },
-    Law { name: "the order of clusters changes nothing", applies: among_clusters, check: relations::order },
-    Law { name: "steps grow at most linearly with the clusters", applies: growing, check: cost::linear },
+    Law {
+        name: "the order of clusters changes nothing",
+        applies: among_clusters,
+        check: relations::order,
+    },
+    Law {
+        name: "steps grow at most linearly with the clusters",
+        applies: growing,
+        check: cost::linear,
+    },
     Law {
         name: "taints have declared keys only",
         applies: |kind| kind == CallKind::ClusterTaint,
@@ -101,7 +133,12 @@ pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
         for law in LAWS.iter().filter(|law| (law.applies)(kind)) {
             let examination = Examination::new(subject, &inputs);
             let outcome = examination.judged((law.check)(&examination));
-            checks.push(Check { name: law.name.to_owned(), kind: Some(kind), outcome, steps: examination.steps.get() });
+            checks.push(Check {
+                name: law.name.to_owned(),
+                kind: Some(kind),
+                outcome,
+                steps: examination.steps.get(),
+            });
         }
     }
     checks.push(Check {
@@ -126,7 +163,13 @@ pub(crate) struct Examination<'a> {
 
 impl<'a> Examination<'a> {
     fn new(subject: &'a Subject<'a>, inputs: &'a Inputs) -> Self {
-        Self { subject, inputs, steps: Cell::new(0), answered: Cell::new(false), fault: OnceCell::new() }
+        Self {
+            subject,
+            inputs,
+            steps: Cell::new(0),
+            answered: Cell::new(false),
+            fault: OnceCell::new(),
+        }
     }
 
     /// Calls the policy; records the steps, and the fault or the fact that it answered.

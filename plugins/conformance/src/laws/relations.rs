@@ -53,7 +53,11 @@ fn add_unknown(request: &mut Request) {
             }
         }
         Request::EvictionCheck(asked) => {
-            let Eviction { binding, task: _, observed } = &mut **asked;
+            let Eviction {
+                binding,
+                task: _,
+                observed,
+            } = &mut **asked;
             add_to_binding(binding);
             add_to_reports(observed);
         }
@@ -91,7 +95,10 @@ fn add_to_binding(binding: &mut Binding) {
 }
 
 fn add_to_reports(reports: &mut [AggregatedStatusItem]) {
-    reports.iter_mut().filter_map(|report| report.status.as_mut()).for_each(add_to);
+    reports
+        .iter_mut()
+        .filter_map(|report| report.status.as_mut())
+        .for_each(add_to);
 }
 
 /// Removes the unknown field at every depth. An interpreter that returns an object keeps fields it does not know, and
@@ -150,8 +157,16 @@ fn rename(asked: &mut Candidates, order: &[usize]) {
     }
     let binding = &mut asked.binding;
     let targets = binding.spec.clusters.iter_mut().map(|target| &mut target.name);
-    let tasks = binding.spec.graceful_eviction_tasks.iter_mut().map(|task| &mut task.from_cluster);
-    let reports = binding.status.aggregated_status.iter_mut().map(|item| &mut item.cluster_name);
+    let tasks = binding
+        .spec
+        .graceful_eviction_tasks
+        .iter_mut()
+        .map(|task| &mut task.from_cluster);
+    let reports = binding
+        .status
+        .aggregated_status
+        .iter_mut()
+        .map(|item| &mut item.cluster_name);
     for name in targets.chain(tasks).chain(reports) {
         if let Some(renamed) = names.get(name) {
             name.clone_from(renamed);
@@ -189,8 +204,16 @@ mod tests {
 
     #[test]
     fn names_bring_clusters_into_the_order_and_bindings_along() {
-        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
-        let mut asked = Candidates { clusters: vec![cluster("a"), cluster("b")], ..Candidates::default() };
+        let cluster = |name: &str| {
+            Arc::new(Cluster {
+                name: name.to_owned(),
+                ..Cluster::default()
+            })
+        };
+        let mut asked = Candidates {
+            clusters: vec![cluster("a"), cluster("b")],
+            ..Candidates::default()
+        };
         asked.binding.spec.clusters = vec![TargetCluster::new("b", 1)];
         rename(&mut asked, &[1, 0]);
         let names: Vec<_> = asked.clusters.iter().map(|cluster| cluster.name.as_str()).collect();

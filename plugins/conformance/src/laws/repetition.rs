@@ -17,8 +17,12 @@ pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
 /// the preceding calls, even if one of them made the plugin fail.
 pub(super) fn no_state(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
-    let first: Vec<(&Sample, CallResult)> =
-        inputs.plain.iter().chain(&inputs.empty).map(|sample| (sample, examined.ask(sample))).collect();
+    let first: Vec<(&Sample, CallResult)> = inputs
+        .plain
+        .iter()
+        .chain(&inputs.empty)
+        .map(|sample| (sample, examined.ask(sample)))
+        .collect();
     let mut between = inputs.junk.iter().chain(&inputs.deep).cycle();
     for (sample, first) in first.into_iter().rev() {
         let before = between.next();

@@ -52,8 +52,9 @@ impl Policy for HealthOnly<'_> {
 fn every_case_comes_out_and_health_holds_to_the_laws() {
     let mut failures = Vec::new();
     for (kind, policy) in library() {
-        let (health, others): (Vec<_>, Vec<_>) =
-            cases_of(kind).into_iter().partition(|case| case.call.kind() == CallKind::Health);
+        let (health, others): (Vec<_>, Vec<_>) = cases_of(kind)
+            .into_iter()
+            .partition(|case| case.call.kind() == CallKind::Health);
         assert_eq!(kind.has_health, !health.is_empty(), "{}", kind.folder());
         if kind.has_health {
             let capability = Capability::on(CallKind::Health, kind.api_version, kind.kind);
@@ -63,7 +64,9 @@ fn every_case_comes_out_and_health_holds_to_the_laws() {
         // General invariants are not checked here: malformed objects may cause faults, as in Karmada.
         let subject = Subject::new(&*policy, Budget::default());
         let checks = others.iter().map(|case| one(&subject, case)).filter(Check::failed);
-        let failed: Vec<_> = checks.map(|check| format!("{}: {:?}", check.name, check.outcome)).collect();
+        let failed: Vec<_> = checks
+            .map(|check| format!("{}: {:?}", check.name, check.outcome))
+            .collect();
         assert!(failed.is_empty(), "{}\n{}", kind.folder(), failed.join("\n"));
     }
     let failures: Vec<_> = failures.iter().map(ToString::to_string).collect();

@@ -36,10 +36,19 @@ fn ask(policy: &dyn Policy, case: &Value) -> Result<Reply, Fault> {
         "InterpretHealth" => return policy.call(&Call::Health(HealthCall { object: &object, now })),
         "InterpretReplica" => Operation::Replicas { object: &object },
         "InterpretComponent" => Operation::Components { object: &object },
-        "ReviseReplica" => Operation::Revise { object: &object, replicas: case["inputs"]["replica"].as_i64().unwrap() },
-        "Retain" => Operation::Retain { desired: &desired, observed: &observed },
+        "ReviseReplica" => Operation::Revise {
+            object: &object,
+            replicas: case["inputs"]["replica"].as_i64().unwrap(),
+        },
+        "Retain" => Operation::Retain {
+            desired: &desired,
+            observed: &observed,
+        },
         "InterpretStatus" => Operation::ReflectStatus { object: &object },
-        "AggregateStatus" => Operation::AggregateStatus { object: &object, items: &items },
+        "AggregateStatus" => Operation::AggregateStatus {
+            object: &object,
+            items: &items,
+        },
         "InterpretDependency" => Operation::Dependencies { object: &object },
         other => panic!("no operation {other}"),
     };
@@ -131,11 +140,19 @@ fn the_library_agrees_with_karmada_but_where_it_means_not_to() {
     let library = library();
     let file: Value = serde_json::from_str(&text).unwrap();
     let (mut agreeing, mut meant, mut unexplained) = (0, BTreeMap::<_, u32>::new(), Vec::new());
-    for case in file["cases"].as_array().unwrap().iter().filter(|case| case["operation"] != "Sequence") {
+    for case in file["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|case| case["operation"] != "Sequence")
+    {
         let part = |name: &str| case["kind"][name].as_str().unwrap();
         let api_version = format!("{}/{}", part("group"), part("version"));
         let of = |(kind, _): &&(&Kind, Arc<dyn Policy>)| (kind.api_version, kind.kind) == (&*api_version, part("kind"));
-        let (_, policy) = library.iter().find(of).unwrap_or_else(|| panic!("{api_version} is not covered"));
+        let (_, policy) = library
+            .iter()
+            .find(of)
+            .unwrap_or_else(|| panic!("{api_version} is not covered"));
         let reply = ask(&**policy, case);
         let why = reply.as_ref().err().map(ToString::to_string).unwrap_or_default();
         let actual = summary(case["operation"].as_str().unwrap(), reply);

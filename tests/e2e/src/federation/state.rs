@@ -15,40 +15,61 @@ impl Federation<'_> {
     /// Waits until a member's Ready condition is as wanted, and returns the elapsed time.
     pub(crate) async fn wait_ready(&self, name: &str, ready: bool) -> anyhow::Result<Duration> {
         let what = format!("{name} is {}", if ready { "ready" } else { "not ready" });
-        wait::until(&what, Duration::from_secs(90), async || self.is_ready(name, ready).await).await
+        wait::until(&what, Duration::from_secs(90), async || {
+            self.is_ready(name, ready).await
+        })
+        .await
     }
 
     /// Returns an error unless a member's Ready condition is as wanted.
     pub(crate) async fn is_ready(&self, name: &str, ready: bool) -> Result<(), String> {
         let api: Api<Cluster> = Api::all(self.client.clone());
         let cluster = api.get(name).await.map_err(|error| error.to_string())?.to_model();
-        if cluster.is_ready() == ready { Ok(()) } else { Err(format!("{:?}", cluster.ready())) }
+        if cluster.is_ready() == ready {
+            Ok(())
+        } else {
+            Err(format!("{:?}", cluster.ready()))
+        }
     }
 
     /// Waits until a binding has these replicas per cluster, all healthy, and no eviction task. Returns the elapsed
     /// time.
     pub(crate) async fn wait_placed(&self, binding: &str, expected: &[(&str, i32)]) -> anyhow::Result<Duration> {
         let what = format!("{binding} is healthy on {expected:?}");
-        wait::until(&what, Duration::from_secs(90), async || self.placed(binding, expected).await).await
+        wait::until(&what, Duration::from_secs(90), async || {
+            self.placed(binding, expected).await
+        })
+        .await
     }
 
     /// Returns an error unless a binding has these replicas per cluster, all healthy, and no eviction task.
     pub(crate) async fn placed(&self, binding: &str, expected: &[(&str, i32)]) -> Result<(), String> {
         let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "default");
         let binding = api.get(binding).await.map_err(|error| error.to_string())?;
-        let mut targets: Vec<_> = binding.spec.clusters.iter().map(|t| (t.name.as_str(), t.replicas)).collect();
+        let mut targets: Vec<_> = binding
+            .spec
+            .clusters
+            .iter()
+            .map(|t| (t.name.as_str(), t.replicas))
+            .collect();
         targets.sort_unstable();
         if let Some(task) = binding.spec.graceful_eviction_tasks.first() {
             return Err(format!("still on {}", task.from_cluster));
         }
         let health = |cluster: &str| {
             let items = &binding.status.aggregated_status;
-            items.iter().find(|item| item.cluster_name == cluster).and_then(|item| item.health)
+            items
+                .iter()
+                .find(|item| item.cluster_name == cluster)
+                .and_then(|item| item.health)
         };
         if targets != expected {
             return Err(format!("placed on {targets:?}"));
         }
-        if let Some((cluster, _)) = targets.iter().find(|(cluster, _)| health(cluster) != Some(Health::Healthy)) {
+        if let Some((cluster, _)) = targets
+            .iter()
+            .find(|(cluster, _)| health(cluster) != Some(Health::Healthy))
+        {
             return Err(format!("health on {cluster} is {:?}", health(cluster)));
         }
         Ok(())
@@ -57,13 +78,20 @@ impl Federation<'_> {
     /// Waits until a Deployment in a member has `ready` ready replicas; `None` means that the Deployment must not
     /// exist.
     pub(crate) async fn wait_deployed(&self, member: &str, name: &str, ready: Option<i32>) -> anyhow::Result<()> {
-        let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
+        let plane = self
+            .members
+            .get(member)
+            .with_context(|| format!("there is no member {member}"))?;
         let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
         let what = format!("{name} in {member} has {ready:?} ready replicas");
         wait::until(&what, Duration::from_mins(1), async || {
             let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
             let seen = found.map(|found| found.status.and_then(|status| status.ready_replicas).unwrap_or(0));
-            if seen == ready { Ok(()) } else { Err(format!("{seen:?}")) }
+            if seen == ready {
+                Ok(())
+            } else {
+                Err(format!("{seen:?}"))
+            }
         })
         .await?;
         Ok(())
@@ -71,7 +99,10 @@ impl Federation<'_> {
 
     /// Returns the UID of a Deployment in a member.
     pub(crate) async fn deployment_uid(&self, member: &str, name: &str) -> anyhow::Result<String> {
-        let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
+        let plane = self
+            .members
+            .get(member)
+            .with_context(|| format!("there is no member {member}"))?;
         let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
         api.get(name).await?.metadata.uid.context("a Deployment without a uid")
     }

@@ -28,7 +28,11 @@ const LENGTH_MAX: usize = 256 * 1024;
 
 /// Returns the root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_path_buf()
 }
 
 /// Reads a file of the repository.
@@ -69,7 +73,11 @@ fn within(limit: usize, name: &str, input: &[u8], read: &impl Fn(&[u8])) {
     MEMORY.reset_peak_usage();
     read(input);
     let peak = MEMORY.peak_usage().saturating_sub(before);
-    assert!(peak <= limit, "{name}: {peak} bytes for an input of {} bytes, limit {limit}", input.len());
+    assert!(
+        peak <= limit,
+        "{name}: {peak} bytes for an input of {} bytes, limit {limit}",
+        input.len()
+    );
 }
 
 /// Passes the corpus, and `inputs` with and without edits, to `read`, which may take `limit` bytes of memory.
@@ -84,8 +92,15 @@ fn reads(reader: &str, inputs: &[Vec<u8>], limit: usize, read: impl Fn(&[u8])) {
     }
     let mut all: Vec<_> = corpus(reader).into_iter().map(|(_, input)| input).collect();
     all.extend_from_slice(inputs);
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(CASES);
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let edited = (0..all.len(), edits());
     let ended = TestRunner::new(config).run(&edited, |(which, edits)| {
         let input = with_edits(&all[which], &edits, LENGTH_MAX);

@@ -96,7 +96,11 @@ fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
 
 #[test]
 fn yaml_and_json_are_read_within_a_bound() {
-    let inputs = [file("examples/nginx-divided/nginx.yaml"), file("examples/dependencies/web.yaml"), EXPORT.into()];
+    let inputs = [
+        file("examples/nginx-divided/nginx.yaml"),
+        file("examples/dependencies/web.yaml"),
+        EXPORT.into(),
+    ];
     reads("yaml", &inputs, TEXT_BYTES_MAX, |input| {
         drop(serde_json::from_slice::<Value>(input));
         let text = String::from_utf8_lossy(input);
@@ -122,7 +126,10 @@ fn lists_of_plugins_are_read_within_a_bound() {
         let files = [(LIST, input), ("a.lua", SCRIPT.as_bytes())];
         let files: BTreeMap<_, _> = files.map(|(name, content)| (name.to_owned(), content.to_vec())).into();
         if let Err(error) = Data::new("ConfigMap default/plugins", files).read() {
-            assert!(error.to_string().contains("ConfigMap default/plugins plugins.yaml"), "{error}");
+            assert!(
+                error.to_string().contains("ConfigMap default/plugins plugins.yaml"),
+                "{error}"
+            );
         }
     });
 }
@@ -146,13 +153,24 @@ fn recorded_segment() -> (String, Vec<u8>) {
         std::sync::Arc::new(WasmEngine::new(Default::default()).unwrap()),
     ];
     let detail = Detail::Highlights;
-    let options =
-        RunOptions { seed: None, engines, detail, explain: None, sink: Some(recording.sink()), progress: None };
+    let options = RunOptions {
+        seed: None,
+        engines,
+        detail,
+        explain: None,
+        sink: Some(recording.sink()),
+        progress: None,
+    };
     simulation::run(&scenario, options).unwrap();
     recording.end().unwrap();
     let segments = segment::list(folder.path()).unwrap();
-    let [(_, path)] = segments.as_slice() else { panic!("one segment, not {segments:?}") };
-    (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())
+    let [(_, path)] = segments.as_slice() else {
+        panic!("one segment, not {segments:?}")
+    };
+    (
+        path.file_name().unwrap().to_string_lossy().into_owned(),
+        fs::read(path).unwrap(),
+    )
 }
 
 #[test]
@@ -162,7 +180,9 @@ fn segments_of_a_journal_are_read_and_replayed_within_a_bound() {
     let replayer = Replayer::with_recorded_replies();
     reads("journal", &[segment], TEXT_BYTES_MAX, |input| {
         fs::write(folder.path().join(&name), input).unwrap();
-        let Ok(contents) = bulkhead_journal::read(folder.path()) else { return };
+        let Ok(contents) = bulkhead_journal::read(folder.path()) else {
+            return;
+        };
         for stored in contents.records.iter().take(20) {
             drop(explain(stored).text(None));
             if let Some(kept) = &stored.decision {
@@ -173,7 +193,11 @@ fn segments_of_a_journal_are_read_and_replayed_within_a_bound() {
 }
 
 fn load(engine: &dyn Engine, code: &[u8]) {
-    let module = Module { origin: "input".to_owned(), code: code.to_vec(), entries: Vec::new() };
+    let module = Module {
+        origin: "input".to_owned(),
+        code: code.to_vec(),
+        entries: Vec::new(),
+    };
     drop(engine.load(&PluginSource::new("edited", engine.kind(), vec![module])));
 }
 
@@ -181,7 +205,9 @@ fn load(engine: &dyn Engine, code: &[u8]) {
 fn scripts_are_loaded_within_a_bound() {
     let engine = alone(LuaEngine::default);
     assert_eq!(engine.kind(), EngineKind::Lua);
-    reads("script", &bytes(&[SCRIPT]), SCRIPT_BYTES_MAX, |input| load(&engine, input));
+    reads("script", &bytes(&[SCRIPT]), SCRIPT_BYTES_MAX, |input| {
+        load(&engine, input)
+    });
 }
 
 #[test]
@@ -208,10 +234,17 @@ fn request(input: &[u8]) -> Option<http::Request<kube::client::Body>> {
 fn requests_to_the_embedded_server_are_answered_within_a_bound() {
     reads("request", &bytes(&REQUESTS), TEXT_BYTES_MAX, |input| {
         let Some(request) = request(input) else { return };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-            let server = ApiServer::new(Options { auto_create_namespaces: true, ..Options::new("host", 1, clock) });
+            let server = ApiServer::new(Options {
+                auto_create_namespaces: true,
+                ..Options::new("host", 1, clock)
+            });
             let answer = async {
                 let response = server.client().send(request).await.unwrap();
                 assert_ne!(response.status(), http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -35,7 +35,10 @@ fn registry(scripts: &[(EntryPoint, &str)]) -> Registry {
         origin: "mine".to_owned(),
         api_version: "apps/v1".to_owned(),
         kind: "Deployment".to_owned(),
-        scripts: scripts.iter().map(|(point, script)| (*point, (*script).to_owned())).collect(),
+        scripts: scripts
+            .iter()
+            .map(|(point, script)| (*point, (*script).to_owned()))
+            .collect(),
     };
     let loaded = load_customizations(&[customization], &|source| engine.load(source));
     registry.replace(Layer::Customizations, loaded.policies);
@@ -43,9 +46,15 @@ fn registry(scripts: &[(EntryPoint, &str)]) -> Registry {
 }
 
 fn health(registry: &Registry, object: &Arc<Value>) -> (Health, Option<FaultKind>) {
-    let call = HealthCall { object, now: Time::from_millis(0) };
+    let call = HealthCall {
+        object,
+        now: Time::from_millis(0),
+    };
     let outcome = combine::health(&registry.policies(), call);
-    (outcome.health, outcome.diagnostics.faults.first().map(|fault| fault.fault.kind))
+    (
+        outcome.health,
+        outcome.diagnostics.faults.first().map(|fault| fault.fault.kind),
+    )
 }
 
 #[test]
@@ -57,22 +66,38 @@ fn the_native_rule_would_say_healthy() {
 fn a_health_script_that_is_wrong_makes_health_unknown_with_a_typed_fault() {
     let check = |script: &str, expected: FaultKind| {
         let registry = registry(&[(EntryPoint::Health, script)]);
-        assert_eq!(health(&registry, &deployment()), (Health::Unknown, Some(expected)), "{script}");
+        assert_eq!(
+            health(&registry, &deployment()),
+            (Health::Unknown, Some(expected)),
+            "{script}"
+        );
     };
     check("function InterpretHealth(o) return o. end", FaultKind::NotLoaded);
     check("function InterpretHealth(o", FaultKind::NotLoaded);
     check("local healthy = true", FaultKind::MissingExport);
     check("function IsHealthy(o) return true end", FaultKind::MissingExport);
-    check("local function InterpretHealth(o) return true end", FaultKind::MissingExport);
+    check(
+        "local function InterpretHealth(o) return true end",
+        FaultKind::MissingExport,
+    );
     check("InterpretHealth = true", FaultKind::MissingExport);
     check("function InterpretHealth(o) end", FaultKind::BadReply);
     check("function InterpretHealth(o) return nil end", FaultKind::BadReply);
     check("function InterpretHealth(o) return 'true' end", FaultKind::BadReply);
     check("function InterpretHealth(o) return 1 end", FaultKind::BadReply);
     check("function InterpretHealth(o) return {} end", FaultKind::BadReply);
-    check("function InterpretHealth(o) return {health = 'Fine'} end", FaultKind::BadReply);
-    check("function InterpretHealth(o) return {health = 'Healthy', reason = 7} end", FaultKind::BadReply);
-    check("function InterpretHealth(o) return o.status.missing.field end", FaultKind::Trap);
+    check(
+        "function InterpretHealth(o) return {health = 'Fine'} end",
+        FaultKind::BadReply,
+    );
+    check(
+        "function InterpretHealth(o) return {health = 'Healthy', reason = 7} end",
+        FaultKind::BadReply,
+    );
+    check(
+        "function InterpretHealth(o) return o.status.missing.field end",
+        FaultKind::Trap,
+    );
     check("function InterpretHealth(o) error('no idea') end", FaultKind::Trap);
 }
 
@@ -80,7 +105,10 @@ fn a_health_script_that_is_wrong_makes_health_unknown_with_a_typed_fault() {
 #[test]
 fn a_health_script_that_keeps_failing_is_recorded_once_for_each_member() {
     let file = |name: &str| std::fs::read_to_string(root().join("examples/nginx-divided").join(name)).unwrap();
-    let health = file("health.yaml").replace("return observedObj.status", "error('no idea') return observedObj.status");
+    let health = file("health.yaml").replace(
+        "return observedObj.status",
+        "error('no idea') return observedObj.status",
+    );
     assert!(health.contains("no idea"), "{health}");
     let objects = [health, file("nginx.yaml"), file("policy.yaml")].join("\n---\n");
     let scenario =
@@ -100,7 +128,10 @@ fn a_health_script_that_never_ends_makes_health_unknown() {
         let script = format!("function InterpretHealth(o) {script} end");
         let (actual, fault) = health(&registry(&[(EntryPoint::Health, &script)]), &deployment());
         assert_eq!(actual, Health::Unknown, "{script}");
-        assert!(matches!(fault, Some(FaultKind::OutOfFuel | FaultKind::Deadline)), "{script}: {fault:?}");
+        assert!(
+            matches!(fault, Some(FaultKind::OutOfFuel | FaultKind::Deadline)),
+            "{script}: {fault:?}"
+        );
     }
 }
 
@@ -119,9 +150,15 @@ fn changes_of_a_script_to_its_input_stay_private() {
         assert_eq!(health(&registry, &object), (Health::Healthy, None));
     }
     assert_eq!(object, deployment());
-    let call = InterpretCall { operation: Operation::Replicas { object: &object }, now: Time::from_millis(0) };
+    let call = InterpretCall {
+        operation: Operation::Replicas { object: &object },
+        now: Time::from_millis(0),
+    };
     let actual = combine::interpret(&registry.policies(), call).unwrap().interpretation;
-    assert!(matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })), "{actual:?}");
+    assert!(
+        matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })),
+        "{actual:?}"
+    );
 }
 
 /// A script answers only the operation of its rule, even if it defines functions of other operations.
@@ -130,9 +167,15 @@ fn of_two_functions_only_the_one_that_is_wanted_is_asked() {
     let script = "function InterpretHealth(o) return false end function GetReplicas(o) return 7 end";
     let (registry, object) = (registry(&[(EntryPoint::Health, script)]), deployment());
     assert_eq!(health(&registry, &object), (Health::Unhealthy, None));
-    let call = InterpretCall { operation: Operation::Replicas { object: &object }, now: Time::from_millis(0) };
+    let call = InterpretCall {
+        operation: Operation::Replicas { object: &object },
+        now: Time::from_millis(0),
+    };
     let actual = combine::interpret(&registry.policies(), call).unwrap().interpretation;
-    assert!(matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })), "{actual:?}");
+    assert!(
+        matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })),
+        "{actual:?}"
+    );
 }
 
 #[test]
@@ -142,20 +185,54 @@ fn any_other_operation_with_a_script_that_is_wrong_is_an_error() {
         let operation = match point {
             EntryPoint::Replicas => Operation::Replicas { object: &object },
             EntryPoint::ReflectStatus => Operation::ReflectStatus { object: &object },
-            EntryPoint::Revise => Operation::Revise { object: &object, replicas: 1 },
+            EntryPoint::Revise => Operation::Revise {
+                object: &object,
+                replicas: 1,
+            },
             _ => Operation::Dependencies { object: &object },
         };
-        let call = InterpretCall { operation, now: Time::from_millis(0) };
+        let call = InterpretCall {
+            operation,
+            now: Time::from_millis(0),
+        };
         let actual = combine::interpret(&registry.policies(), call).map(|actual| actual.interpretation);
         assert_eq!(actual.map_err(|fault| fault.fault.kind), Err(expected), "{script}");
         // A faulty script does not affect the answers of the other rules.
         assert_eq!(health(&registry, &object), (Health::Healthy, None), "{script}");
     };
-    check(EntryPoint::Replicas, "function GetReplicas(o) return 'two' end", FaultKind::BadReply);
-    check(EntryPoint::Replicas, "function GetReplicas(o) return 2, 'cpu' end", FaultKind::BadReply);
-    check(EntryPoint::Replicas, "function GetReplicas(o) return", FaultKind::NotLoaded);
-    check(EntryPoint::ReflectStatus, "function ReflectStatus(o) return nil end", FaultKind::BadReply);
-    check(EntryPoint::Revise, "function ReviseReplica(o, n) o.kind = nil return o end", FaultKind::BadReply);
-    check(EntryPoint::Dependencies, "function GetDependencies(o) return {{kind = 'Secret'}} end", FaultKind::BadReply);
-    check(EntryPoint::Dependencies, "function getDependencies(o) return {} end", FaultKind::MissingExport);
+    check(
+        EntryPoint::Replicas,
+        "function GetReplicas(o) return 'two' end",
+        FaultKind::BadReply,
+    );
+    check(
+        EntryPoint::Replicas,
+        "function GetReplicas(o) return 2, 'cpu' end",
+        FaultKind::BadReply,
+    );
+    check(
+        EntryPoint::Replicas,
+        "function GetReplicas(o) return",
+        FaultKind::NotLoaded,
+    );
+    check(
+        EntryPoint::ReflectStatus,
+        "function ReflectStatus(o) return nil end",
+        FaultKind::BadReply,
+    );
+    check(
+        EntryPoint::Revise,
+        "function ReviseReplica(o, n) o.kind = nil return o end",
+        FaultKind::BadReply,
+    );
+    check(
+        EntryPoint::Dependencies,
+        "function GetDependencies(o) return {{kind = 'Secret'}} end",
+        FaultKind::BadReply,
+    );
+    check(
+        EntryPoint::Dependencies,
+        "function getDependencies(o) return {} end",
+        FaultKind::MissingExport,
+    );
 }

@@ -20,7 +20,10 @@ fn bounded(policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
 }
 
 fn source(name: &str, engine: EngineKind, module: Module, config: &Value) -> PluginSource {
-    PluginSource { config: config.clone(), ..PluginSource::new(name, engine, vec![module]) }
+    PluginSource {
+        config: config.clone(),
+        ..PluginSource::new(name, engine, vec![module])
+    }
 }
 
 fn wasm_engine() -> WasmEngine {
@@ -31,12 +34,23 @@ fn wasm_engine() -> WasmEngine {
 fn component(name: &str, config: &Value) -> PluginSource {
     let file = root().join("target/guests").join(format!("{name}.wasm"));
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
-    source(name, EngineKind::Wasm, Module { origin: format!("{name}.wasm"), code, entries: Vec::new() }, config)
+    source(
+        name,
+        EngineKind::Wasm,
+        Module {
+            origin: format!("{name}.wasm"),
+            code,
+            entries: Vec::new(),
+        },
+        config,
+    )
 }
 
 /// Loads the component of an example.
 fn wasm(engine: &WasmEngine, name: &str, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
-    engine.load(&component(name, config)).map(|loaded| bounded(loaded.policy))
+    engine
+        .load(&component(name, config))
+        .map(|loaded| bounded(loaded.policy))
 }
 
 /// Loads the script of an example.
@@ -44,8 +58,17 @@ fn lua(name: &str, point: EntryPoint, object_kind: Option<(&str, &str)>) -> Arc<
     let file = root().join("examples/plugins").join(name).join(format!("{name}.lua"));
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let object_kind = object_kind.map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()));
-    let module = Module { origin: format!("{name}.lua"), code, entries: vec![Entry { point, object_kind }] };
-    bounded(LuaEngine::default().load(&source(name, EngineKind::Lua, module, &Value::Null)).unwrap().policy)
+    let module = Module {
+        origin: format!("{name}.lua"),
+        code,
+        entries: vec![Entry { point, object_kind }],
+    };
+    bounded(
+        LuaEngine::default()
+            .load(&source(name, EngineKind::Lua, module, &Value::Null))
+            .unwrap()
+            .policy,
+    )
 }
 
 fn cases(file: &str) -> Vec<Case> {
@@ -69,9 +92,15 @@ fn assert_alike(policies: &[Arc<dyn Policy>], file: &str) {
         assert_passes(&Subject::new(&**policy, Budget::default()), &cases);
     }
     for case in &cases {
-        let answers = policies.iter().map(|policy| case.call.with_call(|call| policy.call(call)));
+        let answers = policies
+            .iter()
+            .map(|policy| case.call.with_call(|call| policy.call(call)));
         let answers: Vec<Result<Reply, Fault>> = answers.collect();
-        assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{}: {answers:#?}", case.name);
+        assert!(
+            answers.windows(2).all(|pair| pair[0] == pair[1]),
+            "{}: {answers:#?}",
+            case.name
+        );
     }
 }
 
@@ -80,7 +109,10 @@ fn a_health_interpreter_gives_the_same_verdicts_built_in_as_a_component_and_as_a
     let name = "deployment-health";
     let component = wasm(&wasm_engine(), name, &Value::Null).unwrap();
     let script = lua(name, EntryPoint::Health, Some(("apps/v1", "Deployment")));
-    assert_alike(&[bounded(Arc::new(NativeHealth::default())), component, script], "deployment-health.yaml");
+    assert_alike(
+        &[bounded(Arc::new(NativeHealth::default())), component, script],
+        "deployment-health.yaml",
+    );
 }
 
 #[test]
@@ -88,7 +120,10 @@ fn an_eviction_check_gives_the_same_verdicts_built_in_as_a_component_and_as_a_sc
     let name = "release-when-healthy";
     let component = wasm(&wasm_engine(), name, &Value::Null).unwrap();
     let script = lua(name, EntryPoint::EvictionCheck, None);
-    assert_alike(&[bounded(Arc::new(ResourceHealth::default())), component, script], "resource-health.yaml");
+    assert_alike(
+        &[bounded(Arc::new(ResourceHealth::default())), component, script],
+        "resource-health.yaml",
+    );
 }
 
 #[test]
@@ -113,24 +148,35 @@ fn config_schema(name: &str) -> Option<Value> {
 #[test]
 fn every_example_holds_to_the_laws() {
     let engine = wasm_engine();
-    let folders = fs::read_dir(root().join("examples/plugins")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = fs::read_dir(root().join("examples/plugins"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let names = folders.filter(|folder| folder.join("Cargo.toml").is_file());
-    let names: Vec<_> = names.map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let names: Vec<_> = names
+        .map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
     assert!(names.len() >= 10, "{names:?}");
     let mut failures = Vec::new();
     for name in names.iter().filter(|name| *name != "misbehaving") {
         let schema = config_schema(name);
         // The last example sets the most options.
-        let example = schema.as_ref().and_then(|schema| schema["examples"].as_array()?.last().cloned());
+        let example = schema
+            .as_ref()
+            .and_then(|schema| schema["examples"].as_array()?.last().cloned());
         let policy = wasm(&engine, name, &example.unwrap_or_default()).unwrap();
         let again = |config: &Value| wasm(&engine, name, config);
         let keys = ["example.io/unreachable".to_owned()];
-        let mut subject = Subject::new(&*policy, Budget::default()).with_loader(&again).with_taint_keys(&keys);
+        let mut subject = Subject::new(&*policy, Budget::default())
+            .with_loader(&again)
+            .with_taint_keys(&keys);
         if let Some(schema) = &schema {
             subject = subject.with_config_schema(schema);
         }
         let report = run(&subject, &[]);
-        let schema_checked = report.checks.iter().any(|check| check.kind.is_none() && !check.skipped());
+        let schema_checked = report
+            .checks
+            .iter()
+            .any(|check| check.kind.is_none() && !check.skipped());
         assert_eq!(schema_checked, schema.is_some(), "{report}");
         failures.extend((!report.passed()).then(|| report.to_string()));
         failures.extend(smoke(&*policy).err());
@@ -142,8 +188,14 @@ fn every_example_holds_to_the_laws() {
 fn an_example_that_misbehaves_is_found_out() {
     let engine = wasm_engine();
     for how in ["loops", "panics", "recurses", "eats-memory"] {
-        let budget = Budget { steps: 200_000, ..Budget::default() };
-        let source = PluginSource { budget, ..component("misbehaving", &json!({ "how": how })) };
+        let budget = Budget {
+            steps: 200_000,
+            ..Budget::default()
+        };
+        let source = PluginSource {
+            budget,
+            ..component("misbehaving", &json!({ "how": how }))
+        };
         let policy = bounded(engine.load(&source).unwrap().policy);
         assert!(!run(&Subject::new(&*policy, budget), &[]).passed(), "{how}");
         assert!(smoke(&*policy).is_err(), "{how}");

@@ -4,7 +4,10 @@ use crate::support::{Folder, assert_held, run};
 
 /// Returns a Deployment on one cluster that refers to these ConfigMaps, and its policy.
 fn workload(name: &str, cluster: &str, needs: &[&str]) -> String {
-    let sources: Vec<_> = needs.iter().map(|name| format!("{{configMapRef: {{name: {name}}}}}")).collect();
+    let sources: Vec<_> = needs
+        .iter()
+        .map(|name| format!("{{configMapRef: {{name: {name}}}}}"))
+        .collect();
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  replicas: 1\n  \
          selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec: \
@@ -29,7 +32,11 @@ fn check(folder: &str, head: &str, expect: &str) {
     let objects = workload("one", "member1", &["settings"])
         + &workload("two", "member2", &["settings", "late"])
         + &settings("settings");
-    let files = [("scenario.yaml", scenario.as_str()), ("objects.yaml", &objects), ("late.yaml", &settings("late"))];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("objects.yaml", &objects),
+        ("late.yaml", &settings("late")),
+    ];
     let loaded = Folder::new(folder, &files).load().unwrap();
     for seed in 0..3 {
         assert_held(&run(&loaded, Some(seed)));

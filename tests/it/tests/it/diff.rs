@@ -10,9 +10,16 @@ use crate::replay::recorded;
 use crate::support::engines;
 
 fn script(name: &str, text: &str) -> Arc<dyn Policy> {
-    let module = Module { origin: format!("{name}.lua"), code: text.as_bytes().to_vec(), entries: Vec::new() };
+    let module = Module {
+        origin: format!("{name}.lua"),
+        code: text.as_bytes().to_vec(),
+        entries: Vec::new(),
+    };
     let source = PluginSource::new(name, EngineKind::Lua, vec![module]);
-    let engine = engines().into_iter().find(|engine| engine.kind() == EngineKind::Lua).unwrap();
+    let engine = engines()
+        .into_iter()
+        .find(|engine| engine.kind() == EngineKind::Lua)
+        .unwrap();
     Arc::new(Bounded::new(engine.load(&source).unwrap().policy))
 }
 
@@ -29,11 +36,22 @@ fn a_check_that_always_holds_turns_releases_into_holds() {
     let text =
         "function EvictionCheck(binding, task, observed, now)\n  return {verdict = 'hold', reason = 'Always'}\nend";
     let comparison = diff("nginx-divided", "careful", text);
-    assert_eq!(classes(&comparison), [Class::ReleasedToHeld, Class::ReasonOnly], "{comparison:?}");
+    assert_eq!(
+        classes(&comparison),
+        [Class::ReleasedToHeld, Class::ReasonOnly],
+        "{comparison:?}"
+    );
     assert!(comparison.changes_verdicts());
-    let change = comparison.changes.iter().find(|change| change.class == Class::ReleasedToHeld).unwrap();
+    let change = comparison
+        .changes
+        .iter()
+        .find(|change| change.class == Class::ReleasedToHeld)
+        .unwrap();
     assert_eq!(change.cluster.as_deref(), Some("member1"));
-    assert!(change.before.starts_with("released") && change.after.starts_with("held (careful: Always"), "{change:?}");
+    assert!(
+        change.before.starts_with("released") && change.after.starts_with("held (careful: Always"),
+        "{change:?}"
+    );
 }
 
 #[test]
@@ -43,7 +61,10 @@ fn a_check_in_place_of_the_recorded_one_is_compared_with_it() {
     assert_eq!(comparison.replaced, 1, "{comparison:?}");
     // Another check held the old copy as well, so only the reason changes.
     assert_eq!(classes(&comparison), [Class::ReasonOnly], "{comparison:?}");
-    assert!(comparison.changes[0].before.starts_with("change-freeze: ChangeFreeze"), "{comparison:?}");
+    assert!(
+        comparison.changes[0].before.starts_with("change-freeze: ChangeFreeze"),
+        "{comparison:?}"
+    );
     assert!(!comparison.changes_verdicts());
 }
 
@@ -53,7 +74,10 @@ fn a_script_with_another_verdict_is_reported_for_each_object() {
     let comparison = diff("nginx-duplicated", "pessimist", text);
     assert_eq!(classes(&comparison).first(), Some(&Class::Health), "{comparison:?}");
     assert!(
-        comparison.changes.iter().any(|change| change.before == "Healthy" && change.after.starts_with("Unhealthy"))
+        comparison
+            .changes
+            .iter()
+            .any(|change| change.before == "Healthy" && change.after.starts_with("Unhealthy"))
     );
 }
 
@@ -77,6 +101,9 @@ fn a_plugin_that_fails_is_a_class_of_its_own() {
 fn a_plugin_without_an_opinion_changes_nothing() {
     let text = "function EvictionCheck(binding, task, observed, now)\n  return {verdict = 'abstain'}\nend";
     let comparison = diff("nginx-divided", "silent", text);
-    assert!(comparison.compared > 0 && comparison.unchanged == comparison.compared, "{comparison:?}");
+    assert!(
+        comparison.compared > 0 && comparison.unchanged == comparison.compared,
+        "{comparison:?}"
+    );
     assert!(!comparison.changes_verdicts());
 }

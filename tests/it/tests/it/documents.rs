@@ -93,7 +93,10 @@ fn check(profile: &str, name: &str, files: &[(&str, &str)], events: &str, expect
     );
     let mut all = vec![("scenario.yaml", scenario.as_str())];
     all.extend(files);
-    assert_held(&run(&Folder::new(&format!("documents-{name}"), &all).load().unwrap(), Some(1)));
+    assert_held(&run(
+        &Folder::new(&format!("documents-{name}"), &all).load().unwrap(),
+        Some(1),
+    ));
 }
 
 #[test]
@@ -105,7 +108,11 @@ fn the_examples_of_the_optimized_proposal_work_as_written() {
         - {at: 500s, workload: Deployment default/nginx, readyReplicas: {member1: 2, member2: 2}}\n\
         - {decision: {decision: Evicted, object: default/nginx-deployment, cluster: member1, reason: TaintUntolerated}}\n\
         - {binding: default/nginx-deployment, clusters: {member2: 2}, evictingFrom: []}\n";
-    let files = [("taint.yaml", OPTIMIZED_TAINT), ("policy.yaml", OPTIMIZED_POLICY), ("nginx.yaml", NGINX)];
+    let files = [
+        ("taint.yaml", OPTIMIZED_TAINT),
+        ("policy.yaml", OPTIMIZED_POLICY),
+        ("nginx.yaml", NGINX),
+    ];
     check("optimized", "optimized", &files, "", expect);
 }
 
@@ -119,11 +126,19 @@ fn a_workload_that_stays_on_a_lost_cluster_has_a_record_with_the_reason() {
              reason: {reason}}}}}\n- {{decision: {{decision: Evicted, absent: true}}}}\n"
         )
     };
-    let files = [("taint.yaml", OPTIMIZED_TAINT), ("policy.yaml", without), ("nginx.yaml", NGINX)];
+    let files = [
+        ("taint.yaml", OPTIMIZED_TAINT),
+        ("policy.yaml", without),
+        ("nginx.yaml", NGINX),
+    ];
     check("optimized", "not-asked", &files, "", &stays("NoClusterFailover"));
     let hard = OPTIMIZED_TAINT.replace("PreferNoExecute", "NoExecute");
     let tolerant = format!("{without}    clusterTolerations:\n    - operator: Exists\n");
-    let files = [("taint.yaml", hard.as_str()), ("policy.yaml", &tolerant), ("nginx.yaml", NGINX)];
+    let files = [
+        ("taint.yaml", hard.as_str()),
+        ("policy.yaml", &tolerant),
+        ("nginx.yaml", NGINX),
+    ];
     check("optimized", "tolerant", &files, "", &stays("ToleratedWithoutEnd"));
 }
 
@@ -184,8 +199,15 @@ fn the_documents_policy_leaves_and_stays_away_or_says_why_it_stays() {
              - {{at: 2m, cluster: member1, failureModes: [{{mode: never-ready}}]}}\nexpect:\n{expect}",
             health.display()
         );
-        let files = [("scenario.yaml", scenario.as_str()), ("nginx.yaml", NGINX), ("policy.yaml", policy)];
-        assert_held(&run(&Folder::new(&format!("documents-{name}"), &files).load().unwrap(), Some(1)));
+        let files = [
+            ("scenario.yaml", scenario.as_str()),
+            ("nginx.yaml", NGINX),
+            ("policy.yaml", policy),
+        ];
+        assert_held(&run(
+            &Folder::new(&format!("documents-{name}"), &files).load().unwrap(),
+            Some(1),
+        ));
     };
     let stays = "\
         - {from: 1m, binding: default/nginx-deployment, clusters: {member1: 2, member2: 2}, evictingFrom: []}\n\
@@ -197,5 +219,9 @@ fn the_documents_policy_leaves_and_stays_away_or_says_why_it_stays() {
         - {at: 5m, binding: default/nginx-deployment, clusters: {member1: 2, member2: 2}, evictingFrom: []}\n\
         - {decision: {decision: Evicted, cluster: member1, reason: ApplicationFailure}}\n\
         - {from: 6m30s, binding: default/nginx-deployment, clusters: {member2: 2}, evictingFrom: [], worksIn: [member2]}\n";
-    check("application-block", &APPLICATION_POLICY.replace("    application:\n", block), leaves);
+    check(
+        "application-block",
+        &APPLICATION_POLICY.replace("    application:\n", block),
+        leaves,
+    );
 }

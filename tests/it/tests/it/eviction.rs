@@ -41,7 +41,11 @@ fn check_with(name: &str, flags: &str, clusters: usize, files: &[(&str, &str)], 
          manifests: [taint-policy.yaml, {{file: apps.yaml, count: 6}}]\n{rest}",
         clusters.concat(),
     );
-    let mut all = vec![("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY), ("apps.yaml", APPS)];
+    let mut all = vec![
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("apps.yaml", APPS),
+    ];
     all.extend(files);
     let scenario = Folder::new(&format!("eviction-{name}"), &all).load().unwrap();
     assert_held(&run(&scenario, Some(1)));
@@ -127,7 +131,13 @@ fn karmada_5150_without_another_cluster_nothing_is_taken_away() {
     let lost =
         "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 4m, cluster: member1, state: recover}\n";
     let only_here = APPS.replace("member1, member2, member3, member4", "member1");
-    check_with("no-target", "", 3, &[("apps.yaml", &only_here)], &format!("{lost}{expect}"));
+    check_with(
+        "no-target",
+        "",
+        3,
+        &[("apps.yaml", &only_here)],
+        &format!("{lost}{expect}"),
+    );
 }
 
 #[test]
@@ -155,7 +165,13 @@ spec: {}
         - {at: 110s, bindingsOn: {cluster: member1, count: 5}}\n";
     let events = "events:\n- {at: 10s, apply: important.yaml}\n- {at: 60s, cluster: member1, state: unreachable}\n";
     let rest = format!("{events}{rest}");
-    check_with("order", "  resource-eviction-rate: 0.02\n", 3, &[("important.yaml", important)], &rest);
+    check_with(
+        "order",
+        "  resource-eviction-rate: 0.02\n",
+        3,
+        &[("important.yaml", important)],
+        &rest,
+    );
 }
 
 #[test]
@@ -200,7 +216,12 @@ spec: {}
                   if binding.name == 'app-3-deployment' then return {100} end\n  return {0}\nend\n";
     check("score-order", script, "app-3", "");
     let fault = "- {decision: {decision: PluginFault, plugin: order}}\n";
-    check("score-fault", "function Score(binding, clusters, now)\n  error('no')\nend\n", "app-6", fault);
+    check(
+        "score-fault",
+        "function Score(binding, clusters, now)\n  error('no')\nend\n",
+        "app-6",
+        fault,
+    );
 }
 
 #[test]
@@ -237,6 +258,10 @@ fn without_the_gate_no_taint_moves_a_workload() {
         "name: gate\nduration: 5m\nflags:\n  enable-no-execute-taint-eviction: true\n{flags}clusters:\n{clusters}\
          manifests: [{{file: apps.yaml, count: 6}}]\n{rest}"
     );
-    let files = [("scenario.yaml", scenario.as_str()), ("apps.yaml", APPS), ("taint.yaml", taint)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("apps.yaml", APPS),
+        ("taint.yaml", taint),
+    ];
     assert_held(&run(&Folder::new("eviction-gate", &files).load().unwrap(), Some(1)));
 }

@@ -20,7 +20,9 @@ fn without_digests(text: &str) -> String {
             return format!("#… {}\n", line.split_once(' ').map_or("", |(_, rest)| rest));
         }
         if let Some((before, _)) = line.split_once("snapshot ") {
-            let before = before.split_once('@').map_or(before.to_owned(), |(object, _)| format!("{object}@…, "));
+            let before = before
+                .split_once('@')
+                .map_or(before.to_owned(), |(object, _)| format!("{object}@…, "));
             return format!("{before}snapshot …\n");
         }
         match line.split_once(", version ") {
@@ -59,7 +61,11 @@ fn check(golden: &str, example: &str, decision: Decision, code: &str) {
         fs::write(&path, &text).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "{} is\n{expected}\nand the program says\n{text}", path.display());
+    assert!(
+        text == expected,
+        "{} is\n{expected}\nand the program says\n{text}",
+        path.display()
+    );
 }
 
 #[test]
@@ -99,17 +105,32 @@ fn a_script_returns_the_health() {
 
 #[test]
 fn an_application_is_unhealthy_and_tolerated_for_a_time() {
-    check("tolerated", "application-failover", Decision::Tolerated, "ApplicationUnhealthy");
+    check(
+        "tolerated",
+        "application-failover",
+        Decision::Tolerated,
+        "ApplicationUnhealthy",
+    );
 }
 
 #[test]
 fn an_application_that_failed_leaves() {
-    check("application-failed", "application-failover", Decision::Evicted, "ApplicationFailure");
+    check(
+        "application-failed",
+        "application-failover",
+        Decision::Evicted,
+        "ApplicationFailure",
+    );
 }
 
 #[test]
 fn a_grace_period_ends_without_a_healthy_replacement() {
-    check("grace-period", "never-healthy", Decision::Released, "GracePeriodExceeded");
+    check(
+        "grace-period",
+        "never-healthy",
+        Decision::Released,
+        "GracePeriodExceeded",
+    );
 }
 
 #[test]

@@ -13,7 +13,10 @@ fn check(name: &str, flags: &str, rest: &str) {
          manifests: ['{examples}/taint-policy.yaml', {{file: '{examples}/app.yaml', count: 2}}]\nevents:\n\
          - {{at: 2m, cluster: member1, state: unreachable}}\n- {{at: 4m, cluster: member1, state: recover}}\n{rest}"
     );
-    let folder = Folder::new(&format!("failback-{name}"), &[("scenario.yaml", &scenario), ("pause.yaml", PAUSE)]);
+    let folder = Folder::new(
+        &format!("failback-{name}"),
+        &[("scenario.yaml", &scenario), ("pause.yaml", PAUSE)],
+    );
     for seed in 0..3 {
         assert_held(&run(&folder.load().unwrap(), Some(seed)));
     }

@@ -76,7 +76,15 @@ fn a_customization_without_its_function_is_refused_and_faults_when_it_is_asked()
 
 #[test]
 fn a_killed_controller_comes_back_and_finishes_the_job() {
-    for controller in ["scheduler", "taintManager", "gracefulEviction", "binding", "execution", "workStatus", "*"] {
+    for controller in [
+        "scheduler",
+        "taintManager",
+        "gracefulEviction",
+        "binding",
+        "execution",
+        "workStatus",
+        "*",
+    ] {
         for at in ["99s", "102s", "120s"] {
             let folder = root().join("examples/nginx-divided");
             let folder = folder.display();
@@ -102,9 +110,17 @@ fn a_killed_controller_comes_back_and_finishes_the_job() {
 fn what_is_not_known_yet_is_not_taken_for_what_is_not_there() {
     let folder = root().join("examples/nginx-divided");
     let folder = folder.display();
-    let late = ["clusters", "resourcebindings", "works", "propagationpolicies", "clusterpropagationpolicies"];
+    let late = [
+        "clusters",
+        "resourcebindings",
+        "works",
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+    ];
     for resource in late.into_iter().map(Some).chain([None]) {
-        let what = resource.map(|resource| format!(", resource: {resource}")).unwrap_or_default();
+        let what = resource
+            .map(|resource| format!(", resource: {resource}"))
+            .unwrap_or_default();
         // Without the namespaced policy, the cluster-wide one would place the workload on a single cluster.
         let scenario = format!(
             "name: late\nduration: 3m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
@@ -121,8 +137,11 @@ fn what_is_not_known_yet_is_not_taken_for_what_is_not_there() {
         let name = format!("late-{}", resource.unwrap_or("lists"));
         let report = run(&Folder::new(&name, &files).load().unwrap(), None);
         assert_held(&report);
-        let decided: Vec<_> =
-            report.timeline.iter().filter(|entry| entry.at_ms > 60_000 && entry.what != "goes wrong").collect();
+        let decided: Vec<_> = report
+            .timeline
+            .iter()
+            .filter(|entry| entry.at_ms > 60_000 && entry.what != "goes wrong")
+            .collect();
         assert!(decided.is_empty(), "{resource:?}: {decided:#?}");
     }
 }

@@ -43,9 +43,15 @@ fn check(case: &Case<'_>) -> bulkhead_simulator::report::Report {
         case.apps.0,
         case.rest,
     );
-    let files =
-        [("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY), ("apps.yaml", &case.apps.1)];
-    let report = run(&Folder::new(&format!("historic-{}", case.name), &files).load().unwrap(), Some(1));
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("apps.yaml", &case.apps.1),
+    ];
+    let report = run(
+        &Folder::new(&format!("historic-{}", case.name), &files).load().unwrap(),
+        Some(1),
+    );
     assert_held(&report);
     report
 }
@@ -77,7 +83,13 @@ fn karmada_7302_two_clusters_that_are_lost_at_once_lose_no_task() {
         })
     });
     let rest = format!("{rest}{}", ended.collect::<String>());
-    check(&Case { name: "7302", clusters: 4, ready_after: "60s", apps: (8, apps(4, divided)), rest: &rest });
+    check(&Case {
+        name: "7302",
+        clusters: 4,
+        ready_after: "60s",
+        apps: (8, apps(4, divided)),
+        rest: &rest,
+    });
 }
 
 /// In Karmada, the taints of the Ready condition were overwritten by a policy's taints computed from a stale copy.
@@ -96,7 +108,11 @@ fn karmada_7348_taints_of_a_policy_and_of_the_ready_condition_do_not_overwrite_e
          allow-no-execute-taint-policy: true\nclusters: [{{name: member1}}, {{name: member2}}]\n\
          manifests: [taint-policy.yaml]\n{rest}"
     );
-    let files = [("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY), ("person.yaml", person)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("person.yaml", person),
+    ];
     assert_held(&run(&Folder::new("historic-7348", &files).load().unwrap(), Some(1)));
 }
 
@@ -107,10 +123,24 @@ fn karmada_7483_a_storm_does_not_drown_in_conflicts() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
         expect:\n- {at: 55s, bindingsOn: {cluster: member1, count: 200}}\n- {at: 2m, bindingsOn: {cluster: member1, count: 0}}\n";
     let apps = (APPS, apps(1, FIRST_MEMBER1));
-    let report = check(&Case { name: "7483", clusters: 3, ready_after: "5s", apps, rest });
-    let lost = report.retries.iter().filter(|row| row.controller == "taint-manager").map(|row| row.count).sum::<u64>();
+    let report = check(&Case {
+        name: "7483",
+        clusters: 3,
+        ready_after: "5s",
+        apps,
+        rest,
+    });
+    let lost = report
+        .retries
+        .iter()
+        .filter(|row| row.controller == "taint-manager")
+        .map(|row| row.count)
+        .sum::<u64>();
     // With one eviction and one release per binding, this is 1 % of the writes.
-    assert!(lost <= u64::from(APPS) * 2 / 100, "{lost} of {APPS} evictions had to be tried again");
+    assert!(
+        lost <= u64::from(APPS) * 2 / 100,
+        "{lost} of {APPS} evictions had to be tried again"
+    );
 }
 
 /// In Karmada, all workloads that left a cluster went to the same destination.
@@ -119,10 +149,23 @@ fn karmada_6518_what_leaves_a_cluster_does_not_all_go_to_the_same_one() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
         expect:\n- {bindingsOn: {cluster: member1, count: 0}}\n";
     // Equal static weights cannot divide a single replica; dynamic weights account for each placement immediately.
-    let by_room = FIRST_MEMBER1.replace("Weighted}", "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}");
-    let report = check(&Case { name: "6518", clusters: 4, ready_after: "5s", apps: (30, apps(1, &by_room)), rest });
+    let by_room = FIRST_MEMBER1.replace(
+        "Weighted}",
+        "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}",
+    );
+    let report = check(&Case {
+        name: "6518",
+        clusters: 4,
+        ready_after: "5s",
+        apps: (30, apps(1, &by_room)),
+        rest,
+    });
     for cluster in ["member2", "member3", "member4"] {
-        let count = report.placements.iter().filter(|row| row.clusters.contains_key(cluster)).count();
+        let count = report
+            .placements
+            .iter()
+            .filter(|row| row.clusters.contains_key(cluster))
+            .count();
         assert!((4..=16).contains(&count), "{count} of 30 went to {cluster}");
     }
 }
@@ -133,7 +176,13 @@ fn karmada_2769_the_task_ends_when_the_new_copies_are_healthy() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
         expect:\n- {at: 101s, binding: default/app-1-deployment, evictingFrom: [member1]}\n\
         - {at: 140s, binding: default/app-1-deployment, evictingFrom: []}\n";
-    check(&Case { name: "2769", clusters: 3, ready_after: "15s", apps: (1, apps(3, FIRST_MEMBER1)), rest });
+    check(&Case {
+        name: "2769",
+        clusters: 3,
+        ready_after: "15s",
+        apps: (1, apps(3, FIRST_MEMBER1)),
+        rest,
+    });
 }
 
 /// In Karmada, a scale-up removed the replicas on a cluster that was not ready, although failover was off.
@@ -157,7 +206,11 @@ fn karmada_1640_a_scale_up_while_a_cluster_is_not_ready_takes_nothing_away_from_
         worksIn: [member1, member2]}\n\
         - {decision: {decision: Withdrawn, absent: true}}\n- {decision: {decision: Removed, absent: true}}\n\
         - {workload: Deployment default/app-1, readyReplicasMin: 8}\n";
-    let files = [("scenario.yaml", scenario), ("apps.yaml", &before), ("scaled.yaml", &after)];
+    let files = [
+        ("scenario.yaml", scenario),
+        ("apps.yaml", &before),
+        ("scaled.yaml", &after),
+    ];
     assert_held(&run(&Folder::new("historic-1640", &files).load().unwrap(), Some(1)));
 }
 
@@ -222,11 +275,19 @@ fn karmada_7129_a_destination_that_grows_counts_only_with_all_its_replicas() {
             ("taint.yaml", taint),
             ("health.yaml", always_well),
         ];
-        run(&Folder::new(&format!("historic-{name}"), &files).load().unwrap(), Some(1))
+        run(
+            &Folder::new(&format!("historic-{name}"), &files).load().unwrap(),
+            Some(1),
+        )
     };
     assert_held(&check("7129", "", 4));
     // With Karmada's rule, two of four replicas are missing until the new ones are ready. This proves the test's
     // sensitivity.
     let report = check("7129-karmada", "  replacement-health: reported\n", 4);
-    assert_eq!(report.expectations.iter().filter(|row| !row.held).count(), 1, "{:?}", report.expectations);
+    assert_eq!(
+        report.expectations.iter().filter(|row| !row.held).count(),
+        1,
+        "{:?}",
+        report.expectations
+    );
 }

@@ -17,7 +17,11 @@ fn check(name: &str, clusters: &str, flags: &str, rest: &str) -> Report {
                   spec:\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]\n  placement:\n    \
                   clusterAffinity: {clusterNames: [member1, member2]}\n    \
                   spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]\n";
-    let files = [("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY), ("policy.yaml", policy)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("policy.yaml", policy),
+    ];
     let report = run(&Folder::new(&format!("holes-{name}"), &files).load().unwrap(), Some(1));
     assert_held(&report);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
@@ -103,7 +107,10 @@ fn an_application_that_recovered_while_writes_failed_stays() {
             example.display()
         );
         let name = format!("holes-stale-health-{resource}");
-        let report = run(&Folder::new(&name, &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
+        let report = run(
+            &Folder::new(&name, &[("scenario.yaml", &scenario)]).load().unwrap(),
+            Some(1),
+        );
         assert_held(&report);
         assert!(report.violations.is_empty(), "{resource}: {:#?}", report.violations);
     };
@@ -136,7 +143,12 @@ fn a_second_kind_whose_binding_has_the_same_name_takes_nothing_over() {
         object(api),
         policy("api", api, "member2"),
     );
-    let report = run(&Folder::new("holes-twins", &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
+    let report = run(
+        &Folder::new("holes-twins", &[("scenario.yaml", &scenario)])
+            .load()
+            .unwrap(),
+        Some(1),
+    );
     assert_held(&report);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
 }

@@ -42,18 +42,33 @@ fn registry() -> Registry {
 #[test]
 fn a_customization_comes_before_the_library_and_the_library_before_the_native_rules() {
     let (registry, object) = (registry(), clone_set());
-    let health = || combine::health(&registry.policies(), HealthCall { object: &object, now: now() });
+    let health = || {
+        combine::health(
+            &registry.policies(),
+            HealthCall {
+                object: &object,
+                now: now(),
+            },
+        )
+    };
     assert_eq!(
         (health().health, health().attribution.reason.code.as_str()),
         (Health::Unhealthy, "ReplicasUnavailable")
     );
     let status = || {
-        let call = InterpretCall { operation: Operation::ReflectStatus { object: &object }, now: now() };
+        let call = InterpretCall {
+            operation: Operation::ReflectStatus { object: &object },
+            now: now(),
+        };
         combine::interpret(&registry.policies(), call).unwrap().interpretation
     };
     let reflected = |status: Value| Some(Interpretation::Status(Some(status)));
     let fields = json!({"observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 1, "generation": 1});
-    assert_eq!(status(), reflected(fields), "the native rule would copy the whole status");
+    assert_eq!(
+        status(),
+        reflected(fields),
+        "the native rule would copy the whole status"
+    );
 
     let text = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: mine}\n\
                 spec:\n  target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}\n  customizations:\n    \
@@ -113,27 +128,47 @@ fn the_first_level_with_a_rule_gives_the_components() {
         "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h"}]}}}},
     }));
     let names = || match interpretation(&registry, Operation::Components { object: &cluster }) {
-        Some(Interpretation::Components(components)) => {
-            components.into_iter().map(|component| component.name).collect::<Vec<_>>()
-        }
+        Some(Interpretation::Components(components)) => components
+            .into_iter()
+            .map(|component| component.name)
+            .collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     assert_eq!(names(), ["ray-head"]);
     let kind = ("ray.io/v1", "RayCluster");
-    customize(&registry, kind, "componentResource", Some("function GetComponents(o) return {{name = 'mine'}} end"));
+    customize(
+        &registry,
+        kind,
+        "componentResource",
+        Some("function GetComponents(o) return {{name = 'mine'}} end"),
+    );
     assert_eq!(names(), ["mine"]);
     // Nil is an answer as well, so that the library is not called.
-    customize(&registry, kind, "componentResource", Some("function GetComponents(o) return nil end"));
+    customize(
+        &registry,
+        kind,
+        "componentResource",
+        Some("function GetComponents(o) return nil end"),
+    );
     assert_eq!(names(), Vec::<String>::new());
     // No native rule gives components.
     let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}));
-    assert_eq!(interpretation(&registry, Operation::Components { object: &deployment }), None);
+    assert_eq!(
+        interpretation(&registry, Operation::Components { object: &deployment }),
+        None
+    );
 }
 
 #[test]
 fn kinds_of_kubernetes_are_left_to_the_native_rules() {
     let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}));
-    let health = combine::health(&registry().policies(), HealthCall { object: &deployment, now: now() });
+    let health = combine::health(
+        &registry().policies(),
+        HealthCall {
+            object: &deployment,
+            now: now(),
+        },
+    );
     assert_eq!(health.attribution.policy.unwrap().name, "NativeHealth");
 }
 
@@ -167,9 +202,10 @@ impl Policy for AllInterpreters {
                 let outcome = combine::health(&self.policies, call.clone());
                 match outcome.diagnostics.faults.into_iter().next() {
                     Some(fault) => Err(fault.fault),
-                    None => {
-                        Ok(Reply::Health(HealthVerdict { health: outcome.health, reason: outcome.attribution.reason }))
-                    }
+                    None => Ok(Reply::Health(HealthVerdict {
+                        health: outcome.health,
+                        reason: outcome.attribution.reason,
+                    })),
                 }
             }
             Call::Interpret(call) => match combine::interpret(&self.policies, call.clone()) {
@@ -185,7 +221,11 @@ impl Policy for AllInterpreters {
 fn install_component(registry: &Registry) {
     let file = root().join("target/guests/game-interpreter.wasm");
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
-    let module = Module { origin: "game-interpreter.wasm".to_owned(), code, entries: Vec::new() };
+    let module = Module {
+        origin: "game-interpreter.wasm".to_owned(),
+        code,
+        entries: Vec::new(),
+    };
     let source = PluginSource::new("game-interpreter", EngineKind::Wasm, vec![module]);
     let engine = WasmEngine::new(Default::default()).unwrap();
     registry.replace(Layer::Plugins, vec![engine.load(&source).unwrap().policy]);
@@ -200,7 +240,11 @@ fn outcomes(registry: &Registry) -> Vec<(String, String, bool)> {
         let cases: Vec<Case> = read_cases(&file).unwrap_or_else(|error| panic!("{error}"));
         let outcome = |case: &Case| {
             let check = one(&subject, case);
-            (format!("{}: {}", kind.folder(), check.name), format!("{:?}", check.outcome), check.failed())
+            (
+                format!("{}: {}", kind.folder(), check.name),
+                format!("{:?}", check.outcome),
+                check.failed(),
+            )
         };
         cases.iter().map(outcome).collect::<Vec<_>>()
     };
@@ -212,7 +256,11 @@ fn the_library_answers_the_same_with_a_component_beside_it() {
     let alone = registry();
     let outcomes_alone = outcomes(&alone);
     let failed: Vec<_> = outcomes_alone.iter().filter(|(.., failed)| *failed).collect();
-    assert!(failed.is_empty() && outcomes_alone.len() > 350, "{} cases: {failed:?}", outcomes_alone.len());
+    assert!(
+        failed.is_empty() && outcomes_alone.len() > 350,
+        "{} cases: {failed:?}",
+        outcomes_alone.len()
+    );
     let beside = registry();
     install_component(&beside);
     assert_eq!(outcomes(&beside), outcomes_alone);
@@ -230,7 +278,13 @@ fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answ
     let mine = customization::source(&customization::parse("mine.yaml", text).unwrap(), "mine.yaml");
     registry.replace(Layer::Customizations, vec![registry.load(&mine).unwrap().policy]);
     let health = || {
-        let outcome = combine::health(&registry.policies(), HealthCall { object: &game, now: now() });
+        let outcome = combine::health(
+            &registry.policies(),
+            HealthCall {
+                object: &game,
+                now: now(),
+            },
+        );
         (outcome.health, outcome.attribution.policy.map(|policy| policy.engine))
     };
     assert_eq!(health(), (Health::Unhealthy, Some(EngineKind::Lua)));
@@ -238,6 +292,15 @@ fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answ
     assert_eq!(health(), (Health::Healthy, Some(EngineKind::Wasm)));
     // The component does not handle CloneSets, so the library still answers for them.
     let clone_set = clone_set();
-    let outcome = combine::health(&registry.policies(), HealthCall { object: &clone_set, now: now() });
-    assert_eq!(outcome.attribution.policy.map(|policy| policy.engine), Some(EngineKind::Lua));
+    let outcome = combine::health(
+        &registry.policies(),
+        HealthCall {
+            object: &clone_set,
+            now: now(),
+        },
+    );
+    assert_eq!(
+        outcome.attribution.policy.map(|policy| policy.engine),
+        Some(EngineKind::Lua)
+    );
 }

@@ -144,7 +144,10 @@ fn a_policys_own_grace_period_ends_with_a_dead_target_and_the_record_names_it() 
 
 #[test]
 fn purging_directly_from_a_lost_cluster_holds_back_the_replacement_for_the_grace_period_at_most() {
-    let own = MOVES.replace("  placement:", "  failover: {cluster: {purgeMode: Directly}}\n  placement:");
+    let own = MOVES.replace(
+        "  placement:",
+        "  failover: {cluster: {purgeMode: Directly}}\n  placement:",
+    );
     let rest = "flags:\n  feature-gates: {Failover: true}\n  enable-no-execute-taint-eviction: true\n  \
         allow-no-execute-taint-policy: true\n  purge-without-replacement: only-by-policy\nevents:\n\
         - {at: 60s, apply: taint.yaml}\n\

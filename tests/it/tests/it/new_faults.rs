@@ -13,7 +13,12 @@ fn check(name: &str, clusters: &str, rest: &str) {
          enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\nclusters: [{clusters}]\n\
          manifests: [{example}/taint-policy.yaml, {example}/nginx.yaml, {example}/policy.yaml]\n{rest}"
     );
-    let report = run(&Folder::new(&format!("faults-{name}"), &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
+    let report = run(
+        &Folder::new(&format!("faults-{name}"), &[("scenario.yaml", &scenario)])
+            .load()
+            .unwrap(),
+        Some(1),
+    );
     assert_held(&report);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
 }
@@ -39,9 +44,13 @@ fn a_lasting_step_of_the_wall_clock_in_either_direction_moves_no_grace_period() 
 #[test]
 fn a_step_of_the_wall_clock_before_a_change_of_leaders_moves_no_grace_period() {
     let clusters = "{name: member1}, {name: member2, failureModes: [{mode: never-ready, workload: default/nginx}]}";
-    let takeovers = [("leader", "fault: {kind: leader-change}"), ("restart", "kill-controller: '*', for: 20s")];
-    for (kind, (name, takeover)) in
-        ["clock-step-ahead", "clock-step-back"].into_iter().flat_map(|kind| takeovers.map(|takeover| (kind, takeover)))
+    let takeovers = [
+        ("leader", "fault: {kind: leader-change}"),
+        ("restart", "kill-controller: '*', for: 20s"),
+    ];
+    for (kind, (name, takeover)) in ["clock-step-ahead", "clock-step-back"]
+        .into_iter()
+        .flat_map(|kind| takeovers.map(|takeover| (kind, takeover)))
     {
         let rest = format!(
             "events:\n- {{at: 60s, drain: {{cluster: member1}}}}\n- {{at: 80s, fault: {{kind: {kind}, by: 1h}}}}\n\

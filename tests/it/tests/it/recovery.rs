@@ -10,7 +10,10 @@ fn check(name: &str, clusters: &str, rest: &str) {
          enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\nclusters: {clusters}\n\
          manifests: [taint-policy.yaml, {examples}/nginx.yaml, {examples}/policy.yaml]\n{rest}"
     );
-    let files = [("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+    ];
     let scenario = Folder::new(&format!("recovery-{name}"), &files).load().unwrap();
     assert_held(&run(&scenario, Some(1)));
 }
@@ -76,7 +79,11 @@ fn a_step_of_the_wall_clock_ends_no_toleration() {
          enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\nclusters: {TWO}\n\
          manifests: [taint-policy.yaml, {examples}/nginx.yaml, {examples}/policy.yaml]\n{tolerant}"
     );
-    let files = [("scenario.yaml", scenario.as_str()), ("taint-policy.yaml", TAINT_POLICY), ("tolerant.yaml", policy)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("tolerant.yaml", policy),
+    ];
     let scenario = Folder::new("recovery-tolerant", &files).load().unwrap();
     assert_held(&run(&scenario, Some(1)));
 }
@@ -106,8 +113,9 @@ fn a_step_of_the_wall_clock_fails_no_application() {
 #[test]
 fn evictions_resume_soon_after_the_control_plane_takes_writes_again() {
     // Each fault fails one write. With a doubling delay after each failure, the eviction would take hours.
-    let refused: String =
-        (0..24).map(|_| "- {at: 80s, fault: {kind: respond, code: 500, resource: resourcebindings}}\n").collect();
+    let refused: String = (0..24)
+        .map(|_| "- {at: 80s, fault: {kind: respond, code: 500, resource: resourcebindings}}\n")
+        .collect();
     let rest = format!(
         "events:\n- {{at: 60s, cluster: member1, state: unreachable}}\n{refused}\
          expect:\n- {{at: 100s, decision: {{decision: Evicted, cluster: member1}}}}\n\

@@ -30,7 +30,13 @@ fn deployment() -> Arc<Value> {
 }
 
 fn ask(policies: &PolicySet, object: &Arc<Value>) -> combine::HealthOutcome {
-    combine::health(policies, HealthCall { object, now: Time::from_millis(0) })
+    combine::health(
+        policies,
+        HealthCall {
+            object,
+            now: Time::from_millis(0),
+        },
+    )
 }
 
 /// Replaces a file atomically, through a rename.
@@ -58,15 +64,24 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
     let script = |healthy: bool| format!("function InterpretHealth(obj) return {healthy} end").into_bytes();
     fs::write(folder.path().join("a.wasm"), &component).unwrap();
     fs::write(folder.path().join("b.lua"), script(true)).unwrap();
-    let engines: Vec<Arc<dyn Engine>> =
-        vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())];
+    let engines: Vec<Arc<dyn Engine>> = vec![
+        Arc::new(LuaEngine::default()),
+        Arc::new(WasmEngine::new(Default::default()).unwrap()),
+    ];
     let registry = Arc::new(Registry::new(engines));
     let smoke = Box::new(|policy: &dyn bulkhead_core::policy::Policy| bulkhead_conformance::smoke(policy));
-    let options = Loading { smoke_test: Some(smoke), ..Loading::default() };
+    let options = Loading {
+        smoke_test: Some(smoke),
+        ..Loading::default()
+    };
     let plugins = Plugins::new(Arc::clone(&registry), Box::new(Directory::new(folder.path())), options);
     let plugins = Arc::new(plugins);
     plugins.refresh();
-    assert!(plugins.status().iter().all(|status| status.stage == LoadStage::Active), "{:#?}", plugins.status());
+    assert!(
+        plugins.status().iter().all(|status| status.stage == LoadStage::Active),
+        "{:#?}",
+        plugins.status()
+    );
     let _watch = Watch::start(Arc::clone(&plugins), Watch::INTERVAL, |_| {}).unwrap();
 
     let (stop, asked, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
@@ -89,19 +104,36 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
         replace(&folder.path().join("b.lua"), &script(false));
         until("the new script", || says(Health::Unhealthy));
         replace(&folder.path().join("b.lua"), b"function InterpretHealth(obj) return");
-        until("the refusal", || plugins.status().iter().any(|status| status.refused.is_some()));
+        until("the refusal", || {
+            plugins.status().iter().any(|status| status.refused.is_some())
+        });
         assert!(says(Health::Unhealthy), "the old one goes on");
         replace(&folder.path().join("a.wasm"), &component);
         until("the component", || says(Health::Healthy));
         replace(&folder.path().join("a.wasm"), &component[..component.len() / 2]);
-        until("the second refusal", || plugins.status().iter().filter(|status| status.refused.is_some()).count() == 2);
+        until("the second refusal", || {
+            plugins
+                .status()
+                .iter()
+                .filter(|status| status.refused.is_some())
+                .count()
+                == 2
+        });
         assert!(says(Health::Healthy), "the old component goes on");
         stop.store(true, Ordering::Relaxed);
     });
     assert!(asked.load(Ordering::Relaxed) > 0);
-    assert_eq!(failed.load(Ordering::Relaxed), 0, "of {} decisions", asked.load(Ordering::Relaxed));
-    let refused: Vec<_> =
-        plugins.status().into_iter().filter_map(|status| Some((status.name, status.refused?))).collect();
+    assert_eq!(
+        failed.load(Ordering::Relaxed),
+        0,
+        "of {} decisions",
+        asked.load(Ordering::Relaxed)
+    );
+    let refused: Vec<_> = plugins
+        .status()
+        .into_iter()
+        .filter_map(|status| Some((status.name, status.refused?)))
+        .collect();
     assert_eq!(refused[0].0, "a");
     assert_eq!((refused[1].0.as_str(), refused[1].1.stage), ("b", LoadStage::Compiled));
     assert!(refused[1].1.message.contains("b.lua:1:"), "{refused:?}");

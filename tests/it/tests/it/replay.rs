@@ -73,7 +73,11 @@ fn every_decision_of_every_example_replays_exactly() {
     let mut kinds = BTreeMap::<&str, usize>::new();
     for name in examples() {
         let contents = recorded(&name, 7);
-        assert_exact(&name, "built-in policies asked again", &Replayer::default().replay_all(&contents.records));
+        assert_exact(
+            &name,
+            "built-in policies asked again",
+            &Replayer::default().replay_all(&contents.records),
+        );
         assert_exact(
             &name,
             "all answers as recorded",
@@ -82,25 +86,40 @@ fn every_decision_of_every_example_replays_exactly() {
         for stored in &contents.records {
             if let Some(kind) = kind(stored) {
                 *kinds.entry(kind).or_default() += 1;
-                assert!(!explain(stored).findings.is_empty(), "{name}: decision {} has no findings", stored.record.id);
+                assert!(
+                    !explain(stored).findings.is_empty(),
+                    "{name}: decision {} has no findings",
+                    stored.record.id
+                );
             }
         }
     }
     let sorts: Vec<_> = kinds.keys().copied().collect();
-    assert_eq!(sorts, ["evict", "failback", "failover", "finish", "health", "schedule", "taint"], "{kinds:?}");
+    assert_eq!(
+        sorts,
+        ["evict", "failback", "failover", "finish", "health", "schedule", "taint"],
+        "{kinds:?}"
+    );
 }
 
 #[test]
 fn a_record_that_says_something_else_than_was_decided_is_found() {
     let mut contents = recorded("nginx-divided", 1);
-    let changed = contents.records.iter_mut().find(|stored| kind(stored) == Some("evict")).unwrap();
+    let changed = contents
+        .records
+        .iter_mut()
+        .find(|stored| kind(stored) == Some("evict"))
+        .unwrap();
     let id = changed.record.id;
     let mut kept = (**changed.decision.as_ref().unwrap()).clone();
     kept.decision.plan["evict"]["task"]["fromCluster"] = "member2".into();
     changed.decision = Some(Arc::new(kept));
     let summary = Replayer::default().replay_all(&contents.records);
-    let actual: Vec<_> =
-        summary.different.iter().map(|replay| (replay.id, replay.differences[0].path.as_str())).collect();
+    let actual: Vec<_> = summary
+        .different
+        .iter()
+        .map(|replay| (replay.id, replay.differences[0].path.as_str()))
+        .collect();
     assert_eq!(actual, [(id, "/evict/task/fromCluster")]);
 }
 

@@ -9,7 +9,15 @@ const RUNS: usize = 100;
 fn outputs(name: &str, seed: u64) -> (String, String, String) {
     let report = run(&example(name), Some(seed));
     let mut text = String::new();
-    render::text(&report, &mut text, TextOptions { width: 120, verbose: true }).unwrap();
+    render::text(
+        &report,
+        &mut text,
+        TextOptions {
+            width: 120,
+            verbose: true,
+        },
+    )
+    .unwrap();
     (text, render::json(&report), render::html(&report))
 }
 

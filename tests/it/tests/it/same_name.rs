@@ -24,7 +24,11 @@ fn check(folder: &str, events: &str, expect: &str) {
          gateways}}\nmanifests: [istio.yaml]\nevents:\n  - {{at: 40s, apply: gateway-api.yaml}}\n{events}expect:\n{expect}"
     );
     let (first, second) = (gateway(ISTIO, "member1"), gateway(GATEWAY_API, "member2"));
-    let files = [("scenario.yaml", scenario.as_str()), ("istio.yaml", &first), ("gateway-api.yaml", &second)];
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("istio.yaml", &first),
+        ("gateway-api.yaml", &second),
+    ];
     let loaded = Folder::new(folder, &files).load().unwrap();
     for seed in 0..3 {
         assert_held(&run(&loaded, Some(seed)));

@@ -9,7 +9,9 @@ use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 
 /// Runs a scenario and asserts that no invariant is violated.
 fn check(name: &str, scenario: &str, files: &[(&str, &str)]) -> Report {
-    let files: Vec<_> = std::iter::once(("scenario.yaml", scenario)).chain(files.iter().copied()).collect();
+    let files: Vec<_> = std::iter::once(("scenario.yaml", scenario))
+        .chain(files.iter().copied())
+        .collect();
     let report = run(&Folder::new(&format!("standing-{name}"), &files).load().unwrap(), None);
     assert_held(&report);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);

@@ -13,7 +13,11 @@ use bulkhead_simulator::simulation::{self, Detail, RunOptions};
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_path_buf()
 }
 
 /// Loads an example. `cargo xtask test` builds its Wasm plugins.
@@ -51,14 +55,25 @@ pub(crate) const TAINT_POLICY: &str = include_str!("../../../../examples/nginx-d
 
 /// Returns all plugin engines.
 pub(crate) fn engines() -> Vec<Arc<dyn Engine>> {
-    vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())]
+    vec![
+        Arc::new(LuaEngine::default()),
+        Arc::new(WasmEngine::new(Default::default()).unwrap()),
+    ]
 }
 
 /// Runs a scenario, or returns the error text.
 pub(crate) fn try_run(scenario: &Loaded, seed: Option<u64>) -> Result<Report, String> {
-    let options =
-        RunOptions { seed, engines: engines(), detail: Detail::Everything, explain: None, sink: None, progress: None };
-    simulation::run(scenario, options).map(|finished| finished.report).map_err(|error| format!("{error:#}"))
+    let options = RunOptions {
+        seed,
+        engines: engines(),
+        detail: Detail::Everything,
+        explain: None,
+        sink: None,
+        progress: None,
+    };
+    simulation::run(scenario, options)
+        .map(|finished| finished.report)
+        .map_err(|error| format!("{error:#}"))
 }
 
 /// Runs a scenario and panics if it cannot run.
@@ -73,7 +88,10 @@ pub(crate) fn assert_held(report: &Report) {
         .iter()
         .filter(|row| !row.held)
         .map(|row| {
-            format!("seed {}: line {}: {} {}; seen: {}", report.seed, row.line, row.when, row.expected, row.seen)
+            format!(
+                "seed {}: line {}: {} {}; seen: {}",
+                report.seed, row.line, row.when, row.expected, row.seen
+            )
         })
         .collect();
     assert!(!report.expectations.is_empty(), "nothing is expected");

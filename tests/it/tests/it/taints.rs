@@ -42,7 +42,11 @@ spec:
 ";
 
 fn check(name: &str, flags: &str, files: &[(&str, &str)], rest: &str) {
-    let manifests: Vec<_> = files.iter().map(|(file, _)| *file).filter(|file| !file.starts_with("later")).collect();
+    let manifests: Vec<_> = files
+        .iter()
+        .map(|(file, _)| *file)
+        .filter(|file| !file.starts_with("later"))
+        .collect();
     let scenario = format!(
         "name: {name}\nduration: 16m\nflags:\n  feature-gates: {{Failover: true, PreferNoExecute: true}}\n  \
          enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\n  \
@@ -52,7 +56,10 @@ fn check(name: &str, flags: &str, files: &[(&str, &str)], rest: &str) {
     );
     let mut all = vec![("scenario.yaml", scenario.as_str())];
     all.extend(files);
-    assert_held(&run(&Folder::new(&format!("taints-{name}"), &all).load().unwrap(), Some(1)));
+    assert_held(&run(
+        &Folder::new(&format!("taints-{name}"), &all).load().unwrap(),
+        Some(1),
+    ));
 }
 
 const READY: &str = "cluster.karmada.io/not-ready:NoSchedule";
@@ -72,11 +79,19 @@ fn the_proposals_policy_taints_after_five_minutes_and_only_workloads_that_asked_
          - {{at: 835s, cluster: member1, taints: []}}\n"
     );
     let asked = format!("{POLICY}{FAILOVER}");
-    let files = [("policy.yaml", asked.as_str()), ("nginx.yaml", NGINX), ("taint.yaml", OPTIMIZED_TAINT)];
+    let files = [
+        ("policy.yaml", asked.as_str()),
+        ("nginx.yaml", NGINX),
+        ("taint.yaml", OPTIMIZED_TAINT),
+    ];
     check("proposal", "", &files, &format!("{events}{expect}"));
     let stays = "expect:\n- {from: 60s, binding: default/nginx-deployment, clusters: {member1: 2}}\n\
                  - {decision: {decision: Evicted, absent: true}}\n";
-    let files = [("policy.yaml", POLICY), ("nginx.yaml", NGINX), ("taint.yaml", OPTIMIZED_TAINT)];
+    let files = [
+        ("policy.yaml", POLICY),
+        ("nginx.yaml", NGINX),
+        ("taint.yaml", OPTIMIZED_TAINT),
+    ];
     check("proposal-not-asked", "", &files, &format!("{events}{stays}"));
 }
 
@@ -105,7 +120,11 @@ fn what_a_policy_added_goes_when_it_is_edited_or_deleted_and_a_persons_taint_sta
          - {{at: 310s, cluster: member1, taints: ['{READY}']}}\n\
          - {{cluster: member2, taints: ['lost:NoSchedule']}}\n"
     );
-    let files = [("taint.yaml", CLASSIC), ("later-mine.yaml", mine), ("later-edited.yaml", &edited)];
+    let files = [
+        ("taint.yaml", CLASSIC),
+        ("later-mine.yaml", mine),
+        ("later-edited.yaml", &edited),
+    ];
     check("owned", "", &files, &rest);
 }
 
@@ -127,7 +146,12 @@ fn with_the_clean_up_off_taints_are_left_to_people_as_in_karmada() {
          - {{at: 3m, delete: {{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, name: classic}}}}\n\
          expect:\n- {{cluster: member1, taints: ['{READY}', 'lost=a:NoSchedule']}}\n"
     );
-    check("never-clean", "  cluster-taint-policy-clean-up: false\n", &[("taint.yaml", CLASSIC)], &rest);
+    check(
+        "never-clean",
+        "  cluster-taint-policy-clean-up: false\n",
+        &[("taint.yaml", CLASSIC)],
+        &rest,
+    );
 }
 
 #[test]
@@ -146,8 +170,15 @@ fn a_drain_empties_a_healthy_cluster_goes_on_after_a_crash_and_ends_when_it_is_t
         "name: drain\nduration: 10m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
          manifests: [policy.yaml, nginx.yaml]\n{rest}"
     );
-    let tolerant = POLICY.replace("  placement:\n", "  placement:\n    clusterTolerations: [{operator: Exists}]\n");
-    let files = [("scenario.yaml", scenario.as_str()), ("policy.yaml", &tolerant), ("nginx.yaml", NGINX)];
+    let tolerant = POLICY.replace(
+        "  placement:\n",
+        "  placement:\n    clusterTolerations: [{operator: Exists}]\n",
+    );
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("policy.yaml", &tolerant),
+        ("nginx.yaml", NGINX),
+    ];
     assert_held(&run(&Folder::new("taints-drain", &files).load().unwrap(), Some(1)));
 }
 
@@ -158,7 +189,11 @@ fn a_drain_with_nowhere_to_go_says_so_and_takes_nothing_away() {
         manifests: [policy.yaml, nginx.yaml]\nevents:\n- {at: 60s, drain: {cluster: member1}}\n\
         expect:\n- {from: 50s, binding: default/nginx-deployment, clusters: {member1: 2}}\n\
         - {decision: {decision: EvictionsWait, object: default/nginx-deployment, reason: NoTargetCluster}}\n";
-    let files = [("scenario.yaml", scenario), ("policy.yaml", &only), ("nginx.yaml", NGINX)];
+    let files = [
+        ("scenario.yaml", scenario),
+        ("policy.yaml", &only),
+        ("nginx.yaml", NGINX),
+    ];
     assert_held(&run(&Folder::new("taints-stuck", &files).load().unwrap(), Some(1)));
 }
 
@@ -166,7 +201,10 @@ fn a_drain_with_nowhere_to_go_says_so_and_takes_nothing_away() {
 fn bad_drains_and_policies_are_named() {
     let refused = |name: &str, manifest: &str, words: &str| {
         let scenario = "name: bad\nduration: 1m\nclusters: [{name: member1}]\nmanifests: [bad.yaml]\n";
-        let folder = Folder::new(&format!("taints-bad-{name}"), &[("scenario.yaml", scenario), ("bad.yaml", manifest)]);
+        let folder = Folder::new(
+            &format!("taints-bad-{name}"),
+            &[("scenario.yaml", scenario), ("bad.yaml", manifest)],
+        );
         let error = match folder.load() {
             Ok(loaded) => crate::support::try_run(&loaded, None).err().unwrap_or_default(),
             Err(error) => error,
@@ -187,7 +225,11 @@ fn bad_drains_and_policies_are_named() {
             "apiVersion: policy.karmada.io/v1alpha1\nkind: ClusterTaintPolicy\nmetadata: {{name: p}}\nspec: {spec}\n"
         )
     };
-    refused("effect", &policy("{taints: [{key: k, effect: Sometimes}]}"), "Sometimes");
+    refused(
+        "effect",
+        &policy("{taints: [{key: k, effect: Sometimes}]}"),
+        "Sometimes",
+    );
     refused("gate", OPTIMIZED_TAINT, "feature gate PreferNoExecute");
     refused(
         "window",

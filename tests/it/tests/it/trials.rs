@@ -9,7 +9,15 @@ use crate::support::{Folder, assert_held, engines, root, try_run};
 
 fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
     let kinds = DisruptionKind::parse(faults).unwrap();
-    trial::run(&TrialOptions { kinds, threads: 2, ..TrialOptions::new(base, 1, seeds, engines()) }, |_| {}).unwrap()
+    trial::run(
+        &TrialOptions {
+            kinds,
+            threads: 2,
+            ..TrialOptions::new(base, 1, seeds, engines())
+        },
+        |_| {},
+    )
+    .unwrap()
 }
 
 #[track_caller]
@@ -17,7 +25,10 @@ fn check(base: Base, seeds: u64) {
     let label = format!("{base:?}");
     let trials = trials(base, seeds, "all");
     assert!(trials.failure.is_none(), "{label}: {:#?}", trials.failure);
-    assert!(trials.decisions > 0 && trials.disruptions.values().sum::<u64>() > seeds, "{trials:?}");
+    assert!(
+        trials.decisions > 0 && trials.disruptions.values().sum::<u64>() > seeds,
+        "{trials:?}"
+    );
 }
 
 fn example(name: &str) -> PathBuf {
@@ -70,9 +81,17 @@ fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
     // A policy that selects one cluster only.
     let text = text.replace("nginx-divided/policy.yaml", "no-other-place/policy.yaml");
     let folder = Folder::new("careless", &[("scenario.yaml", &text)]);
-    let found = trials(Base::Scenario(folder.path().join("scenario.yaml")), 200, "cluster-loss,compact,respond");
+    let found = trials(
+        Base::Scenario(folder.path().join("scenario.yaml")),
+        200,
+        "cluster-loss,compact,respond",
+    );
     let failure = found.failure.expect("nothing was found");
-    assert_eq!(failure.violations.first().map(|violation| violation.invariant), Some("S1"), "{failure:?}");
+    assert_eq!(
+        failure.violations.first().map(|violation| violation.invariant),
+        Some("S1"),
+        "{failure:?}"
+    );
     assert!(failure.parts.1 < failure.parts.0, "{failure:?}");
     let again = try_run(&scenario::load(failure.file.as_ref().unwrap()).unwrap(), None).unwrap();
     let listed = |violations: &[bulkhead_simulator::report::Violation]| violations.to_vec();

@@ -54,8 +54,12 @@ fn ask(name: &str, files: &[(&str, &str)], change: impl FnOnce(&mut Question)) -
         "allow-no-execute-taint-policy": true,
     }))
     .unwrap();
-    let mut question =
-        Question { down: vec!["member1".to_owned()], lasts: None, horizon: GoDuration::from_secs(24 * 3600), flags };
+    let mut question = Question {
+        down: vec!["member1".to_owned()],
+        lasts: None,
+        horizon: GoDuration::from_secs(24 * 3600),
+        flags,
+    };
     change(&mut question);
     let folder = Folder::new(&format!("what-if-{name}"), files);
     let export = load(folder.path()).map_err(|error| format!("{error:#}"))?;
@@ -71,20 +75,34 @@ fn workloads_leave_at_the_rate_and_go_where_they_may() {
         ("bindings.json", bindings(10, &all)),
         ("policy.yaml", TAINT_POLICY.to_owned()),
     ];
-    let answer = ask("rate", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    let answer = ask(
+        "rate",
+        &files.each_ref().map(|(name, text)| (*name, text.as_str())),
+        |_| {},
+    )
+    .unwrap();
     assert_eq!(answer.moves.len(), 10, "{answer:?}");
     // The failure threshold is 30 s; the eviction rate is 0.5 per second.
     let times: Vec<_> = answer.moves.iter().map(|moved| moved.at_ms).collect();
     assert_eq!(times, (0..10).map(|n| 30_000 + 2_000 * n).collect::<Vec<_>>());
     assert!(
-        answer.moves.iter().all(|moved| moved.from == "member1" && !moved.to.contains_key("member1")),
+        answer
+            .moves
+            .iter()
+            .all(|moved| moved.from == "member1" && !moved.to.contains_key("member1")),
         "{answer:?}"
     );
-    let load: BTreeMap<_, _> =
-        answer.load.iter().map(|load| (load.cluster.as_str(), (load.before, load.after))).collect();
+    let load: BTreeMap<_, _> = answer
+        .load
+        .iter()
+        .map(|load| (load.cluster.as_str(), (load.before, load.after)))
+        .collect();
     assert_eq!(load["member1"], (10, 0));
     assert_eq!(load.values().map(|(_, after)| after).sum::<i64>(), 10, "{load:?}");
-    assert!(answer.stays.is_empty() && answer.nowhere.is_empty() && answer.waiting == 0, "{answer:?}");
+    assert!(
+        answer.stays.is_empty() && answer.nowhere.is_empty() && answer.waiting == 0,
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -94,8 +112,17 @@ fn a_move_names_the_replicas_that_other_clusters_lose() {
     let spec = &mut list["items"][0]["spec"];
     spec["replicas"] = json!(12);
     spec["clusters"] = json!([{"name": "member1", "replicas": 6}, {"name": "member2", "replicas": 6}]);
-    let files = [("a.yaml", clusters(4)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
-    let answer = ask("shrunk", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    let files = [
+        ("a.yaml", clusters(4)),
+        ("b.json", list.to_string()),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let answer = ask(
+        "shrunk",
+        &files.each_ref().map(|(name, text)| (*name, text.as_str())),
+        |_| {},
+    )
+    .unwrap();
     assert_eq!(answer.moves.len(), 1, "{answer:?}");
     let moved = &answer.moves[0];
     assert_eq!(moved.shrunk, BTreeMap::from([("member2".to_owned(), 2)]), "{answer:?}");
@@ -109,10 +136,23 @@ fn a_move_names_the_replicas_that_other_clusters_lose() {
 
 #[test]
 fn what_cannot_go_anywhere_stays_and_the_gate_is_named() {
-    let files = [("a.yaml", clusters(2)), ("b.json", bindings(3, &["member1"])), ("c.yaml", TAINT_POLICY.to_owned())];
-    let answer = ask("stays", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    let files = [
+        ("a.yaml", clusters(2)),
+        ("b.json", bindings(3, &["member1"])),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let answer = ask(
+        "stays",
+        &files.each_ref().map(|(name, text)| (*name, text.as_str())),
+        |_| {},
+    )
+    .unwrap();
     assert!(answer.moves.is_empty(), "{answer:?}");
-    let gates: Vec<_> = answer.stays.iter().map(|stay| (stay.cluster.as_str(), stay.gate.as_str())).collect();
+    let gates: Vec<_> = answer
+        .stays
+        .iter()
+        .map(|stay| (stay.cluster.as_str(), stay.gate.as_str()))
+        .collect();
     assert_eq!(gates, [("member1", "NoTargetCluster"); 3]);
 }
 
@@ -126,17 +166,35 @@ fn a_workload_that_tolerates_the_loss_stays_and_the_gate_is_named() {
     let tolerant = &mut list["items"][0];
     tolerant["metadata"]["annotations"]["policy.karmada.io/applied-placement"] = json!(placement.to_string());
     tolerant["spec"]["placement"] = placement;
-    let files = [("a.yaml", clusters(2)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
+    let files = [
+        ("a.yaml", clusters(2)),
+        ("b.json", list.to_string()),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let stays = |answer: &Answer| -> Vec<(String, String)> {
-        answer.stays.iter().map(|stay| (stay.binding.clone(), stay.gate.clone())).collect()
+        answer
+            .stays
+            .iter()
+            .map(|stay| (stay.binding.clone(), stay.gate.clone()))
+            .collect()
     };
     let answer = ask("tolerant", &files, |_| {}).unwrap();
-    let kept = ("default/app-00000-deployment".to_owned(), "ToleratedWithoutEnd".to_owned());
-    assert_eq!((stays(&answer), answer.moves.len(), answer.waiting), (vec![kept], 1, 0), "{answer:?}");
+    let kept = (
+        "default/app-00000-deployment".to_owned(),
+        "ToleratedWithoutEnd".to_owned(),
+    );
+    assert_eq!(
+        (stays(&answer), answer.moves.len(), answer.waiting),
+        (vec![kept], 1, 0),
+        "{answer:?}"
+    );
     let answer = ask("gate-off", &files, |question| question.flags.feature_gates.clear()).unwrap();
     assert_eq!((answer.stays.len(), answer.moves.len()), (2, 0), "{answer:?}");
-    assert!(stays(&answer).iter().all(|(_, gate)| gate == "EvictionOff"), "{answer:?}");
+    assert!(
+        stays(&answer).iter().all(|(_, gate)| gate == "EvictionOff"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -145,9 +203,18 @@ fn nothing_moves_from_one_lost_cluster_to_another() {
     let spec = &mut list["items"][0]["spec"];
     spec["replicas"] = json!(6);
     spec["clusters"] = json!([{"name": "member1", "replicas": 3}, {"name": "member2", "replicas": 3}]);
-    let files = [("a.yaml", clusters(3)), ("b.json", list.to_string()), ("c.yaml", TAINT_POLICY.to_owned())];
+    let files = [
+        ("a.yaml", clusters(3)),
+        ("b.json", list.to_string()),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
     let lose = |question: &mut Question| question.down = vec!["member1".to_owned(), "member2".to_owned()];
-    let answer = ask("two-lost", &files.each_ref().map(|(name, text)| (*name, text.as_str())), lose).unwrap();
+    let answer = ask(
+        "two-lost",
+        &files.each_ref().map(|(name, text)| (*name, text.as_str())),
+        lose,
+    )
+    .unwrap();
     let to: Vec<_> = answer.moves.iter().map(|moved| moved.to.clone()).collect();
     let three = BTreeMap::from([("member3".to_owned(), 3)]);
     assert_eq!(to, [three.clone(), three], "{answer:?}");
@@ -157,14 +224,28 @@ fn nothing_moves_from_one_lost_cluster_to_another() {
 #[test]
 fn nothing_can_move_when_no_ready_cluster_is_left() {
     let names = ["member1", "member2"];
-    let not_ready = clusters(2).replacen("status: 'True'", "status: 'False'", 2).replacen("'False'", "'True'", 1);
-    for (name, all, down) in [("every", clusters(2), &names[..]), ("the-only-ready", not_ready, &names[..1])] {
-        let files = [("a.yaml", all), ("b.json", bindings(3, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
+    let not_ready = clusters(2)
+        .replacen("status: 'True'", "status: 'False'", 2)
+        .replacen("'False'", "'True'", 1);
+    for (name, all, down) in [
+        ("every", clusters(2), &names[..]),
+        ("the-only-ready", not_ready, &names[..1]),
+    ] {
+        let files = [
+            ("a.yaml", all),
+            ("b.json", bindings(3, &names)),
+            ("c.yaml", TAINT_POLICY.to_owned()),
+        ];
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
         let lose = |question: &mut Question| question.down = down.iter().map(|&name| name.to_owned()).collect();
         let answer = ask(&format!("no-cluster-left-{name}"), &files, lose).unwrap();
         assert!(answer.no_cluster_left && answer.moves.is_empty(), "{name}: {answer:?}");
-        let answer = ask(&format!("one-left-{name}"), &[files[1], files[2], ("a.yaml", &clusters(3))], lose).unwrap();
+        let answer = ask(
+            &format!("one-left-{name}"),
+            &[files[1], files[2], ("a.yaml", &clusters(3))],
+            lose,
+        )
+        .unwrap();
         assert!(!answer.no_cluster_left, "{name}: {answer:?}");
     }
 }
@@ -177,12 +258,18 @@ fn a_cluster_that_is_back_in_time_keeps_the_rest() {
         ("c.yaml", TAINT_POLICY.to_owned()),
     ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-    let answer = ask("back", &files, |question| question.lasts = Some(GoDuration::from_secs(60))).unwrap();
+    let answer = ask("back", &files, |question| {
+        question.lasts = Some(GoDuration::from_secs(60))
+    })
+    .unwrap();
     // The cluster counts as lost after 30 s and as recovered 30 s after the minute: one minute of evictions, one
     // every 2 s.
     assert!((25..=31).contains(&answer.moves.len()), "{} moved", answer.moves.len());
     let changes: Vec<_> = answer.taints.iter().map(|taint| taint.change.as_str()).collect();
-    assert!(changes.contains(&"-cluster.karmada.io/not-ready:NoExecute"), "{changes:?}");
+    assert!(
+        changes.contains(&"-cluster.karmada.io/not-ready:NoExecute"),
+        "{changes:?}"
+    );
     assert_eq!(answer.waiting, 0);
 }
 
@@ -191,11 +278,21 @@ fn a_large_federation_is_answered_whole() {
     let names: Vec<_> = (1..=100).map(|n| format!("member{n}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     // One file has millions of YAML nodes, more than the limit elsewhere.
-    let files = [("a.yaml", clusters(100)), ("b.yaml", bindings(10_000, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
+    let files = [
+        ("a.yaml", clusters(100)),
+        ("b.yaml", bindings(10_000, &names)),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-    let answer = ask("large", &files, |question| question.flags.resource_eviction_rate = 100.0).unwrap();
+    let answer = ask("large", &files, |question| {
+        question.flags.resource_eviction_rate = 100.0
+    })
+    .unwrap();
     let moved: BTreeSet<_> = answer.moves.iter().map(|moved| moved.binding.as_str()).collect();
-    assert_eq!((answer.moves.len(), moved.len(), answer.nowhere.len(), answer.waiting), (10_000, 10_000, 0, 0));
+    assert_eq!(
+        (answer.moves.len(), moved.len(), answer.nowhere.len(), answer.waiting),
+        (10_000, 10_000, 0, 0)
+    );
 }
 
 #[test]
@@ -209,12 +306,16 @@ fn a_bad_export_says_what_is_missing() {
     check("no-bindings", &[("a.yaml", &all)], "there is no binding here");
     check(
         "bad-kind",
-        &[("a.yaml", &all), ("b.yaml", "kind: ResourceBinding\nmetadata: {name: x}\nspec: 7\n")],
+        &[
+            ("a.yaml", &all),
+            ("b.yaml", "kind: ResourceBinding\nmetadata: {name: x}\nspec: 7\n"),
+        ],
         "b.yaml: ResourceBinding x",
     );
     check("bad-yaml", &[("a.yaml", "a: [")], "a.yaml");
-    let missing =
-        ask("missing", &[("a.yaml", &all), ("b.json", &some)], |question| question.down = vec!["mars".to_owned()]);
+    let missing = ask("missing", &[("a.yaml", &all), ("b.json", &some)], |question| {
+        question.down = vec!["mars".to_owned()]
+    });
     assert!(
         missing
             .err()

@@ -51,12 +51,17 @@ fn every_manifest_parses() {
 
 #[test]
 fn what_a_kustomization_names_is_there() {
-    for file in files(FOLDER).iter().filter(|file| file.ends_with("/kustomization.yaml")) {
+    for file in files(FOLDER)
+        .iter()
+        .filter(|file| file.ends_with("/kustomization.yaml"))
+    {
         let folder = file.trim_end_matches("/kustomization.yaml");
         let kustomization = one_yaml(file);
         let resources = kustomization["resources"].as_array().cloned().unwrap_or_default();
         let patches = kustomization["patches"].as_array().cloned().unwrap_or_default();
-        let named = resources.iter().chain(patches.iter().filter_map(|patch| patch.get("path")));
+        let named = resources
+            .iter()
+            .chain(patches.iter().filter_map(|patch| patch.get("path")));
         for name in named.filter_map(Value::as_str) {
             assert!(super::path(folder).join(name).exists(), "{file} names {name}");
         }
@@ -88,20 +93,44 @@ fn is_locked_down(pod: &Value) {
         })
     );
     assert!(container["resources"]["requests"].is_object() && container["resources"]["limits"]["memory"].is_string());
-    let probes = [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")];
+    let probes = [
+        ("startupProbe", "/healthz"),
+        ("livenessProbe", "/healthz"),
+        ("readinessProbe", "/readyz"),
+    ];
     for (probe, path) in probes {
-        assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "metrics"}), "{probe}");
+        assert_eq!(
+            container[probe]["httpGet"],
+            json!({"path": path, "port": "metrics"}),
+            "{probe}"
+        );
     }
     let user = &pod["securityContext"]["runAsUser"];
-    assert!(text("host/deploy/Dockerfile").contains(&format!("USER {user}:{user}")), "the image is for another user");
+    assert!(
+        text("host/deploy/Dockerfile").contains(&format!("USER {user}:{user}")),
+        "the image is for another user"
+    );
 }
 
 /// Without Helm, the chart is only text. `check.sh` renders it and compares it with the base.
 #[test]
 fn the_chart_locks_its_pods_down_as_the_base_does() {
-    let (base, chart) = (text(&format!("{BASE}/deployment.yaml")), text(&format!("{CHART}/templates/deployment.yaml")));
-    for part in ["runAsNonRoot", "seccompProfile", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "drop:"] {
-        let line = |text: &str| text.lines().find(|line| line.contains(part)).map(|line| line.trim().to_owned());
+    let (base, chart) = (
+        text(&format!("{BASE}/deployment.yaml")),
+        text(&format!("{CHART}/templates/deployment.yaml")),
+    );
+    for part in [
+        "runAsNonRoot",
+        "seccompProfile",
+        "allowPrivilegeEscalation",
+        "readOnlyRootFilesystem",
+        "drop:",
+    ] {
+        let line = |text: &str| {
+            text.lines()
+                .find(|line| line.contains(part))
+                .map(|line| line.trim().to_owned())
+        };
         assert!(line(&base).is_some() && line(&base) == line(&chart), "{part}");
     }
 }
@@ -111,13 +140,23 @@ fn nothing_selects_every_pod() {
     for (file, pointer) in [
         ("disruption.yaml", "/spec/selector/matchLabels"),
         ("network.yaml", "/spec/podSelector/matchLabels"),
-        ("deployment.yaml", "/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels"),
+        (
+            "deployment.yaml",
+            "/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels",
+        ),
     ] {
         let object = one_yaml(&format!("{BASE}/{file}"));
-        assert_eq!(at(&object, &format!("{pointer}/app.kubernetes.io~1name")), "bulkhead", "{file}");
+        assert_eq!(
+            at(&object, &format!("{pointer}/app.kubernetes.io~1name")),
+            "bulkhead",
+            "{file}"
+        );
     }
     let network = one_yaml(&format!("{AGENT}/network.yaml"));
-    assert_eq!(at(&network, "/spec/podSelector/matchLabels/app.kubernetes.io~1name"), "bulkhead-agent");
+    assert_eq!(
+        at(&network, "/spec/podSelector/matchLabels/app.kubernetes.io~1name"),
+        "bulkhead-agent"
+    );
     // kustomize adds the selectors of the Deployment and the Service.
     for folder in [BASE, AGENT] {
         let labels = &one_yaml(&format!("{folder}/kustomization.yaml"))["labels"][0];
@@ -130,7 +169,9 @@ fn arguments(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let given = lines.filter_map(|line| {
         let argument = line.split_once("--")?.1;
-        let end = argument.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(argument.len());
+        let end = argument
+            .find(|c: char| !c.is_ascii_lowercase() && c != '-')
+            .unwrap_or(argument.len());
         let is_argument = line.starts_with("- --") || line.contains("value: --") || line.contains("value: \"--");
         is_argument.then(|| argument[..end].to_owned())
     });
@@ -142,7 +183,10 @@ fn the_program_knows_every_argument_that_it_is_given() {
     let declared: String = ARGUMENTS.iter().map(|file| text(file)).collect();
     let flags = text("host/controllers/src/flags.rs");
     let mut given = BTreeSet::new();
-    for file in files(FOLDER).iter().filter(|file| ["yaml", "tpl"].contains(&ending(file))) {
+    for file in files(FOLDER)
+        .iter()
+        .filter(|file| ["yaml", "tpl"].contains(&ending(file)))
+    {
         given.extend(arguments(&text(file)));
     }
     assert!(given.len() > 8, "{given:?}");
@@ -165,14 +209,19 @@ fn every_value_of_the_chart_is_in_its_schema() {
 
 /// Checks that objects whose properties the schema lists have the same members in the values.
 fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) {
-    let (Some(values), Some(properties)) = (values.as_object(), schema["properties"].as_object()) else { return };
+    let (Some(values), Some(properties)) = (values.as_object(), schema["properties"].as_object()) else {
+        return;
+    };
     for (name, value) in values {
         match properties.get(name) {
             Some(schema) => compare(value, schema, &format!("{at}/{name}"), missing),
             None => missing.push(format!("{at}/{name} is not in the schema")),
         }
     }
-    for name in properties.keys().filter(|name| !values.contains_key(*name) && *name != "global") {
+    for name in properties
+        .keys()
+        .filter(|name| !values.contains_key(*name) && *name != "global")
+    {
         missing.push(format!("{at}/{name} is not in the values"));
     }
 }
@@ -181,11 +230,17 @@ fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) 
 #[test]
 fn a_journal_has_room_for_what_it_may_take() {
     let values = one_yaml(&format!("{CHART}/values.yaml"));
-    let (bytes, limit) = (values["journal"]["bytesMax"].as_u64().unwrap(), at(&values, "/journal/sizeLimit"));
+    let (bytes, limit) = (
+        values["journal"]["bytesMax"].as_u64().unwrap(),
+        at(&values, "/journal/sizeLimit"),
+    );
     let mebibytes: u64 = limit.strip_suffix("Mi").unwrap().parse().unwrap();
     assert!(bytes < mebibytes << 20, "{bytes} in {limit}");
     let component = text("host/deploy/kustomize/journal/kustomization.yaml");
-    for part in [format!("--journal-bytes-max={bytes}}}"), format!("sizeLimit: {limit}}}")] {
+    for part in [
+        format!("--journal-bytes-max={bytes}}}"),
+        format!("sizeLimit: {limit}}}"),
+    ] {
         assert!(component.contains(&part), "the component has another size than {part}");
     }
 }
@@ -200,13 +255,19 @@ fn the_record_of_plugins_that_ended_a_process_survives_the_container() {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let container = &pod["containers"][0];
         let arguments = list(&container["args"]);
-        let directory = arguments.iter().find_map(|argument| argument.as_str()?.strip_prefix(FLAG)).unwrap();
+        let directory = arguments
+            .iter()
+            .find_map(|argument| argument.as_str()?.strip_prefix(FLAG))
+            .unwrap();
         let mounts = list(&container["volumeMounts"]);
         let holds = |mount: &&Value| directory.starts_with(&format!("{}/", at(mount, "/mountPath")));
         let mount = mounts.iter().find(holds).unwrap();
         let volumes = list(&pod["volumes"]);
         let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
-        assert!(volume["emptyDir"].is_object() && mount.get("readOnly").is_none(), "{folder}: {volume} {mount}");
+        assert!(
+            volume["emptyDir"].is_object() && mount.get("readOnly").is_none(),
+            "{folder}: {volume} {mount}"
+        );
         // The chart and the other kustomizations have the same directory.
         for file in [format!("{CHART}/templates/deployment.yaml"), IN_CLUSTER.to_owned()] {
             assert!(text(&file).contains(&format!("- {FLAG}{directory}\n")), "{file}");
@@ -218,15 +279,28 @@ fn the_record_of_plugins_that_ended_a_process_survives_the_container() {
 fn versions_are_those_of_the_workspace() {
     let workspace = text("Cargo.toml");
     let value = |key: &str| {
-        let line = workspace.lines().find_map(|line| line.strip_prefix(&format!("{key} = \"")));
-        line.map(|rest| rest.trim_end_matches('"').to_owned()).unwrap_or_default()
+        let line = workspace
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{key} = \"")));
+        line.map(|rest| rest.trim_end_matches('"').to_owned())
+            .unwrap_or_default()
     };
     let (version, rust) = (value("version"), value("rust-version"));
     let chart = one_yaml(&format!("{CHART}/Chart.yaml"));
-    assert_eq!((at(&chart, "/version"), at(&chart, "/appVersion")), (version.as_str(), version.as_str()));
+    assert_eq!(
+        (at(&chart, "/version"), at(&chart, "/appVersion")),
+        (version.as_str(), version.as_str())
+    );
     for folder in [BASE, AGENT] {
-        assert_eq!(at(&one_yaml(&format!("{folder}/kustomization.yaml")), "/images/0/newTag"), version, "{folder}");
+        assert_eq!(
+            at(&one_yaml(&format!("{folder}/kustomization.yaml")), "/images/0/newTag"),
+            version,
+            "{folder}"
+        );
     }
     let dockerfile = text("host/deploy/Dockerfile");
-    assert!(dockerfile.contains(&format!("FROM rust:{rust}-")), "the image is built with another Rust than {rust}");
+    assert!(
+        dockerfile.contains(&format!("FROM rust:{rust}-")),
+        "the image is built with another Rust than {rust}"
+    );
 }

@@ -47,7 +47,11 @@ fn files(folder: &str) -> Vec<String> {
     for entry in fs::read_dir(path(folder)).unwrap_or_else(|error| panic!("{folder}: {error}")) {
         let entry = entry.unwrap();
         let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() { found.extend(files(&name)) } else { found.push(name) }
+        if entry.path().is_dir() {
+            found.extend(files(&name));
+        } else {
+            found.push(name);
+        }
     }
     found.sort();
     found

@@ -19,7 +19,9 @@ const OF_THE_SCRAPE: &[&str] = &["job", "instance", "namespace", "pod"];
 fn alerts() -> Vec<Value> {
     let rules = one_yaml(ALERTS);
     let groups = rules["groups"].as_array().cloned().unwrap_or_default();
-    let rules = groups.iter().flat_map(|group| group["rules"].as_array().cloned().unwrap_or_default());
+    let rules = groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().cloned().unwrap_or_default());
     rules.filter(|rule| rule.get("alert").is_some()).collect()
 }
 
@@ -42,17 +44,30 @@ fn all_under(value: &Value, key: &str, found: &mut Vec<String>) {
 /// Returns the problems with the names in an expression.
 fn objections(expression: &str, exported: &Series) -> Vec<String> {
     let names = promql::names(expression);
-    let unknown = names.series.iter().filter(|name| *name != "up" && !exported.contains_key(*name));
+    let unknown = names
+        .series
+        .iter()
+        .filter(|name| *name != "up" && !exported.contains_key(*name));
     let mut objections: Vec<_> = unknown.map(|name| format!("nobody exports {name}")).collect();
-    let known: BTreeSet<&str> =
-        names.series.iter().filter_map(|name| exported.get(name)).flatten().map(String::as_str).collect();
-    let strange =
-        names.labels.iter().filter(|label| !known.contains(label.as_str()) && !OF_THE_SCRAPE.contains(&label.as_str()));
+    let known: BTreeSet<&str> = names
+        .series
+        .iter()
+        .filter_map(|name| exported.get(name))
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let strange = names
+        .labels
+        .iter()
+        .filter(|label| !known.contains(label.as_str()) && !OF_THE_SCRAPE.contains(&label.as_str()));
     objections.extend(strange.map(|label| format!("none of its series has a label {label}")));
     if names.series.is_empty() {
         objections.push("it names no series".to_owned());
     }
-    objections.iter().map(|objection| format!("{expression}: {objection}")).collect()
+    objections
+        .iter()
+        .map(|objection| format!("{expression}: {objection}"))
+        .collect()
 }
 
 #[test]
@@ -65,12 +80,23 @@ fn alerts_and_dashboard_ask_for_what_is_exported() {
     all_under(&dashboard, "expr", &mut in_dashboard);
     all_under(&dashboard["templating"], "query", &mut in_dashboard);
     in_dashboard.retain(|expression| expression != "prometheus");
-    assert!(in_alerts.len() > 8 && in_dashboard.len() > 8, "{} and {}", in_alerts.len(), in_dashboard.len());
-    let problems: Vec<_> =
-        in_alerts.iter().chain(&in_dashboard).flat_map(|expression| objections(expression, &exported)).collect();
+    assert!(
+        in_alerts.len() > 8 && in_dashboard.len() > 8,
+        "{} and {}",
+        in_alerts.len(),
+        in_dashboard.len()
+    );
+    let problems: Vec<_> = in_alerts
+        .iter()
+        .chain(&in_dashboard)
+        .flat_map(|expression| objections(expression, &exported))
+        .collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     // Karmada exports some of the same metric names, so each expression must select Bulkhead's job.
-    let anybodys: Vec<_> = in_alerts.iter().filter(|expression| !expression.contains("job=\"bulkhead\"")).collect();
+    let anybodys: Vec<_> = in_alerts
+        .iter()
+        .filter(|expression| !expression.contains("job=\"bulkhead\""))
+        .collect();
     assert!(anybodys.is_empty(), "{anybodys:?}");
 }
 
@@ -78,7 +104,10 @@ fn alerts_and_dashboard_ask_for_what_is_exported() {
 fn every_metric_is_in_the_dashboard() {
     let dashboard = text(DASHBOARD);
     let missing = |name: &&String| {
-        let family = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+        let family = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|suffix| name.strip_suffix(suffix))
+            .unwrap_or(name);
         !dashboard.contains(family)
     };
     let exported = exported();
@@ -98,7 +127,11 @@ fn every_alert_has_a_section_in_the_runbook_and_the_reverse() {
     assert_eq!(alerts, sections);
     for section in runbook.split("\n## Bulkhead").skip(1) {
         for part in ["**Symptom:**", "**Meaning:**", "**Look at:**", "**Do:**"] {
-            assert!(section.contains(part), "{} has no {part}", section.lines().next().unwrap_or_default());
+            assert!(
+                section.contains(part),
+                "{} has no {part}",
+                section.lines().next().unwrap_or_default()
+            );
         }
     }
 }
@@ -107,12 +140,19 @@ fn every_alert_has_a_section_in_the_runbook_and_the_reverse() {
 fn every_alert_says_how_bad_it_is_what_it_is_and_where_its_section_is() {
     for alert in alerts() {
         let name = at(&alert, "/alert");
-        assert!(["info", "warning", "critical"].contains(&at(&alert, "/labels/severity")), "{name}");
+        assert!(
+            ["info", "warning", "critical"].contains(&at(&alert, "/labels/severity")),
+            "{name}"
+        );
         assert!(
             !at(&alert, "/annotations/summary").is_empty() && !at(&alert, "/annotations/description").is_empty(),
             "{name}"
         );
-        assert_eq!(at(&alert, "/annotations/runbook"), format!("{RUNBOOK}#{}", name.to_lowercase()), "{name}");
+        assert_eq!(
+            at(&alert, "/annotations/runbook"),
+            format!("{RUNBOOK}#{}", name.to_lowercase()),
+            "{name}"
+        );
     }
 }
 
@@ -120,8 +160,10 @@ fn every_alert_says_how_bad_it_is_what_it_is_and_where_its_section_is() {
 fn every_alert_has_a_unit_test_in_which_it_fires() {
     let test = one_yaml(ALERTS_TEST);
     let cases = test["tests"].as_array().cloned().unwrap_or_default();
-    let cases: Vec<_> =
-        cases.iter().flat_map(|case| case["alert_rule_test"].as_array().cloned().unwrap_or_default()).collect();
+    let cases: Vec<_> = cases
+        .iter()
+        .flat_map(|case| case["alert_rule_test"].as_array().cloned().unwrap_or_default())
+        .collect();
     for alert in alerts() {
         let name = at(&alert, "/alert");
         let of_it = || cases.iter().filter(|case| at(case, "/alertname") == name);

@@ -22,7 +22,10 @@ pub(super) fn names(expression: &str) -> Names {
     let mut closing = Vec::new();
     let mut function = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
-        let before = index.checked_sub(1).and_then(|before| tokens.get(before)).map_or("", String::as_str);
+        let before = index
+            .checked_sub(1)
+            .and_then(|before| tokens.get(before))
+            .map_or("", String::as_str);
         let after = tokens.get(index + 1).map_or("", String::as_str);
         match token.as_str() {
             "(" if GROUPING.contains(&before) => closing.push(")labels"),
@@ -84,12 +87,27 @@ fn tokens(expression: &str) -> Vec<String> {
 fn names_are_distinguished_from_words_and_values() {
     let check = |expression: &str, series: &[&str], labels: &[&str]| {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        assert_eq!(names(expression), Names { series: set(series), labels: set(labels) }, "{expression}");
+        assert_eq!(
+            names(expression),
+            Names {
+                series: set(series),
+                labels: set(labels)
+            },
+            "{expression}"
+        );
     };
     check("up", &["up"], &[]);
     check(r#"absent(up{job="a.b{c"} == 1)"#, &["up"], &["job"]);
     check("sum by (a, b) (rate(x_total[5m])) > 0.5e1", &["x_total"], &["a", "b"]);
-    check("sum(rate(x[$__rate_interval])) by (c) / on (d) group_left y offset 5m", &["x", "y"], &["c", "d"]);
-    check("histogram_quantile(0.9, sum by (le) (x_bucket)) and on () up unless z", &["up", "x_bucket", "z"], &["le"]);
+    check(
+        "sum(rate(x[$__rate_interval])) by (c) / on (d) group_left y offset 5m",
+        &["x", "y"],
+        &["c", "d"],
+    );
+    check(
+        "histogram_quantile(0.9, sum by (le) (x_bucket)) and on () up unless z",
+        &["up", "x_bucket", "z"],
+        &["le"],
+    );
     check(r#"label_values(x{job="$job"}, member)"#, &["x"], &["job", "member"]);
 }

@@ -32,7 +32,10 @@ fn manifest(mode: Mode) -> String {
 fn the_account_is_that_of_the_roles() {
     let account = roles::account(roles::NAMESPACE);
     let written = text(&format!("{FOLDER}/account.yaml"));
-    assert!(written.contains(account.trim_start_matches("---\n")), "{FOLDER}/account.yaml lacks:\n{account}");
+    assert!(
+        written.contains(account.trim_start_matches("---\n")),
+        "{FOLDER}/account.yaml lacks:\n{account}"
+    );
 }
 
 #[test]
@@ -48,17 +51,29 @@ fn the_roles_are_those_that_the_program_says_it_needs() {
             stale.push(name);
         }
     }
-    assert!(stale.is_empty(), "{UPDATE}=1 cargo test -p bulkhead-tidy rewrites: {}", stale.join(", "));
+    assert!(
+        stale.is_empty(),
+        "{UPDATE}=1 cargo test -p bulkhead-tidy rewrites: {}",
+        stale.join(", ")
+    );
 }
 
 #[test]
 fn every_mode_can_be_applied_by_its_folder() {
     for mode in Mode::ALL {
         let kustomization = one_yaml(&format!("{FOLDER}/{}/kustomization.yaml", mode.name()));
-        assert_eq!(kustomization["resources"], serde_json::json!(["rbac.yaml"]), "{}", mode.name());
+        assert_eq!(
+            kustomization["resources"],
+            serde_json::json!(["rbac.yaml"]),
+            "{}",
+            mode.name()
+        );
         for document in yaml(&format!("{FOLDER}/{}/rbac.yaml", mode.name())) {
             let kind = at(&document, "/kind");
-            assert!(["ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"].contains(&kind), "{kind}");
+            assert!(
+                ["ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"].contains(&kind),
+                "{kind}"
+            );
         }
     }
 }
@@ -67,29 +82,52 @@ fn every_mode_can_be_applied_by_its_folder() {
 fn quoted_after(name: &str, before: &str) -> Vec<String> {
     let source = text(name);
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
-    source.split(before).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+    source
+        .split(before)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
+        .collect()
 }
 
 #[test]
 fn every_controller_has_a_duty_in_mode_all() {
     let source = text("host/controllers/src/manager.rs");
-    let list = source.split("const CONTROLLERS").nth(1).and_then(|rest| rest.split("];").next()).unwrap_or_default();
-    let controllers: Vec<_> = list.split("(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let list = source
+        .split("const CONTROLLERS")
+        .nth(1)
+        .and_then(|rest| rest.split("];").next())
+        .unwrap_or_default();
+    let controllers: Vec<_> = list
+        .split("(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
     assert!(controllers.len() > 10, "{controllers:?}");
     let duties: BTreeSet<_> = Mode::All.duties().iter().map(|duty| duty.name).collect();
-    let missing: Vec<_> = controllers.iter().filter(|controller| !duties.contains(*controller)).collect();
-    assert!(missing.is_empty(), "host/controllers/src/permissions.rs does not know {missing:?}");
+    let missing: Vec<_> = controllers
+        .iter()
+        .filter(|controller| !duties.contains(*controller))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "host/controllers/src/permissions.rs does not know {missing:?}"
+    );
 }
 
 #[test]
 fn every_kind_that_the_program_uses_is_read_and_no_other() {
     let kinds = "host/api/src/kinds.rs";
-    let registered: BTreeSet<_> =
-        quoted_after(kinds, "group: \"").into_iter().zip(quoted_after(kinds, "plural: \"")).collect();
+    let registered: BTreeSet<_> = quoted_after(kinds, "group: \"")
+        .into_iter()
+        .zip(quoted_after(kinds, "plural: \""))
+        .collect();
     assert!(registered.len() > 10, "{registered:?}");
     let informers = Mode::All.duties().iter().find(|duty| duty.name == "informers").unwrap();
-    let read: BTreeSet<_> =
-        informers.rules.iter().map(|rule| (rule.group.to_owned(), rule.resource.to_owned())).collect();
+    let read: BTreeSet<_> = informers
+        .rules
+        .iter()
+        .map(|rule| (rule.group.to_owned(), rule.resource.to_owned()))
+        .collect();
     assert_eq!(read, registered);
 }
 
@@ -115,7 +153,9 @@ fn a_role_may_get_what_it_changes() {
     for mode in Mode::ALL {
         let rules: Vec<_> = mode.duties().iter().flat_map(|duty| duty.rules).collect();
         for changed in rules.iter().filter(|rule| changes(rule)) {
-            let is_read = rules.iter().any(|rule| of(rule) == of(changed) && rule.verbs.contains(&"get"));
+            let is_read = rules
+                .iter()
+                .any(|rule| of(rule) == of(changed) && rule.verbs.contains(&"get"));
             assert!(is_read, "{}: {changed:?} needs get", mode.name());
             seen += 1;
         }

@@ -38,7 +38,10 @@ pub(crate) fn metrics() -> Vec<Metric> {
 
 /// Returns the fields of a struct with their types, as written in the source.
 fn fields(source: &str, structure: &str) -> BTreeMap<String, String> {
-    let body = source.split_once(&format!("struct {structure} {{")).map(|(_, rest)| rest).unwrap_or_default();
+    let body = source
+        .split_once(&format!("struct {structure} {{"))
+        .map(|(_, rest)| rest)
+        .unwrap_or_default();
     let body = body.split_once("\n}").map(|(body, _)| body).unwrap_or_default();
     let field = |line: &str| {
         let line = line.trim().trim_end_matches(',').trim_start_matches("pub(crate) ");
@@ -59,9 +62,16 @@ fn literal(expression: &str, above: &str) -> String {
     if let Some(rest) = expression.strip_prefix('"') {
         return rest.split('"').next().unwrap_or_default().to_owned();
     }
-    let name: String = expression.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-    let value = above.rsplit_once(&format!("let {name} =")).and_then(|(_, rest)| rest.split('"').nth(1));
-    value.unwrap_or_else(|| panic!("no text above is called {name}")).to_owned()
+    let name: String = expression
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    let value = above
+        .rsplit_once(&format!("let {name} ="))
+        .and_then(|(_, rest)| rest.split('"').nth(1));
+    value
+        .unwrap_or_else(|| panic!("no text above is called {name}"))
+        .to_owned()
 }
 
 fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
@@ -73,21 +83,35 @@ fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
             let (above, call) = (&source[..at], &source[at + start.len()..]);
             let call = call.split_once(");").map_or(call, |(call, _)| call);
             // The registration inside a helper names no metric.
-            let Some(quoted) = call.trim_start().strip_prefix('"') else { continue };
+            let Some(quoted) = call.trim_start().strip_prefix('"') else {
+                continue;
+            };
             let (name, rest) = quoted.split_once("\",").unwrap_or((quoted, ""));
-            let field =
-                call.rsplit_once("self.").and_then(|(_, rest)| rest.split_once(".clone()")).map(|(field, _)| field);
+            let field = call
+                .rsplit_once("self.")
+                .and_then(|(_, rest)| rest.split_once(".clone()"))
+                .map(|(field, _)| field);
             let type_ = field.and_then(|field| types.get(field));
             let type_ = type_.unwrap_or_else(|| panic!("{structure}: what is the type of {name}?"));
-            let labels = type_.strip_prefix("Family<").and_then(|rest| rest.split_once(',')).map(|(labels, _)| labels);
-            let labels = labels.map(|labels| fields(source, labels).into_keys().collect()).unwrap_or_default();
+            let labels = type_
+                .strip_prefix("Family<")
+                .and_then(|rest| rest.split_once(','))
+                .map(|(labels, _)| labels);
+            let labels = labels
+                .map(|labels| fields(source, labels).into_keys().collect())
+                .unwrap_or_default();
             let (kind, suffix) = match type_ {
                 type_ if type_.contains("Histogram") => ("histogram", ""),
                 type_ if type_.contains("Counter") => ("counter", "_total"),
                 _ => ("gauge", ""),
             };
             let (name, help) = (format!("{prefix}{name}{suffix}"), literal(rest, above));
-            all.push(Metric { name, kind: kind.to_owned(), labels, help });
+            all.push(Metric {
+                name,
+                kind: kind.to_owned(),
+                labels,
+                help,
+            });
         }
     }
     all
@@ -105,7 +129,12 @@ fn collected(source: &str) -> Vec<Metric> {
             let (Some(name), Some(help)) = (literals.next(), literals.next()) else {
                 panic!("{ENDPOINT}: {start}{call}) has no name and no help text");
             };
-            let metric = Metric { name: name + suffix, kind: kind.to_owned(), labels: literals.collect(), help };
+            let metric = Metric {
+                name: name + suffix,
+                kind: kind.to_owned(),
+                labels: literals.collect(),
+                help,
+            };
             all.push((at, metric));
         }
     }
@@ -152,7 +181,12 @@ pub struct Metrics {
         let finished = "Done";
         registry.register("done", finished, self.done.clone());
 "#;
-    let name = |series: &Series| series.iter().map(|(name, labels)| format!("{name}{labels:?}")).collect::<Vec<_>>();
+    let name = |series: &Series| {
+        series
+            .iter()
+            .map(|(name, labels)| format!("{name}{labels:?}"))
+            .collect::<Vec<_>>()
+    };
     let expected = [
         "done_total{}",
         r#"queue_depth{"name"}"#,
@@ -162,8 +196,14 @@ pub struct Metrics {
     ];
     let metrics = registered(source, "Metrics", "");
     assert_eq!(name(&series(&metrics)), expected);
-    let described: Vec<_> = metrics.iter().map(|metric| (metric.kind.as_str(), metric.help.as_str())).collect();
-    assert_eq!(described, [("histogram", "How long"), ("counter", "Done"), ("gauge", "Depth")]);
+    let described: Vec<_> = metrics
+        .iter()
+        .map(|metric| (metric.kind.as_str(), metric.help.as_str()))
+        .collect();
+    assert_eq!(
+        described,
+        [("histogram", "How long"), ("counter", "Done"), ("gauge", "Depth")]
+    );
     let source = r#"
 const CALLS: Counters<2> = Counters::new(
     "calls",

@@ -52,18 +52,32 @@ fn without_tests(source: &str) -> String {
 
 /// Returns the words between backticks in a text.
 fn quoted(text: &str) -> BTreeSet<String> {
-    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    text.lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn section_of(metric: &Metric) -> Option<&'static str> {
-    let matching = SECTIONS.iter().find(|(_, prefixes)| prefixes.iter().any(|prefix| metric.name.starts_with(prefix)));
+    let matching = SECTIONS
+        .iter()
+        .find(|(_, prefixes)| prefixes.iter().any(|prefix| metric.name.starts_with(prefix)));
     matching.map(|(section, _)| *section)
 }
 
 fn row(metric: &Metric) -> Vec<String> {
     let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-    let labels = if labels.is_empty() { "–".to_owned() } else { labels.join(", ") };
-    vec![format!("`{}`", metric.name), metric.kind.clone(), labels, golden::prose(metric.help.trim_end_matches('.'))]
+    let labels = if labels.is_empty() {
+        "–".to_owned()
+    } else {
+        labels.join(", ")
+    };
+    vec![
+        format!("`{}`", metric.name),
+        metric.kind.clone(),
+        labels,
+        golden::prose(metric.help.trim_end_matches('.')),
+    ]
 }
 
 #[test]
@@ -71,7 +85,11 @@ fn the_page_of_metrics_is_generated_from_their_registration() {
     let metrics = metrics();
     assert!(metrics.len() > 30, "only {} metrics were found", metrics.len());
     let homeless: Vec<_> = metrics.iter().filter(|metric| section_of(metric).is_none()).collect();
-    assert!(homeless.is_empty(), "no section has {:?}", homeless.iter().map(|metric| &metric.name).collect::<Vec<_>>());
+    assert!(
+        homeless.is_empty(),
+        "no section has {:?}",
+        homeless.iter().map(|metric| &metric.name).collect::<Vec<_>>()
+    );
     let parts = SECTIONS.iter().map(|(section, _)| {
         let rows = metrics.iter().filter(|metric| section_of(metric) == Some(*section));
         let rows: Vec<_> = rows.map(row).collect();
@@ -83,5 +101,8 @@ fn the_page_of_metrics_is_generated_from_their_registration() {
 #[test]
 fn generated_prose_is_one_line_and_no_markup() {
     assert_eq!(golden::prose("a <b>\n  `<c|d>`  e|f"), "a &lt;b> `<c\\|d>` e\\|f");
-    assert_eq!(golden::table(&["a"], &[vec!["b".to_owned()]]), "| a |\n| --- |\n| b |\n");
+    assert_eq!(
+        golden::table(&["a"], &[vec!["b".to_owned()]]),
+        "| a |\n| --- |\n| b |\n"
+    );
 }

@@ -10,7 +10,11 @@ const CONTROLLERS: &str = "host/controllers/src";
 
 /// Returns the text of the list of controllers.
 fn list(source: &str) -> &str {
-    source.split("const CONTROLLERS").nth(1).and_then(|rest| rest.split("];").next()).unwrap_or_default()
+    source
+        .split("const CONTROLLERS")
+        .nth(1)
+        .and_then(|rest| rest.split("];").next())
+        .unwrap_or_default()
 }
 
 /// Returns the name and the module of each controller.
@@ -20,7 +24,11 @@ fn controllers(source: &str) -> Vec<(String, String)> {
         let module = rest.split_once("Box::pin(")?.1.split_once("::")?.0;
         let name = match name.strip_prefix('"') {
             Some(name) => name.trim_end_matches('"'),
-            None => source.split_once(&format!("const {name}: &str = \""))?.1.split('"').next()?,
+            None => source
+                .split_once(&format!("const {name}: &str = \""))?
+                .1
+                .split('"')
+                .next()?,
         };
         Some((name.to_owned(), module.to_owned()))
     };
@@ -29,12 +37,21 @@ fn controllers(source: &str) -> Vec<(String, String)> {
 
 /// Returns the first sentence of a module's documentation, without its origin in Karmada.
 fn task(module: &str) -> String {
-    let file = [format!("{CONTROLLERS}/{module}.rs"), format!("{CONTROLLERS}/{module}/mod.rs")];
+    let file = [
+        format!("{CONTROLLERS}/{module}.rs"),
+        format!("{CONTROLLERS}/{module}/mod.rs"),
+    ];
     let file = file.iter().find(|file| crate::root().join(file).is_file());
     let source = read(file.unwrap_or_else(|| panic!("there is no module {module}")));
     let lines = source.lines().map_while(|line| line.strip_prefix("//! "));
     let text = lines.collect::<Vec<_>>().join(" ");
-    let text = text.split(" (Karmada:").next().unwrap_or_default().split(". ").next().unwrap_or_default();
+    let text = text
+        .split(" (Karmada:")
+        .next()
+        .unwrap_or_default()
+        .split(". ")
+        .next()
+        .unwrap_or_default();
     assert!(!text.is_empty(), "{module} has no documentation");
     golden::prose(text.trim_end_matches('.'))
 }
@@ -59,7 +76,9 @@ fn permissions() -> Vec<Vec<String>> {
     let mut all: BTreeMap<Key, BTreeMap<Mode, BTreeSet<&'static str>>> = BTreeMap::new();
     for mode in Mode::ALL {
         for rule in mode.duties().iter().flat_map(|duty| duty.rules) {
-            let modes = all.entry((rule.place, rule.group, rule.resource, rule.object)).or_default();
+            let modes = all
+                .entry((rule.place, rule.group, rule.resource, rule.object))
+                .or_default();
             modes.entry(mode).or_default().extend(rule.verbs.iter().copied());
         }
     }
@@ -70,11 +89,19 @@ fn permissions() -> Vec<Vec<String>> {
             Place::LeaseNamespace => "of the Lease".to_owned(),
             Place::Namespace(name) => format!("`{name}`"),
         };
-        let kind = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        let kind = if group.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}.{group}")
+        };
         let kind = object.map_or_else(|| format!("`{kind}`"), |object| format!("`{kind}` `{object}`"));
         let verbs = |mode: Mode| {
             let verbs: Vec<_> = modes.get(&mode).into_iter().flatten().copied().collect();
-            if verbs.is_empty() { "–".to_owned() } else { verbs.join(" ") }
+            if verbs.is_empty() {
+                "–".to_owned()
+            } else {
+                verbs.join(" ")
+            }
         };
         rows.push([kind, place].into_iter().chain(Mode::ALL.map(verbs)).collect());
     }
@@ -86,7 +113,10 @@ fn the_page_of_modes_has_the_controllers_and_permissions_of_the_program() {
     let source = read(MANAGER);
     let controllers = controllers(&source);
     let count = list(&source).matches("Box::pin(").count();
-    assert!(count > 10 && controllers.len() == count, "{count} controllers, found {controllers:?}");
+    assert!(
+        count > 10 && controllers.len() == count,
+        "{count} controllers, found {controllers:?}"
+    );
     let rows: Vec<_> = controllers.iter().map(controller).collect();
     let mut head = vec!["object", "namespace"];
     head.extend(Mode::ALL.map(Mode::name));

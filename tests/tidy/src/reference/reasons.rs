@@ -110,14 +110,24 @@ fn literals(source: &str) -> BTreeSet<String> {
         // Parts outside of quotes are separated from words by punctuation, so they do not look like one word.
         let parts: Vec<_> = line.split('"').collect();
         let inner = parts.len().saturating_sub(2);
-        found.extend(parts.into_iter().skip(1).take(inner).filter(|part| is_word(part)).map(str::to_owned));
+        found.extend(
+            parts
+                .into_iter()
+                .skip(1)
+                .take(inner)
+                .filter(|part| is_word(part))
+                .map(str::to_owned),
+        );
     }
     found
 }
 
 /// Returns true if the source builds the word from a prefix in a format string and the name of a variant.
 fn is_formed(word: &str, source: &str) -> bool {
-    let boundaries = word.char_indices().skip(1).filter(|(_, letter)| letter.is_ascii_uppercase());
+    let boundaries = word
+        .char_indices()
+        .skip(1)
+        .filter(|(_, letter)| letter.is_ascii_uppercase());
     let mut parts = boundaries.map(|(at, _)| word.split_at(at));
     parts.any(|(prefix, suffix)| source.contains(&format!("\"{prefix}{{")) && source.contains(suffix))
 }
@@ -143,7 +153,9 @@ fn rows(source: &str, head: &str, word: impl Fn(&str) -> String) -> Vec<Vec<Stri
 /// Returns the reason of a kind of fault.
 fn reason(source: &str, fault: &str) -> String {
     let arm = source.split_once(&format!("Self::{fault} => \""));
-    let word = arm.and_then(|(_, rest)| rest.split('"').next()).unwrap_or_else(|| panic!("{fault} has no reason"));
+    let word = arm
+        .and_then(|(_, rest)| rest.split('"').next())
+        .unwrap_or_else(|| panic!("{fault} has no reason"));
     word.to_owned()
 }
 
@@ -152,7 +164,12 @@ fn the_page_of_reasons_has_the_decisions_and_faults_of_the_program() {
     let (journal, policy) = (read(JOURNAL), read(POLICY));
     let decisions = rows(&journal, "pub enum Decision", str::to_owned);
     let faults = rows(&policy, "pub enum FaultKind", |fault| reason(&policy, fault));
-    assert!(decisions.len() > 20 && faults.len() > 10, "{} decisions, {} faults", decisions.len(), faults.len());
+    assert!(
+        decisions.len() > 20 && faults.len() > 10,
+        "{} decisions, {} faults",
+        decisions.len(),
+        faults.len()
+    );
     let parts = [
         ("decisions", golden::table(&["decision", "meaning"], &decisions)),
         ("faults", golden::table(&["reason", "meaning"], &faults)),
@@ -164,11 +181,21 @@ fn the_page_of_reasons_has_the_decisions_and_faults_of_the_program() {
 fn the_page_of_reasons_names_only_words_of_the_program() {
     let source = all_code(&PROGRAM);
     let mut known = literals(&source);
-    known.extend(items(&read(JOURNAL), "pub enum Decision").into_iter().map(|item| item.name));
+    known.extend(
+        items(&read(JOURNAL), "pub enum Decision")
+            .into_iter()
+            .map(|item| item.name),
+    );
     let named: Vec<_> = quoted(&read(PAGE)).into_iter().filter(|word| is_word(word)).collect();
     assert!(named.len() > 100, "only {} words were found", named.len());
-    let strange: Vec<_> = named.iter().filter(|word| !known.contains(*word) && !is_formed(word, &source)).collect();
-    assert!(strange.is_empty(), "{PAGE} names words that the program does not use: {strange:?}");
+    let strange: Vec<_> = named
+        .iter()
+        .filter(|word| !known.contains(*word) && !is_formed(word, &source))
+        .collect();
+    assert!(
+        strange.is_empty(),
+        "{PAGE} names words that the program does not use: {strange:?}"
+    );
 }
 
 #[test]
@@ -177,11 +204,22 @@ fn every_reason_of_the_program_is_on_the_page_of_reasons() {
     let found: BTreeSet<_> = found.into_iter().filter(|word| is_compound(word)).collect();
     assert!(found.len() > 100, "only {} words were found", found.len());
     let named = quoted(&read(PAGE));
-    let missing: Vec<_> =
-        found.iter().filter(|word| !named.contains(*word) && !NO_REASONS.contains(&word.as_str())).collect();
-    assert!(missing.is_empty(), "{PAGE} does not name {missing:?}; words that are no reasons belong to NO_REASONS");
-    let surplus: Vec<_> = NO_REASONS.iter().filter(|word| !found.contains(**word) || named.contains(**word)).collect();
-    assert!(surplus.is_empty(), "NO_REASONS has words that are no exceptions: {surplus:?}");
+    let missing: Vec<_> = found
+        .iter()
+        .filter(|word| !named.contains(*word) && !NO_REASONS.contains(&word.as_str()))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{PAGE} does not name {missing:?}; words that are no reasons belong to NO_REASONS"
+    );
+    let surplus: Vec<_> = NO_REASONS
+        .iter()
+        .filter(|word| !found.contains(**word) || named.contains(**word))
+        .collect();
+    assert!(
+        surplus.is_empty(),
+        "NO_REASONS has words that are no exceptions: {surplus:?}"
+    );
 }
 
 #[test]

@@ -30,7 +30,12 @@ fn blocks(source: &str) -> Vec<Block> {
         if let Some(head) = line.strip_suffix(" {") {
             let (word, name) = head.split_once(' ').unwrap_or_else(|| panic!("{line} has no name"));
             if open.is_empty() {
-                blocks.push(Block { word: word.to_owned(), name: name.to_owned(), documentation, items: Vec::new() });
+                blocks.push(Block {
+                    word: word.to_owned(),
+                    name: name.to_owned(),
+                    documentation,
+                    items: Vec::new(),
+                });
             } else if let Some(block) = blocks.last_mut() {
                 block.items.push((head.to_owned(), documentation));
             }
@@ -38,12 +43,18 @@ fn blocks(source: &str) -> Vec<Block> {
         } else if line == "}" {
             open.pop();
         } else if !line.starts_with("package ") && !line.starts_with("use ") {
-            let item = line.strip_suffix([',', ';']).unwrap_or_else(|| panic!("{line} is not a whole item"));
+            let item = line
+                .strip_suffix([',', ';'])
+                .unwrap_or_else(|| panic!("{line} is not a whole item"));
             let item = match open.as_slice() {
                 [_, owner] => format!("{owner}.{item}"),
                 _ => item.to_owned(),
             };
-            blocks.last_mut().unwrap_or_else(|| panic!("{line} has no owner")).items.push((item, documentation));
+            blocks
+                .last_mut()
+                .unwrap_or_else(|| panic!("{line} has no owner"))
+                .items
+                .push((item, documentation));
         }
     }
     assert!(open.is_empty(), "{open:?} is not closed");
@@ -51,14 +62,29 @@ fn blocks(source: &str) -> Vec<Block> {
 }
 
 fn section(interface: &Block) -> String {
-    let Block { name, documentation, items, .. } = interface;
-    let rows: Vec<_> = items.iter().map(|(item, meaning)| vec![format!("`{item}`"), meaning.clone()]).collect();
-    format!("### {name}\n\n{documentation}\n\n{}", golden::table(&["item", "meaning"], &rows))
+    let Block {
+        name,
+        documentation,
+        items,
+        ..
+    } = interface;
+    let rows: Vec<_> = items
+        .iter()
+        .map(|(item, meaning)| vec![format!("`{item}`"), meaning.clone()])
+        .collect();
+    format!(
+        "### {name}\n\n{documentation}\n\n{}",
+        golden::table(&["item", "meaning"], &rows)
+    )
 }
 
 fn row(world: &Block) -> Vec<String> {
     let items: Vec<_> = world.items.iter().map(|(item, _)| format!("`{item}`")).collect();
-    vec![format!("`{}`", world.name), items.join(", "), world.documentation.clone()]
+    vec![
+        format!("`{}`", world.name),
+        items.join(", "),
+        world.documentation.clone(),
+    ]
 }
 
 /// Returns the functions of the contract that no interface has an item for.
@@ -67,7 +93,9 @@ fn missing(texts: &BTreeMap<String, String>, interfaces: &[Block]) -> Vec<String
     contract::parse(&mut resolve, texts, &contract::version(texts), "0.1.0");
     let mut missing = Vec::new();
     for (_, interface) in &resolve.interfaces {
-        let own = interfaces.iter().find(|block| interface.name.as_ref() == Some(&block.name));
+        let own = interfaces
+            .iter()
+            .find(|block| interface.name.as_ref() == Some(&block.name));
         for function in interface.functions.keys() {
             // A method has its type and a mark in its name.
             let start = format!("{}: func(", function.rsplit(']').next().unwrap_or(function));
@@ -84,7 +112,12 @@ fn the_page_of_the_plugin_contract_is_generated_from_its_files() {
     let texts = contract::texts(&crate::root().join("wit"));
     let all: Vec<_> = texts.values().flat_map(|text| blocks(text)).collect();
     let (worlds, interfaces): (Vec<_>, Vec<_>) = all.into_iter().partition(|block| block.word == "world");
-    assert!(interfaces.len() > 10 && worlds.len() > 5, "{} interfaces, {} worlds", interfaces.len(), worlds.len());
+    assert!(
+        interfaces.len() > 10 && worlds.len() > 5,
+        "{} interfaces, {} worlds",
+        interfaces.len(),
+        worlds.len()
+    );
     assert_eq!(missing(&texts, &interfaces), [""; 0]);
     let all = interfaces.iter().flat_map(|interface| &interface.items);
     let bare: Vec<_> = all.filter(|(_, documentation)| documentation.is_empty()).collect();
@@ -92,7 +125,10 @@ fn the_page_of_the_plugin_contract_is_generated_from_its_files() {
     let worlds: Vec<_> = worlds.iter().map(row).collect();
     let interfaces: Vec<_> = interfaces.iter().map(section).collect();
     let worlds = golden::table(&["world", "content", "meaning"], &worlds);
-    golden::check("plugin-contract.md", &[("worlds", worlds), ("interfaces", interfaces.join("\n"))]);
+    golden::check(
+        "plugin-contract.md",
+        &[("worlds", worlds), ("interfaces", interfaces.join("\n"))],
+    );
 }
 
 #[test]
@@ -100,8 +136,19 @@ fn items_have_the_name_of_their_type_and_their_documentation() {
     let source = "/// One.\ninterface one {\n    use two.{three};\n    /// Four\n    /// and five.\n    record four {\n        \
                   /// Six.\n        six: u32,\n    }\n    /// Seven.\n    seven: func() -> u32;\n}\n";
     let blocks = blocks(source);
-    let items: Vec<_> = blocks[0].items.iter().map(|(item, text)| (item.as_str(), text.as_str())).collect();
-    assert_eq!((blocks.len(), blocks[0].name.as_str(), blocks[0].documentation.as_str()), (1, "one", "One."));
-    let expected = [("record four", "Four and five."), ("four.six: u32", "Six."), ("seven: func() -> u32", "Seven.")];
+    let items: Vec<_> = blocks[0]
+        .items
+        .iter()
+        .map(|(item, text)| (item.as_str(), text.as_str()))
+        .collect();
+    assert_eq!(
+        (blocks.len(), blocks[0].name.as_str(), blocks[0].documentation.as_str()),
+        (1, "one", "One.")
+    );
+    let expected = [
+        ("record four", "Four and five."),
+        ("four.six: u32", "Six."),
+        ("seven: func() -> u32", "Seven."),
+    ];
     assert_eq!(items, expected);
 }

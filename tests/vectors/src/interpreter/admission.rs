@@ -27,9 +27,17 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
         }
         other => return Err(format!("unknown kind {other}")),
     };
-    let expected = case.expected.as_ref().and_then(|expected| expected.get("allowed")).and_then(Value::as_bool);
+    let expected = case
+        .expected
+        .as_ref()
+        .and_then(|expected| expected.get("allowed"))
+        .and_then(Value::as_bool);
     let as_expected = expected == Some(refused.is_none());
-    let result = if as_expected { case.expected.clone().unwrap_or_default() } else { json!({"refused": refused}) };
+    let result = if as_expected {
+        case.expected.clone().unwrap_or_default()
+    } else {
+        json!({"refused": refused})
+    };
     Ok(Ran::Outcome(Outcome::Result(result)))
 }
 

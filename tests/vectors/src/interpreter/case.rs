@@ -57,7 +57,11 @@ pub(super) struct Gvk {
 impl Gvk {
     /// Returns `group/version`, or only the version for the core group.
     pub(super) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -72,7 +76,10 @@ impl Case {
     /// True if a feature gate is enabled in this case.
     pub(super) fn gate(&self, name: &str) -> bool {
         let gates = self.setup.get("featureGates");
-        gates.and_then(|gates| gates.get(name)).and_then(Value::as_bool).unwrap_or_default()
+        gates
+            .and_then(|gates| gates.get(name))
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// Returns the customizations of the case: its own objects, or one created from its script.
@@ -106,7 +113,9 @@ pub(super) fn customization(object: &ResourceInterpreterCustomization) -> Custom
 
 /// Returns the entry point of an operation.
 pub(super) fn entry_point(operation: &str) -> Option<EntryPoint> {
-    EntryPoint::ALL.into_iter().find(|point| point.operation() == Some(operation))
+    EntryPoint::ALL
+        .into_iter()
+        .find(|point| point.operation() == Some(operation))
 }
 
 /// Reads a value of type `T`. A null value yields the default.
@@ -136,7 +145,11 @@ impl Arguments {
         let given = |name: &str| inputs.get(name).cloned().unwrap_or_default();
         let object = match inputs.get("objectJSON").and_then(Value::as_str) {
             Some(text) => serde_json::from_str(text).map_err(|error| format!("objectJSON: {error}"))?,
-            None => inputs.get("object").or(inputs.get("desired")).cloned().unwrap_or_default(),
+            None => inputs
+                .get("object")
+                .or(inputs.get("desired"))
+                .cloned()
+                .unwrap_or_default(),
         };
         Ok(Self {
             object: Arc::new(object),

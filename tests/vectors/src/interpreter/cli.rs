@@ -34,21 +34,35 @@ struct Ended {
 impl<'a> Command<'a> {
     /// Creates the command for `program`. The files are inputs of a dedicated case.
     pub(super) fn new(program: Option<&'a Path>, cases: &[Value]) -> Self {
-        let files = cases.iter().find(|case| case["level"] == "cli" && case["operation"] == "files");
-        let files = files.and_then(|case| case["inputs"].as_object()).cloned().unwrap_or_default();
-        Self { program, folder: folder(&files) }
+        let files = cases
+            .iter()
+            .find(|case| case["level"] == "cli" && case["operation"] == "files");
+        let files = files
+            .and_then(|case| case["inputs"].as_object())
+            .cloned()
+            .unwrap_or_default();
+        Self {
+            program,
+            folder: folder(&files),
+        }
     }
 
     /// Runs a case.
     pub(super) fn run(&self, case: &Case) -> Result<Ran, String> {
         let Some(program) = self.program else {
-            return Ok(Ran::Skipped("they are about the command, and no program was given".to_owned()));
+            return Ok(Ran::Skipped(
+                "they are about the command, and no program was given".to_owned(),
+            ));
         };
         let folder = self.folder.as_ref().map_err(Clone::clone)?;
         if case.operation == "files" {
             return Ok(Ran::Judged(None));
         }
-        let arguments = case.inputs.get("argv").and_then(Value::as_str).ok_or("it has no argv")?;
+        let arguments = case
+            .inputs
+            .get("argv")
+            .and_then(Value::as_str)
+            .ok_or("it has no argv")?;
         let ours = process::Command::new(program)
             .arg("interpret")
             .args(arguments.split_whitespace())
@@ -59,10 +73,17 @@ impl<'a> Command<'a> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&ours.stdout), text(&ours.stderr));
         let got = json!({"stdout": stdout, "stderr": stderr, "code": ours.status.code()});
-        let ours = Ended { failed: !ours.status.success(), blames_script: ours.status.code() == Some(1), stdout };
+        let ours = Ended {
+            failed: !ours.status.success(),
+            blames_script: ours.status.code() == Some(1),
+            stdout,
+        };
         let theirs = expected(case)?;
-        let same =
-            if arguments.contains("--check") { same_check(&theirs, &ours) } else { same_run(case, &theirs, &ours) };
+        let same = if arguments.contains("--check") {
+            same_check(&theirs, &ours)
+        } else {
+            same_run(case, &theirs, &ours)
+        };
         Ok(Ran::Judged((!same).then_some(got)))
     }
 }
@@ -83,14 +104,20 @@ fn expected(case: &Case) -> Result<Ended, String> {
     let stopped = expected.get("error").is_some();
     let failed = stopped || !text("stderr").is_empty();
     let blames_script = failed && !stopped && !ABOUT_ARGUMENTS.iter().any(|words| text("stderr").contains(words));
-    Ok(Ended { failed, stdout: text("stdout").to_owned(), blames_script })
+    Ok(Ended {
+        failed,
+        stdout: text("stdout").to_owned(),
+        blames_script,
+    })
 }
 
 fn same_run(case: &Case, theirs: &Ended, ours: &Ended) -> bool {
     if theirs.failed {
         return ours.failed && ours.stdout.is_empty() && ours.blames_script == theirs.blames_script;
     }
-    let (Some(expected), Some(got)) = (results(&theirs.stdout), results(&ours.stdout)) else { return false };
+    let (Some(expected), Some(got)) = (results(&theirs.stdout), results(&ours.stdout)) else {
+        return false;
+    };
     let names = |results: &[(String, Value)]| results.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let by_name = |results: Vec<(String, Value)>| Value::Object(results.into_iter().collect());
     !ours.failed && names(&expected) == names(&got) && same_results(case, &by_name(expected), &by_name(got))
@@ -121,7 +148,9 @@ fn same_check(theirs: &Ended, ours: &Ended) -> bool {
 }
 
 fn blocks(stdout: &str) -> impl Iterator<Item = &str> {
-    stdout.split("-----------------------------------\n").filter(|block| !block.is_empty())
+    stdout
+        .split("-----------------------------------\n")
+        .filter(|block| !block.is_empty())
 }
 
 fn checked(stdout: &str) -> Vec<Checked> {
@@ -146,17 +175,30 @@ mod tests {
         let actual =
             results("---\n# [1/2] replica:\n2\n---\n# [2/2] requires:\nresourceRequest:\n  cpu: 100m\n").unwrap();
         let request = json!({"resourceRequest": {"cpu": "100m"}});
-        assert_eq!(actual, [("replica".to_owned(), json!(2)), ("requires".to_owned(), request)]);
+        assert_eq!(
+            actual,
+            [("replica".to_owned(), json!(2)), ("requires".to_owned(), request)]
+        );
         assert_eq!(results("replica: 2\n"), None);
     }
 
     #[test]
     fn a_check_that_does_not_start_is_compared_by_its_failure() {
-        let ended = |failed: bool, stdout: &str| Ended { failed, stdout: stdout.to_owned(), blames_script: false };
+        let ended = |failed: bool, stdout: &str| Ended {
+            failed,
+            stdout: stdout.to_owned(),
+            blames_script: false,
+        };
         assert!(same_check(&ended(true, ""), &ended(true, "")));
         assert!(!same_check(&ended(true, ""), &ended(false, "")));
         assert!(!same_check(&ended(true, ""), &ended(true, "SOURCE: a")));
-        assert!(!same_check(&ended(true, ""), &Ended { blames_script: true, ..ended(true, "") }));
+        assert!(!same_check(
+            &ended(true, ""),
+            &Ended {
+                blames_script: true,
+                ..ended(true, "")
+            }
+        ));
         assert!(!same_check(&ended(false, ""), &ended(false, "")));
     }
 

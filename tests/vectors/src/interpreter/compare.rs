@@ -14,7 +14,10 @@ use super::outcome::Outcome;
 /// True if the outcome is the expected one, or one of several that the case allows.
 pub(super) fn is_expected(case: &Case, outcome: &Outcome) -> bool {
     let variants = case.nondeterministic_variants.iter();
-    expectations(case).iter().chain(variants).any(|expected| same(case, expected, outcome))
+    expectations(case)
+        .iter()
+        .chain(variants)
+        .any(|expected| same(case, expected, outcome))
 }
 
 /// Returns the expectation in printable form.
@@ -35,7 +38,9 @@ fn expectations(case: &Case) -> Vec<Value> {
 
 /// True if the outcome matches. A variant may also be an error, in a field beside its message.
 fn same(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
-    let error = expected.get("error").filter(|error| error.is_object() || error.is_string());
+    let error = expected
+        .get("error")
+        .filter(|error| error.is_object() || error.is_string());
     match (error, outcome) {
         (Some(error), Outcome::Failed(classes, _)) => match error.get("class").and_then(Value::as_str) {
             Some(class) => classes.contains(&class),
@@ -103,7 +108,9 @@ pub(super) fn same_values(expected: &Value, got: &Value) -> bool {
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| same_values(left, right)))
+                && left
+                    .iter()
+                    .all(|(name, left)| right.get(name).is_some_and(|right| same_values(left, right)))
         }
         _ => expected == got,
     }
@@ -116,7 +123,9 @@ fn same_texts(pattern: &str, text: &str) -> bool {
     if pattern == "{{NOW}}" {
         return serde_json::from_value::<Time>(text.into()).is_ok();
     }
-    let Some((start, rest)) = pattern.split_once("{{") else { return false };
+    let Some((start, rest)) = pattern.split_once("{{") else {
+        return false;
+    };
     let end = rest.split_once("}}").map_or("", |(_, end)| end);
     text.strip_prefix(start).is_some_and(|text| text.ends_with(end))
 }

@@ -16,5 +16,10 @@ pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Ran, String> {
         policies.extend(scripts.policies(case, &[library]));
     }
     policies.extend(native::policies(case));
-    ask(&PolicySet::new(policies), &case.operation, &Arguments::read(&case.inputs)?).map(Ran::Outcome)
+    ask(
+        &PolicySet::new(policies),
+        &case.operation,
+        &Arguments::read(&case.inputs)?,
+    )
+    .map(Ran::Outcome)
 }

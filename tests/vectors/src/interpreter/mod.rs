@@ -57,9 +57,15 @@ pub fn run(text: &str, options: &Options) -> Result<Report, FileError> {
     let file: Value = serde_json::from_str(text)?;
     let version = file.get("formatVersion").cloned().unwrap_or_default();
     if version != 1 {
-        return Err(FileError::Format { found: version, expected: "formatVersion 1" });
+        return Err(FileError::Format {
+            found: version,
+            expected: "formatVersion 1",
+        });
     }
-    let cases = file.get("cases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let cases = file
+        .get("cases")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     let scripts = scripts::Scripts::new(options);
     let command = cli::Command::new(options.program.as_deref(), cases);
     let mut report = Report::default();
@@ -89,7 +95,11 @@ pub fn run(text: &str, options: &Options) -> Result<Report, FileError> {
             Err(error) => report.record(&case.id, compare::printed(&case), Err(error)),
         }
     }
-    report.notes.extend(skipped.into_iter().map(|(reason, count)| format!("{count} cases not run: {reason}")));
+    report.notes.extend(
+        skipped
+            .into_iter()
+            .map(|(reason, count)| format!("{count} cases not run: {reason}")),
+    );
     report.notes.extend(scripts.notes());
     let with = with.into_iter();
     report.notes.extend(

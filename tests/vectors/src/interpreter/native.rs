@@ -15,11 +15,19 @@ use super::outcome::{Outcome, ask};
 
 /// Returns the native rules, with the level of pod detail that the case requires.
 pub(super) fn policies(case: &Case) -> Vec<Arc<dyn Policy>> {
-    let detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
+    let detail = if case.gate("ResourceQuotaEstimate") {
+        Detail::PriorityClass
+    } else {
+        Detail::Plain
+    };
     let interpreter = NativeInterpreter::new(detail);
     // The cases distinguish an empty list from a missing one.
     let has_list = case.inputs.get("statusItems").is_some_and(Value::is_array);
-    let interpreter = if has_list { interpreter.with_empty_lists() } else { interpreter };
+    let interpreter = if has_list {
+        interpreter.with_empty_lists()
+    } else {
+        interpreter
+    };
     vec![Arc::new(NativeHealth::default()), Arc::new(interpreter)]
 }
 
@@ -49,11 +57,17 @@ fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
     let mut enabled = Map::new();
     for operation in OPERATION_NAMES {
         let has_rule = if operation == "InterpretHealth" {
-            let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+            let call = Call::Health(HealthCall {
+                object: &object,
+                now: Time::from_millis(0),
+            });
             policies.answering(&call).next().is_some()
         } else {
-            let arguments =
-                Arguments { object: Arc::clone(&object), observed: Arc::clone(&object), ..Arguments::default() };
+            let arguments = Arguments {
+                object: Arc::clone(&object),
+                observed: Arc::clone(&object),
+                ..Arguments::default()
+            };
             ask(policies, operation, &arguments)? != Outcome::no_handler()
         };
         enabled.insert(operation.to_owned(), has_rule.into());
@@ -65,11 +79,14 @@ fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
 /// an aggregation, only the status is compared, because only the status is written. For a retained pod, the fields
 /// that the struct adds are added here.
 fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
-    let Outcome::Result(mut actual) = outcome else { return outcome };
+    let Outcome::Result(mut actual) = outcome else {
+        return outcome;
+    };
     let expected = case.expected.as_ref();
-    if let (Some(actual), Some(expected)) =
-        (actual.get_mut("aggregatedStatus"), expected.and_then(|expected| expected.get("aggregatedStatus")))
-    {
+    if let (Some(actual), Some(expected)) = (
+        actual.get_mut("aggregatedStatus"),
+        expected.and_then(|expected| expected.get("aggregatedStatus")),
+    ) {
         let mut whole = expected.clone();
         match actual.get("status") {
             Some(status) => whole["status"] = status.clone(),
@@ -83,11 +100,19 @@ fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
         && let Some(pod) = actual.get_mut("retained")
     {
         for list in ["/spec/containers", "/spec/initContainers"] {
-            for container in pod.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                container.as_object_mut().map(|members| members.entry("resources").or_insert_with(|| json!({})));
+            for container in pod
+                .pointer_mut(list)
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
+                container
+                    .as_object_mut()
+                    .map(|members| members.entry("resources").or_insert_with(|| json!({})));
             }
         }
-        pod.as_object_mut().map(|members| members.entry("status").or_insert_with(|| json!({})));
+        pod.as_object_mut()
+            .map(|members| members.entry("status").or_insert_with(|| json!({})));
     }
     Outcome::Result(actual)
 }

@@ -70,10 +70,19 @@ pub(super) fn policy_call<'a>(operation: &str, arguments: &'a Arguments, now: Ti
         "InterpretHealth" => return Ok(Call::Health(HealthCall { object, now })),
         "InterpretReplica" => Operation::Replicas { object },
         "InterpretComponent" => Operation::Components { object },
-        "ReviseReplica" => Operation::Revise { object, replicas: arguments.replicas },
-        "Retain" => Operation::Retain { desired: object, observed: &arguments.observed },
+        "ReviseReplica" => Operation::Revise {
+            object,
+            replicas: arguments.replicas,
+        },
+        "Retain" => Operation::Retain {
+            desired: object,
+            observed: &arguments.observed,
+        },
         "InterpretStatus" => Operation::ReflectStatus { object },
-        "AggregateStatus" => Operation::AggregateStatus { object, items: &arguments.items },
+        "AggregateStatus" => Operation::AggregateStatus {
+            object,
+            items: &arguments.items,
+        },
         "InterpretDependency" => Operation::Dependencies { object },
         other => return Err(format!("unknown operation {other}")),
     };
@@ -117,8 +126,9 @@ fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
         (Some(fault), _) => failed(fault),
         (None, Health::Healthy) => Outcome::Result(json!({"healthy": true})),
         (None, Health::Unhealthy) => Outcome::Result(json!({"healthy": false})),
-        (None, Health::Unknown) => {
-            Outcome::Failed(&["input", "luaRuntime", "returnType"], outcome.attribution.reason.to_string())
-        }
+        (None, Health::Unknown) => Outcome::Failed(
+            &["input", "luaRuntime", "returnType"],
+            outcome.attribution.reason.to_string(),
+        ),
     }
 }

@@ -69,7 +69,11 @@ impl Scripts {
         let as_karmada = self.as_karmada.borrow();
         if !as_karmada.is_empty() {
             let cases: Vec<_> = as_karmada.iter().map(String::as_str).collect();
-            notes.push(format!("{} cases passed with Conversions::Karmada only: {}", cases.len(), cases.join(", ")));
+            notes.push(format!(
+                "{} cases passed with Conversions::Karmada only: {}",
+                cases.len(),
+                cases.join(", ")
+            ));
         }
         notes
     }
@@ -95,11 +99,24 @@ impl Scripts {
         customizations: &[Customization],
         conversions: Conversions,
     ) -> Vec<Arc<dyn Policy>> {
-        let pod_detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
+        let pod_detail = if case.gate("ResourceQuotaEstimate") {
+            Detail::PriorityClass
+        } else {
+            Detail::Plain
+        };
         // The cases distinguish an empty list from a missing list.
         let has_list = case.inputs.get("statusItems").is_some_and(Value::is_array);
-        let no_items = if has_list { EmptyItems::EmptyTable } else { EmptyItems::Nil };
-        let engine = self.engine(EngineOptions { pod_detail, conversions, no_items, ..EngineOptions::default() });
+        let no_items = if has_list {
+            EmptyItems::EmptyTable
+        } else {
+            EmptyItems::Nil
+        };
+        let engine = self.engine(EngineOptions {
+            pod_detail,
+            conversions,
+            no_items,
+            ..EngineOptions::default()
+        });
         load_customizations(customizations, &|source| engine.load(source)).policies
     }
 
@@ -111,7 +128,11 @@ impl Scripts {
             let policies = PolicySet::new(self.policies_with(case, customizations, conversions));
             let outcome = ask(&policies, &case.operation, &arguments)?;
             let nobody = outcome == Outcome::no_handler();
-            Ok::<_, String>(if nobody { Outcome::Result(json!({"enabled": false})) } else { outcome })
+            Ok::<_, String>(if nobody {
+                Outcome::Result(json!({"enabled": false}))
+            } else {
+                outcome
+            })
         };
         let outcome = ask(Conversions::Safe)?;
         if super::compare::is_expected(case, &outcome) {
@@ -152,7 +173,11 @@ impl Scripts {
             (None, Some(library)) => library.join(below_root).join("customization.yaml"),
             (None, None) => return Ok(None),
         };
-        if file.is_file() { load(&file).map(Some) } else { Ok(None) }
+        if file.is_file() {
+            load(&file).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Runs a case of the Lua language alone.
@@ -183,9 +208,9 @@ impl Scripts {
 /// Returns the expected outcome if the actual one is recorded in the file for reference Lua.
 fn reference(case: &Case, outcome: &Outcome) -> Option<Outcome> {
     let same = |engine: &Value| match outcome {
-        Outcome::Result(result) => {
-            engine.get("expected").is_some_and(|recorded| super::compare::same_values(recorded, result))
-        }
+        Outcome::Result(result) => engine
+            .get("expected")
+            .is_some_and(|recorded| super::compare::same_values(recorded, result)),
         Outcome::Failed(..) => engine.get("error").is_some(),
     };
     let expected = match (&case.expected, &case.error) {

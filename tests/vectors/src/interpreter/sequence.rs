@@ -32,7 +32,11 @@ pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Outcome, String> {
         let alone = PolicySet::new(scripts.policies(case, &customizations));
         let isolated = ask(&alone, &step.operation, &arguments)? == outcome;
         let passed = as_recorded(case, &step.expected, &outcome) || (index > 0 && isolated);
-        actual.push(if passed { step.expected.clone() } else { outcome.printed() });
+        actual.push(if passed {
+            step.expected.clone()
+        } else {
+            outcome.printed()
+        });
     }
     Ok(Outcome::Result(Value::Array(actual)))
 }
@@ -47,11 +51,23 @@ fn as_recorded(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
 
 /// Returns the steps of the case. Without explicit steps, each one is the object template with another kind.
 fn steps(case: &Case) -> Result<Vec<Step>, String> {
-    let expected = case.expected.as_ref().and_then(Value::as_array).ok_or("a sequence expects a list")?;
+    let expected = case
+        .expected
+        .as_ref()
+        .and_then(Value::as_array)
+        .ok_or("a sequence expects a list")?;
     let given = case.inputs.get("steps").and_then(Value::as_array);
     let step = |(index, expected): (usize, &Value)| {
-        let text = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let inputs = if let Some(inputs) = given.and_then(|steps| steps.get(index)).and_then(|step| step.get("inputs"))
+        let text = |name: &str| {
+            expected
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let inputs = if let Some(inputs) = given
+            .and_then(|steps| steps.get(index))
+            .and_then(|step| step.get("inputs"))
         {
             inputs.as_object().cloned().unwrap_or_default()
         } else {
@@ -59,7 +75,11 @@ fn steps(case: &Case) -> Result<Vec<Step>, String> {
             object["kind"] = json!(text("kind"));
             Map::from_iter([("object".to_owned(), object)])
         };
-        Ok(Step { operation: text("operation"), inputs, expected: expected.clone() })
+        Ok(Step {
+            operation: text("operation"),
+            inputs,
+            expected: expected.clone(),
+        })
     };
     expected.iter().enumerate().map(step).collect()
 }
@@ -71,13 +91,26 @@ fn customizations(case: &Case, scripts: &Scripts, steps: &[Step]) -> Result<Vec<
     }
     let mut found: Vec<Customization> = Vec::new();
     for step in steps {
-        let field = |name: &str| step.inputs.get("object").and_then(|object| object.get(name)).and_then(Value::as_str);
-        let (group, version) = field("apiVersion").and_then(|it| it.split_once('/')).unwrap_or_default();
+        let field = |name: &str| {
+            step.inputs
+                .get("object")
+                .and_then(|object| object.get(name))
+                .and_then(Value::as_str)
+        };
+        let (group, version) = field("apiVersion")
+            .and_then(|it| it.split_once('/'))
+            .unwrap_or_default();
         let kind = field("kind").unwrap_or_default();
-        let gvk = Gvk { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
+        let gvk = Gvk {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        };
         let customization = scripts.of_kind(None, &gvk)?;
         let customization = customization.ok_or_else(|| format!("there is no customization for {kind}"))?;
-        if !found.iter().any(|known| known.api_version == customization.api_version && known.kind == customization.kind)
+        if !found
+            .iter()
+            .any(|known| known.api_version == customization.api_version && known.kind == customization.kind)
         {
             found.push(customization);
         }

@@ -58,14 +58,28 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server.
     pub(super) async fn start(behaviour: Behaviour) -> Result<Self, String> {
-        let names = if behaviour.lacks_service_name { &NAMES[..2] } else { &NAMES[..] };
+        let names = if behaviour.lacks_service_name {
+            &NAMES[..2]
+        } else {
+            &NAMES[..]
+        };
         let (certificate, acceptor) = certificate(names)?;
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| format!("no port: {error}"))?;
-        let port = listener.local_addr().map_err(|error| format!("no port: {error}"))?.port();
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| format!("no port: {error}"))?;
+        let port = listener
+            .local_addr()
+            .map_err(|error| format!("no port: {error}"))?
+            .port();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, acceptor, behaviour, Arc::clone(&seen)));
-        Ok(Self { port, certificate, seen, _tasks: tasks })
+        Ok(Self {
+            port,
+            certificate,
+            seen,
+            _tasks: tasks,
+        })
     }
 
     /// Returns the requests received so far.
@@ -82,7 +96,11 @@ fn certificate(names: &[&str]) -> Result<(String, TlsAcceptor), String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|config| config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
+        .and_then(|config| {
+            config
+                .with_no_client_auth()
+                .with_single_cert(vec![made.cert.der().clone()], key)
+        })
         .map_err(|error| error.to_string())?;
     Ok((made.cert.pem(), TlsAcceptor::from(Arc::new(config))))
 }
@@ -139,8 +157,16 @@ async fn answer_on(
     } else {
         "oops".to_owned()
     };
-    let content_type = if behaviour.content_type.is_empty() { "application/json" } else { behaviour.content_type };
-    let location = if redirects { format!("location: {REDIRECTED}\r\n") } else { String::new() };
+    let content_type = if behaviour.content_type.is_empty() {
+        "application/json"
+    } else {
+        behaviour.content_type
+    };
+    let location = if redirects {
+        format!("location: {REDIRECTED}\r\n")
+    } else {
+        String::new()
+    };
     let again = if behaviour.comes_back { "retry-after: 1\r\n" } else { "" };
     let length = body.len();
     let answer = format!(
@@ -174,7 +200,10 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Request>
         if let Some((head, body)) = text.split_once("\r\n\r\n")
             && let Ok(body) = serde_json::from_str(body)
         {
-            return Ok(Request { summary: summary(head), body });
+            return Ok(Request {
+                summary: summary(head),
+                body,
+            });
         }
     }
 }
@@ -188,9 +217,17 @@ fn summary(head: &str) -> Value {
         summary.insert(name.to_owned(), first.next().unwrap_or_default().into());
     }
     let headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).collect();
-    let header = |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
+    let header = |name: &str| {
+        headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
+    };
     summary.insert("accept".to_owned(), header("accept").into());
     summary.insert("contentType".to_owned(), header("content-type").into());
-    summary.insert("userAgentPresent".to_owned(), header("user-agent").is_some().to_string().into());
+    summary.insert(
+        "userAgentPresent".to_owned(),
+        header("user-agent").is_some().to_string().into(),
+    );
     Value::Object(summary)
 }

@@ -77,10 +77,20 @@ impl SetUp {
         };
         if case.title.starts_with("service ") {
             // Only the recorded error contains the names in the certificate of the recorded server.
-            let lacks_service_name =
-                case.error.as_ref().is_some_and(|error| error.message.contains("certificate is valid for"));
-            let behaviour = Behaviour { lacks_service_name, ..Behaviour::default() };
-            return Some(Self { behaviour, address: Address::Service, timeout_s: Some(2), ..plain });
+            let lacks_service_name = case
+                .error
+                .as_ref()
+                .is_some_and(|error| error.message.contains("certificate is valid for"));
+            let behaviour = Behaviour {
+                lacks_service_name,
+                ..Behaviour::default()
+            };
+            return Some(Self {
+                behaviour,
+                address: Address::Service,
+                timeout_s: Some(2),
+                ..plain
+            });
         }
         let title = case.title.strip_prefix("transport ")?;
         if let Some(rest) = title.strip_prefix("http ")
@@ -91,26 +101,68 @@ impl SetUp {
         let late = Duration::from_millis(case.took_at_least_millis);
         Some(match title {
             "ok" => plain,
-            "text content type" => {
-                Self { behaviour: Behaviour { content_type: "text/plain", ..Behaviour::default() }, ..plain }
-            }
-            "timeout" => Self {
-                behaviour: Behaviour { takes: late.max(Duration::from_secs(1)) * 2, ..Behaviour::default() },
+            "text content type" => Self {
+                behaviour: Behaviour {
+                    content_type: "text/plain",
+                    ..Behaviour::default()
+                },
                 ..plain
             },
-            "redirect" => Self { behaviour: Behaviour { redirects: true, ..Behaviour::default() }, ..plain },
-            "plain http works at run time" => {
-                Self { behaviour: Behaviour { plain: true, ..Behaviour::default() }, ..plain }
-            }
-            "wrong ca" => Self { trusted: false, ..plain },
-            "unsupported context version" => Self { versions: &["v2"], ..plain },
-            "second context version supported" => Self { versions: &["v2", "v1alpha1"], ..plain },
-            "connection refused" => Self { address: Address::Nobody("https"), ..plain },
-            "http scheme" => Self { address: Address::Nobody("http"), ..plain },
-            "neither url nor service" => Self { address: Address::Absent, ..plain },
+            "timeout" => Self {
+                behaviour: Behaviour {
+                    takes: late.max(Duration::from_secs(1)) * 2,
+                    ..Behaviour::default()
+                },
+                ..plain
+            },
+            "redirect" => Self {
+                behaviour: Behaviour {
+                    redirects: true,
+                    ..Behaviour::default()
+                },
+                ..plain
+            },
+            "plain http works at run time" => Self {
+                behaviour: Behaviour {
+                    plain: true,
+                    ..Behaviour::default()
+                },
+                ..plain
+            },
+            "wrong ca" => Self {
+                trusted: false,
+                ..plain
+            },
+            "unsupported context version" => Self {
+                versions: &["v2"],
+                ..plain
+            },
+            "second context version supported" => Self {
+                versions: &["v2", "v1alpha1"],
+                ..plain
+            },
+            "connection refused" => Self {
+                address: Address::Nobody("https"),
+                ..plain
+            },
+            "http scheme" => Self {
+                address: Address::Nobody("http"),
+                ..plain
+            },
+            "neither url nor service" => Self {
+                address: Address::Absent,
+                ..plain
+            },
             _ if title.starts_with("no timeoutSeconds") => {
-                let behaviour = Behaviour { takes: late, ..Behaviour::default() };
-                Self { behaviour, timeout_s: None, ..plain }
+                let behaviour = Behaviour {
+                    takes: late,
+                    ..Behaviour::default()
+                };
+                Self {
+                    behaviour,
+                    timeout_s: None,
+                    ..plain
+                }
             }
             _ => return None,
         })
@@ -124,12 +176,23 @@ impl SetUp {
             "retry after without a deadline" => (true, None),
             _ => return None,
         };
-        Some(Self { behaviour: Behaviour { status, comes_back, ..Behaviour::default() }, timeout_s, ..plain })
+        Some(Self {
+            behaviour: Behaviour {
+                status,
+                comes_back,
+                ..Behaviour::default()
+            },
+            timeout_s,
+            ..plain
+        })
     }
 
     /// Calls the hook. The requests at the server are compared here, the outcome by the caller.
     fn run(&self, case: &Case, transport: WebhookTransport) -> Result<Outcome, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
         // The paused clock would advance whenever all tasks wait for the network. A busy blocking thread prevents
         // this.
@@ -149,7 +212,11 @@ impl SetUp {
         let webhooks = HttpsWebhooks::new(hub(service), RootCertStore::empty(), transport);
         let arguments = Arguments::read(&case.inputs)?;
         let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
-        let id = PolicyId { name: "c/h.example.io".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
+        let id = PolicyId {
+            name: "c/h.example.io".to_owned(),
+            version: "1".to_owned(),
+            engine: EngineKind::Webhook,
+        };
         let started = Instant::now();
         let answered = ask_webhook(&webhooks, (id, hook), &call, "the-uid").await;
         let outcome = ask(&PolicySet::new(vec![answered]), &case.operation, &arguments)?;
@@ -169,7 +236,11 @@ impl SetUp {
             Address::Nobody(scheme) => json!({"url": format!("{scheme}://127.0.0.1:{}/x", unused_port().await?)}),
             Address::Absent => json!({}),
         };
-        let certificate = if self.trusted { server.certificate.clone() } else { other_certificate()? };
+        let certificate = if self.trusted {
+            server.certificate.clone()
+        } else {
+            other_certificate()?
+        };
         config["caBundle"] = json!(ByteString(certificate.into_bytes()));
         let hook = json!({
             "name": "h.example.io", "clientConfig": config, "timeoutSeconds": self.timeout_s,
@@ -182,7 +253,10 @@ impl SetUp {
     /// file.
     fn compare(&self, case: &Case, server: &Server, took: Duration) -> Result<(), String> {
         if took < Duration::from_millis(case.took_at_least_millis) {
-            return Err(format!("it took {took:?}, expected at least {} ms", case.took_at_least_millis));
+            return Err(format!(
+                "it took {took:?}, expected at least {} ms",
+                case.took_at_least_millis
+            ));
         }
         if self.behaviour.plain {
             return Ok(());
@@ -190,7 +264,10 @@ impl SetUp {
         let seen = server.seen();
         let requests = case.setup.get("requestsSeen").and_then(Value::as_u64);
         if requests.is_some_and(|requests| requests != seen.requests) {
-            return Err(format!("the server was asked {} times, expected {requests:?}", seen.requests));
+            return Err(format!(
+                "the server was asked {} times, expected {requests:?}",
+                seen.requests
+            ));
         }
         match case.setup.get("lastRequestHeaders") {
             Some(headers) if !same_values(headers, &seen.last) => {
@@ -203,8 +280,13 @@ impl SetUp {
 
 /// Returns a port that was just closed.
 async fn unused_port() -> Result<u16, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| format!("no port: {error}"))?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| format!("no port: {error}"))
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .map_err(|error| format!("no port: {error}"))?;
+    listener
+        .local_addr()
+        .map(|address| address.port())
+        .map_err(|error| format!("no port: {error}"))
 }
 
 /// Replaces the port placeholder in a spec with the port of the server.
@@ -212,9 +294,10 @@ fn with_port(spec: &Value, port: u16) -> Value {
     match spec {
         Value::String(text) if text == "{{PORT}}" => port.into(),
         Value::Array(elements) => elements.iter().map(|element| with_port(element, port)).collect(),
-        Value::Object(members) => {
-            members.iter().map(|(name, member)| (name.clone(), with_port(member, port))).collect()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| (name.clone(), with_port(member, port)))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -225,9 +308,14 @@ fn hub(service: Option<Value>) -> Client {
     let answer = move |_: http::Request<Body>| {
         let (status, object) = match &*service {
             Some(spec) => (200, json!({"apiVersion": "v1", "kind": "Service", "spec": spec})),
-            None => (404, json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})),
+            None => (
+                404,
+                json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}),
+            ),
         };
-        let response = http::Response::builder().status(status).body(Body::from(object.to_string().into_bytes()));
+        let response = http::Response::builder()
+            .status(status)
+            .body(Body::from(object.to_string().into_bytes()));
         std::future::ready(response)
     };
     Client::new(tower::service_fn(answer), "default")

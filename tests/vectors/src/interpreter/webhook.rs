@@ -33,17 +33,29 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
     let arguments = Arguments::read(&case.inputs)?;
     let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
     let sent = request(&call, UID).ok_or("hooks are not asked this")?;
-    if let Some(expected) = case.setup.get("observedRequest").filter(|expected| !same_values(expected, &sent)) {
+    if let Some(expected) = case
+        .setup
+        .get("observedRequest")
+        .filter(|expected| !same_values(expected, &sent))
+    {
         return Err(format!("the request is {sent}, expected {expected}"));
     }
-    let body = if response == "" { String::new() } else { response.to_string().replace("{{UID}}", UID) };
+    let body = if response == "" {
+        String::new()
+    } else {
+        response.to_string().replace("{{UID}}", UID)
+    };
     let policy = answered(&call, "c/h.example.io", reply(&call, UID, body.as_bytes()));
     ask(&PolicySet::new(vec![policy]), &case.operation, &arguments).map(Ran::Outcome)
 }
 
 /// Returns the policy of the matching hook in a case of all levels; `None` if no hook matches.
 pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> {
-    let hooks = case.setup.get("webhooks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let hooks = case
+        .setup
+        .get("webhooks")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     let configuration = |hook: &Value| {
         let object = json!({
             "metadata": {"name": hook["configuration"]},
@@ -54,7 +66,12 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
     let configurations: Result<Vec<ResourceInterpreterWebhookConfiguration>, String> =
         hooks.iter().map(configuration).collect();
     let configurations = configurations?;
-    let chosen = choose(&configurations, &case.operation, &case.kind.api_version(), &case.kind.kind);
+    let chosen = choose(
+        &configurations,
+        &case.operation,
+        &case.kind.api_version(),
+        &case.kind.kind,
+    );
     let Some((name, hook)) = chosen else { return Ok(None) };
     let arguments = Arguments::read(&case.inputs)?;
     let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
@@ -74,6 +91,10 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
 /// Returns the policy of a hook that has answered.
 fn answered(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Arc<dyn Policy> {
     let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
-    let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };
+    let id = PolicyId {
+        name: name.to_owned(),
+        version: String::new(),
+        engine: EngineKind::Webhook,
+    };
     Arc::new(PrecomputedPolicy::new(id, call, answer))
 }

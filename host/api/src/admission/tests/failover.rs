@@ -6,7 +6,10 @@ use super::policies::policy;
 use super::*;
 
 fn admit_with(options: AdmissionOptions, patch: Value) -> Result<Value, String> {
-    let request = Request { namespace: Some("default"), ..create("policy.karmada.io", "PropagationPolicy") };
+    let request = Request {
+        namespace: Some("default"),
+        ..create("policy.karmada.io", "PropagationPolicy")
+    };
     run(&request, policy(patch), options).map(|mut object| object["spec"].take())
 }
 
@@ -17,31 +20,68 @@ fn durations_and_states_out_of_range_are_refused_with_the_field() {
         merge(&mut whole, application);
         let patch = json!({"propagateDeps": true, "failover": {"application": whole}});
         let actual = admit_with(AdmissionOptions::default(), patch).err().unwrap_or_default();
-        let expected =
-            if expected.is_empty() { String::new() } else { format!("spec.failover.application.{expected}") };
+        let expected = if expected.is_empty() {
+            String::new()
+        } else {
+            format!("spec.failover.application.{expected}")
+        };
         assert!(
-            if expected.is_empty() { actual.is_empty() } else { actual.starts_with(&expected) },
+            if expected.is_empty() {
+                actual.is_empty()
+            } else {
+                actual.starts_with(&expected)
+            },
             "{actual}\n{expected}"
         );
     };
     let absurd = 400_000_000;
-    check(json!({"preConditions": {"delaySeconds": 0, "healthyState": "Healthy"}, "blockPredecessorSeconds": 0}), "");
-    check(json!({"preConditions": {"delaySeconds": -1}}), "preConditions.delaySeconds: Invalid value: -1");
-    check(json!({"preConditions": {"delaySeconds": absurd}}), "preConditions.delaySeconds: Invalid value: 400000000");
-    check(json!({"preConditions": {"healthyState": "Unknown"}}), "preConditions.healthyState: Unsupported value");
-    check(json!({"preConditions": {"healthyState": "Fine"}}), "preConditions.healthyState: Invalid value");
+    check(
+        json!({"preConditions": {"delaySeconds": 0, "healthyState": "Healthy"}, "blockPredecessorSeconds": 0}),
+        "",
+    );
+    check(
+        json!({"preConditions": {"delaySeconds": -1}}),
+        "preConditions.delaySeconds: Invalid value: -1",
+    );
+    check(
+        json!({"preConditions": {"delaySeconds": absurd}}),
+        "preConditions.delaySeconds: Invalid value: 400000000",
+    );
+    check(
+        json!({"preConditions": {"healthyState": "Unknown"}}),
+        "preConditions.healthyState: Unsupported value",
+    );
+    check(
+        json!({"preConditions": {"healthyState": "Fine"}}),
+        "preConditions.healthyState: Invalid value",
+    );
     check(json!({"decisionConditions": {"healthyState": ["Unhealthy"]}}), "");
     let field = "decisionConditions.healthyState[1]: Unsupported value: \"Unknown\"";
-    check(json!({"decisionConditions": {"healthyState": ["Unhealthy", "Unknown"]}}), field);
+    check(
+        json!({"decisionConditions": {"healthyState": ["Unhealthy", "Unknown"]}}),
+        field,
+    );
     let field = "decisionConditions.tolerationSeconds: Invalid value: ";
     check(json!({"decisionConditions": {"tolerationSeconds": absurd}}), field);
     check(json!({"decisionConditions": {"tolerationSeconds": 1e12}}), field);
-    check(json!({"blockPredecessorSeconds": -1}), "blockPredecessorSeconds: Invalid value: -1");
-    check(json!({"gracePeriodSeconds": 0}), "gracePeriodSeconds: Invalid value: 0: must be greater than 0");
-    check(json!({"gracePeriodSeconds": absurd}), "gracePeriodSeconds: Invalid value: 400000000: must be at most");
+    check(
+        json!({"blockPredecessorSeconds": -1}),
+        "blockPredecessorSeconds: Invalid value: -1",
+    );
+    check(
+        json!({"gracePeriodSeconds": 0}),
+        "gracePeriodSeconds: Invalid value: 0: must be greater than 0",
+    );
+    check(
+        json!({"gracePeriodSeconds": absurd}),
+        "gracePeriodSeconds: Invalid value: 400000000: must be at most",
+    );
     let rules = |path: &str| json!({"statePreservation": {"rules": [{"aliasLabelName": "a", "jsonPath": path}]}});
     check(rules("{.replicas}"), "");
-    check(rules("{.replicas"), "statePreservation.rules[0].jsonPath: Invalid value: \"{.replicas\": at byte 10");
+    check(
+        rules("{.replicas"),
+        "statePreservation.rules[0].jsonPath: Invalid value: \"{.replicas\": at byte 10",
+    );
 }
 
 #[test]
@@ -51,20 +91,39 @@ fn the_documents_example_wants_dependencies_to_travel_along() {
         "decisionConditions": {"tolerationSeconds": 200, "healthyState": ["Unhealthy"]},
     }});
     let actual = admit_with(AdmissionOptions::default(), json!({"failover": failover})).unwrap_err();
-    assert!(actual.starts_with("spec.propagateDeps: Invalid value: false"), "{actual}");
-    let spec = admit_with(AdmissionOptions::default(), json!({"failover": failover, "propagateDeps": true})).unwrap();
+    assert!(
+        actual.starts_with("spec.propagateDeps: Invalid value: false"),
+        "{actual}"
+    );
+    let spec = admit_with(
+        AdmissionOptions::default(),
+        json!({"failover": failover, "propagateDeps": true}),
+    )
+    .unwrap();
     let application = &spec["failover"]["application"];
     assert_eq!(application["preConditions"], json!({"delaySeconds": 5000}));
-    assert_eq!(application["decisionConditions"], json!({"tolerationSeconds": 200, "healthyState": ["Unhealthy"]}));
+    assert_eq!(
+        application["decisionConditions"],
+        json!({"tolerationSeconds": 200, "healthyState": ["Unhealthy"]})
+    );
 }
 
 #[test]
 fn clusters_may_purge_never_only_where_the_option_says_so() {
     let patch = || json!({"failover": {"cluster": {"purgeMode": "Never"}}});
     let actual = admit_with(AdmissionOptions::default(), patch()).unwrap_err();
-    assert!(actual.starts_with("spec.failover.cluster.purgeMode: Unsupported value: \"Never\""), "{actual}");
-    let options = AdmissionOptions { allow_never_purging_clusters: true, ..AdmissionOptions::default() };
-    assert_eq!(admit_with(options, patch()).unwrap()["failover"]["cluster"]["purgeMode"], "Never");
+    assert!(
+        actual.starts_with("spec.failover.cluster.purgeMode: Unsupported value: \"Never\""),
+        "{actual}"
+    );
+    let options = AdmissionOptions {
+        allow_never_purging_clusters: true,
+        ..AdmissionOptions::default()
+    };
+    assert_eq!(
+        admit_with(options, patch()).unwrap()["failover"]["cluster"]["purgeMode"],
+        "Never"
+    );
 }
 
 #[test]
@@ -82,9 +141,15 @@ fn tolerations_are_added_where_a_policy_has_none_of_that_sort() {
         let spec = admit_with(options, json!({"placement": {"clusterTolerations": given}})).unwrap();
         assert_eq!(spec["placement"]["clusterTolerations"], expected);
     };
-    let (not_ready, unreachable) = (toleration("not-ready", json!(300)), toleration("unreachable", json!(60)));
+    let (not_ready, unreachable) = (
+        toleration("not-ready", json!(300)),
+        toleration("unreachable", json!(60)),
+    );
     check(json!([]), json!([not_ready, unreachable]));
-    check(json!([toleration("not-ready", json!(5))]), json!([toleration("not-ready", json!(5)), unreachable]));
+    check(
+        json!([toleration("not-ready", json!(5))]),
+        json!([toleration("not-ready", json!(5)), unreachable]),
+    );
     let everything = json!({"operator": "Exists"});
     check(json!([everything]), json!([everything, not_ready, unreachable]));
     let none = admit_with(AdmissionOptions::default(), json!({})).unwrap();
@@ -97,6 +162,14 @@ fn a_taint_policy_that_takes_back_what_it_gives_is_refused() {
     let spec = json!({"addOnConditions": conditions, "removeOnConditions": conditions,
                       "taints": [{"key": "k", "effect": "NoSchedule"}]});
     let object = json!({"metadata": {"name": "p"}, "spec": spec});
-    let actual = run(&create("policy.karmada.io", "ClusterTaintPolicy"), object, AdmissionOptions::default());
-    assert!(actual.unwrap_err().starts_with("spec.removeOnConditions: Invalid value: "));
+    let actual = run(
+        &create("policy.karmada.io", "ClusterTaintPolicy"),
+        object,
+        AdmissionOptions::default(),
+    );
+    assert!(
+        actual
+            .unwrap_err()
+            .starts_with("spec.removeOnConditions: Invalid value: ")
+    );
 }

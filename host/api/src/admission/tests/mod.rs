@@ -44,7 +44,13 @@ impl AdmissionContext for TestContext {
 }
 
 fn create<'a>(group: &'a str, kind: &'a str) -> Request<'a> {
-    Request { group, kind, operation: Operation::Create, namespace: None, old: None }
+    Request {
+        group,
+        kind,
+        operation: Operation::Create,
+        namespace: None,
+        old: None,
+    }
 }
 
 fn merge(base: &mut Value, patch: Value) {
@@ -76,9 +82,18 @@ fn permanent_ids_are_made_once() {
         };
         let [old, new] = given.map(object);
         let old = (operation == Operation::Update).then_some(&old);
-        let request = Request { group, kind, operation, namespace: None, old };
+        let request = Request {
+            group,
+            kind,
+            operation,
+            namespace: None,
+            old,
+        };
         let admitted = run(&request, new, AdmissionOptions::default()).unwrap();
-        let found = admitted.pointer("/metadata/labels").and_then(|labels| labels.get(label)).and_then(Value::as_str);
+        let found = admitted
+            .pointer("/metadata/labels")
+            .and_then(|labels| labels.get(label))
+            .and_then(Value::as_str);
         assert_eq!(found, expected, "{kind} {operation:?} {given:?}");
     };
     for (kind, label) in [
@@ -96,7 +111,14 @@ fn permanent_ids_are_made_once() {
         check([None, None], Operation::Update, made_late);
     }
     let (kind, label) = ("ClusterPropagationPolicy", keys::CLUSTER_PROPAGATION_POLICY_ID);
-    check("policy.karmada.io", kind, label, [None, Some("mine")], Operation::Create, Some("id-1"));
+    check(
+        "policy.karmada.io",
+        kind,
+        label,
+        [None, Some("mine")],
+        Operation::Create,
+        Some("id-1"),
+    );
 }
 
 #[test]
@@ -105,8 +127,14 @@ fn taint_policies_are_checked() {
         let conditions = json!([{"conditionType": "Ready", "operator": "Whatever", "statusValues": ["False"]}]);
         let object = json!({"metadata": {"name": "p"}, "spec": {"addOnConditions": conditions, "taints": taints}});
         let request = create("policy.karmada.io", "ClusterTaintPolicy");
-        let result =
-            run(&request, object, AdmissionOptions { allow_no_execute_taint_policy, ..AdmissionOptions::default() });
+        let result = run(
+            &request,
+            object,
+            AdmissionOptions {
+                allow_no_execute_taint_policy,
+                ..AdmissionOptions::default()
+            },
+        );
         assert_eq!(result.err().unwrap_or_default(), expected);
     };
     let no_schedule = json!({"key": "k", "effect": "NoSchedule"});
@@ -130,7 +158,12 @@ fn taint_policies_are_checked() {
 fn clusters_are_completed() {
     let check = |spec: Value, expected: Value| {
         let object = json!({"metadata": {"name": "member1"}, "spec": spec});
-        let admitted = run(&create("cluster.karmada.io", "Cluster"), object, AdmissionOptions::default()).unwrap();
+        let admitted = run(
+            &create("cluster.karmada.io", "Cluster"),
+            object,
+            AdmissionOptions::default(),
+        )
+        .unwrap();
         assert_eq!(admitted["spec"], expected);
     };
     check(
@@ -158,26 +191,77 @@ fn malformed_clusters_are_refused() {
         let mut spec = json!({"syncMode": "Push"});
         merge(&mut spec, patch);
         let object = json!({"metadata": {"name": name}, "spec": spec});
-        match run(&create("cluster.karmada.io", "Cluster"), object, AdmissionOptions::default()) {
+        match run(
+            &create("cluster.karmada.io", "Cluster"),
+            object,
+            AdmissionOptions::default(),
+        ) {
             Ok(_) => assert_eq!(expected, "", "{name}"),
-            Err(text) => assert!(!expected.is_empty() && text.starts_with(expected), "{text}\nis not\n{expected}"),
+            Err(text) => assert!(
+                !expected.is_empty() && text.starts_with(expected),
+                "{text}\nis not\n{expected}"
+            ),
         }
     };
     check(&"a".repeat(48), json!({}), "");
     check(&"a".repeat(49), json!({}), "metadata.name: Invalid value: ");
-    check("Member", json!({}), "metadata.name: Invalid value: \"Member\": a lowercase RFC 1123 label must");
-    check("m", json!({"syncMode": "Both"}), "spec.syncMode: Invalid value: unknown variant `Both`");
-    check("m", json!({"zone": "a", "zones": ["b"]}), "spec.zone: Invalid value: \"a\"");
-    check("m", json!({"region": "a/b"}), "spec.region: Invalid value: \"a/b\": a valid label must");
-    check("m", json!({"secretRef": {"namespace": "n"}}), "spec.secretRef.name: Required value");
-    check("m", json!({"impersonatorSecretRef": {"name": "n"}}), "spec.impersonatorSecretRef.namespace: Required value");
+    check(
+        "Member",
+        json!({}),
+        "metadata.name: Invalid value: \"Member\": a lowercase RFC 1123 label must",
+    );
+    check(
+        "m",
+        json!({"syncMode": "Both"}),
+        "spec.syncMode: Invalid value: unknown variant `Both`",
+    );
+    check(
+        "m",
+        json!({"zone": "a", "zones": ["b"]}),
+        "spec.zone: Invalid value: \"a\"",
+    );
+    check(
+        "m",
+        json!({"region": "a/b"}),
+        "spec.region: Invalid value: \"a/b\": a valid label must",
+    );
+    check(
+        "m",
+        json!({"secretRef": {"namespace": "n"}}),
+        "spec.secretRef.name: Required value",
+    );
+    check(
+        "m",
+        json!({"impersonatorSecretRef": {"name": "n"}}),
+        "spec.impersonatorSecretRef.namespace: Required value",
+    );
     check("m", json!({"proxyURL": "socks5://proxy:1080"}), "");
-    check("m", json!({"proxyURL": "ftp://proxy"}), "spec.proxyURL: Invalid value: \"ftp://proxy\": unsupported scheme");
-    check("m", json!({"proxyURL": "proxy:1080"}), "spec.proxyURL: Invalid value: \"proxy:1080\": must be a URL");
-    check("m", json!({"proxyURL": "http:///path"}), "spec.proxyURL: Invalid value: \"http:///path\": must have a host");
+    check(
+        "m",
+        json!({"proxyURL": "ftp://proxy"}),
+        "spec.proxyURL: Invalid value: \"ftp://proxy\": unsupported scheme",
+    );
+    check(
+        "m",
+        json!({"proxyURL": "proxy:1080"}),
+        "spec.proxyURL: Invalid value: \"proxy:1080\": must be a URL",
+    );
+    check(
+        "m",
+        json!({"proxyURL": "http:///path"}),
+        "spec.proxyURL: Invalid value: \"http:///path\": must have a host",
+    );
     let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
-    check("m", json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]}), "");
-    check("m", json!({"taints": [taint("", "NoSchedule")]}), "spec.taints[0].key: Invalid value: \"\": name part");
+    check(
+        "m",
+        json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]}),
+        "",
+    );
+    check(
+        "m",
+        json!({"taints": [taint("", "NoSchedule")]}),
+        "spec.taints[0].key: Invalid value: \"\": name part",
+    );
     check(
         "m",
         json!({"taints": [taint("a", "PreferNoSchedule")]}),
@@ -200,8 +284,19 @@ fn what_has_no_rules_passes_and_what_cannot_be_read_does_not() {
     check(&create("apps", "Deployment"), odd.clone(), Ok(()));
     check(&create("other.io", "PropagationPolicy"), odd.clone(), Ok(()));
     let binding = create("work.karmada.io", "ResourceBinding");
-    check(&Request { operation: Operation::Delete, ..binding }, odd, Ok(()));
-    check(&binding, json!({"spec": {"resource": {}}}), Err("spec.resource.apiVersion: Required value"));
+    check(
+        &Request {
+            operation: Operation::Delete,
+            ..binding
+        },
+        odd,
+        Ok(()),
+    );
+    check(
+        &binding,
+        json!({"spec": {"resource": {}}}),
+        Err("spec.resource.apiVersion: Required value"),
+    );
     check(&binding, json!({}), Err("spec: Required value"));
     let customization = create("config.karmada.io", "ResourceInterpreterCustomization");
     check(&customization, json!({"spec": {}}), Err("spec.target: Required value"));
@@ -210,22 +305,38 @@ fn what_has_no_rules_passes_and_what_cannot_be_read_does_not() {
 #[test]
 fn customizations_do_not_conflict_and_have_scripts_that_compile() {
     let customization = |name: &str, kind: &str, rules: Value| {
-        let rules: Vec<(String, Value)> =
-            serde_json::from_value::<serde_json::Map<_, _>>(rules).unwrap().into_iter().collect();
-        let rules: Value = rules.into_iter().map(|(rule, script)| (rule, json!({"luaScript": script}))).collect();
+        let rules: Vec<(String, Value)> = serde_json::from_value::<serde_json::Map<_, _>>(rules)
+            .unwrap()
+            .into_iter()
+            .collect();
+        let rules: Value = rules
+            .into_iter()
+            .map(|(rule, script)| (rule, json!({"luaScript": script})))
+            .collect();
         json!({
             "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
             "metadata": {"name": name},
             "spec": {"target": {"apiVersion": "apps/v1", "kind": kind}, "customizations": rules},
         })
     };
-    let stored = customization("stored", "Deployment", json!({"retention": "end", "dependencyInterpretation": "end"}));
+    let stored = customization(
+        "stored",
+        "Deployment",
+        json!({"retention": "end", "dependencyInterpretation": "end"}),
+    );
     let check = |name: &str, kind: &str, rules: Value, expected: Option<&str>| {
-        let mut around = TestContext { made: 0, others: vec![stored.clone(), json!({"spec": 1})] };
+        let mut around = TestContext {
+            made: 0,
+            others: vec![stored.clone(), json!({"spec": 1})],
+        };
         let request = create("config.karmada.io", "ResourceInterpreterCustomization");
         let mut object = customization(name, kind, rules);
         let admitted = admit(&request, &mut object, &mut around, AdmissionOptions::default());
-        assert_eq!(admitted.err().map(|denied| denied.to_string()).as_deref(), expected, "{name} {kind}");
+        assert_eq!(
+            admitted.err().map(|denied| denied.to_string()).as_deref(),
+            expected,
+            "{name} {kind}"
+        );
     };
     check("new", "Deployment", json!({"healthInterpretation": "end"}), None);
     check("new", "Deployment", json!({"dependencyInterpretation": "end"}), None);
@@ -243,16 +354,31 @@ fn plugins_that_make_no_sense_are_refused_with_the_field() {
         let object = json!({"metadata": {"name": "p"}, "spec": spec});
         let actual = run(&create("bulkhead.dev", "Plugin"), object, AdmissionOptions::default()).err();
         let actual = actual.unwrap_or_default();
-        assert!(actual.starts_with(expected) && actual.is_empty() == expected.is_empty(), "{actual}\n{expected}");
+        assert!(
+            actual.starts_with(expected) && actual.is_empty() == expected.is_empty(),
+            "{actual}\n{expected}"
+        );
     };
-    check(json!({"lua": "x", "mode": "shadow", "fallback": {"builtin": "ResourceHealth"}}), "");
+    check(
+        json!({"lua": "x", "mode": "shadow", "fallback": {"builtin": "ResourceHealth"}}),
+        "",
+    );
     check(json!({"wasm": "AGFzbQ=="}), "");
     check(json!({}), "spec: Invalid value: needs exactly one of wasm and lua");
-    check(json!({"wasm": "?"}), "spec: Invalid value: failed to fetch Plugin p spec.wasm: it is not base64");
-    check(json!({"lua": "x", "mode": "of"}), "spec.mode: Invalid value: unknown variant `of`");
+    check(
+        json!({"wasm": "?"}),
+        "spec: Invalid value: failed to fetch Plugin p spec.wasm: it is not base64",
+    );
+    check(
+        json!({"lua": "x", "mode": "of"}),
+        "spec.mode: Invalid value: unknown variant `of`",
+    );
     check(
         json!({"lua": "x", "breaker": {"fault": 3}}),
         "spec.breaker: Invalid value: unknown field `fault`, expected one of `faults`",
     );
-    check(json!({"lua": "x", "sha256": "00"}), "spec: Invalid value: sha256 must have 64 hexadecimal digits");
+    check(
+        json!({"lua": "x", "sha256": "00"}),
+        "spec: Invalid value: sha256 must have 64 hexadecimal digits",
+    );
 }

@@ -10,7 +10,10 @@ pub(super) fn policy(patch: Value) -> Value {
 }
 
 fn admit_policy(patch: Value) -> Result<Value, String> {
-    let request = Request { namespace: Some("default"), ..create("policy.karmada.io", "PropagationPolicy") };
+    let request = Request {
+        namespace: Some("default"),
+        ..create("policy.karmada.io", "PropagationPolicy")
+    };
     run(&request, policy(patch), AdmissionOptions::default()).map(|mut object| object["spec"].take())
 }
 
@@ -80,7 +83,9 @@ fn cluster_policies_leave_the_namespace_of_selectors_alone() {
         let mut object = policy(json!({}));
         object["spec"]["resourceSelectors"][0]["namespace"] = json!(namespace);
         let admitted = run(&request, object, AdmissionOptions::default()).unwrap();
-        let found = admitted.pointer("/spec/resourceSelectors/0/namespace").and_then(Value::as_str);
+        let found = admitted
+            .pointer("/spec/resourceSelectors/0/namespace")
+            .and_then(Value::as_str);
         assert_eq!(found.unwrap_or_default(), namespace);
     };
     check("");
@@ -93,7 +98,10 @@ fn malformed_policies_are_refused() {
         Ok(spec) => panic!("admitted although {expected}: {spec}"),
         Err(text) => assert!(text.starts_with(expected), "{text}\nis not\n{expected}"),
     };
-    check(json!({"resourceSelectors": []}), "spec.resourceSelectors: Required value");
+    check(
+        json!({"resourceSelectors": []}),
+        "spec.resourceSelectors: Required value",
+    );
     check(
         json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "Pod", "namespace": "other"}]}),
         "spec.resourceSelectors[0].namespace: Invalid value: \"other\"",
@@ -102,8 +110,14 @@ fn malformed_policies_are_refused() {
         json!({"preemption": "Always", "resourceSelectors": [{"apiVersion": "v1", "kind": "Pod"}]}),
         "spec.resourceSelectors[0].name: Invalid value: \"\": name cannot be empty if preemption is Always",
     );
-    check(json!({"preemption": "Sometimes"}), "spec.preemption: Invalid value: unknown variant `Sometimes`");
-    check(json!({"activationPreference": "Eager"}), "spec.activationPreference: Unsupported value: \"Eager\"");
+    check(
+        json!({"preemption": "Sometimes"}),
+        "spec.preemption: Invalid value: unknown variant `Sometimes`",
+    );
+    check(
+        json!({"activationPreference": "Eager"}),
+        "spec.activationPreference: Unsupported value: \"Eager\"",
+    );
     check(
         json!({"schedulePriority": {"priorityClassSource": "Own", "priorityClassName": "c"}}),
         "spec.schedulePriority.priorityClassSource: Unsupported value: \"Own\"",
@@ -113,8 +127,14 @@ fn malformed_policies_are_refused() {
         "spec.suspension.suspension: Invalid value: ",
     );
     let application = |fields: Value| json!({"propagateDeps": true, "failover": {"application": fields}});
-    check(json!({"failover": {"application": {"decisionConditions": {}}}}), "spec.propagateDeps: Invalid value: false");
-    check(application(json!({})), "spec.failover.application.decisionConditions: Required value");
+    check(
+        json!({"failover": {"application": {"decisionConditions": {}}}}),
+        "spec.propagateDeps: Invalid value: false",
+    );
+    check(
+        application(json!({})),
+        "spec.failover.application.decisionConditions: Required value",
+    );
     check(
         application(json!({"decisionConditions": {"tolerationSeconds": -1}})),
         "spec.failover.application.decisionConditions.tolerationSeconds: Invalid value: -1: must be greater than or",
@@ -146,7 +166,10 @@ fn malformed_policies_are_refused() {
 fn check_placement(placement: Value, expected: &str) {
     match admit_policy(json!({"placement": placement})) {
         Ok(_) => assert_eq!(expected, "", "{placement}"),
-        Err(text) => assert!(!expected.is_empty() && text.starts_with(expected), "{text}\nis not\n{expected}"),
+        Err(text) => assert!(
+            !expected.is_empty() && text.starts_with(expected),
+            "{text}\nis not\n{expected}"
+        ),
     }
 }
 
@@ -190,8 +213,14 @@ fn malformed_affinities_of_placements_are_refused() {
         terms(json!([{"affinityName": "a"}, {"affinityName": "a"}])),
         &format!("{path}: Invalid value: [{{\"affinityName\":\"a\"}},{{\"affinityName\":\"a\"}}]: each affinity term"),
     );
-    check(terms(json!([{"affinityName": ""}])), &format!("{path}[0]: Invalid value: \"\": name part"));
-    check(terms(json!([{"affinityName": "a".repeat(33)}])), &format!("{path}[0].affinityName: Invalid value: "));
+    check(
+        terms(json!([{"affinityName": ""}])),
+        &format!("{path}[0]: Invalid value: \"\": name part"),
+    );
+    check(
+        terms(json!([{"affinityName": "a".repeat(33)}])),
+        &format!("{path}[0].affinityName: Invalid value: "),
+    );
     let overflow = |name: &str, inline: &[&str], preference: &str| {
         json!({
             "clusterAffinities": [{
@@ -201,8 +230,14 @@ fn malformed_affinities_of_placements_are_refused() {
         })
     };
     check(overflow("b", &["m1"], "Aggregated"), "");
-    check(overflow("b", &["m1"], "Weighted"), &format!("{path}[0].overflowAffinities: Invalid value: "));
-    check(overflow("b", &[], "Aggregated"), &format!("{path}[0].overflowAffinities: Invalid value: "));
+    check(
+        overflow("b", &["m1"], "Weighted"),
+        &format!("{path}[0].overflowAffinities: Invalid value: "),
+    );
+    check(
+        overflow("b", &[], "Aggregated"),
+        &format!("{path}[0].overflowAffinities: Invalid value: "),
+    );
     check(
         overflow("a", &["m1"], "Aggregated"),
         &format!("{path}[0].overflowAffinities[0].affinityName: Invalid value: \"a\": overflow affinity name must be"),
@@ -228,7 +263,10 @@ fn malformed_constraints_of_placements_are_refused() {
 
     let spread = |constraints: Value| json!({"spreadConstraints": constraints});
     let path = "spec.placement.spreadConstraints";
-    check(spread(json!([{"spreadByField": "region"}, {"spreadByField": "cluster"}])), "");
+    check(
+        spread(json!([{"spreadByField": "region"}, {"spreadByField": "cluster"}])),
+        "",
+    );
     check(
         spread(json!([{"spreadByField": "cluster", "spreadByLabel": "l"}])),
         &format!(
@@ -254,9 +292,18 @@ fn malformed_constraints_of_placements_are_refused() {
             "{path}[0]: Invalid value: {{\"spreadByField\":\"cluster\",\"maxGroups\":2,\"minGroups\":3}}: maxGroups lower than minGroups is not allowed"
         ),
     );
-    check(spread(json!([{"spreadByField": "rack"}])), &format!("{path}[0].spreadByField: Unsupported value: \"rack\""));
-    check(spread(json!([{}, {"spreadByField": "cluster"}])), &format!("{path}: Invalid value: ["));
-    check(spread(json!([{"spreadByField": "region"}])), &format!("{path}: Invalid value: ["));
+    check(
+        spread(json!([{"spreadByField": "rack"}])),
+        &format!("{path}[0].spreadByField: Unsupported value: \"rack\""),
+    );
+    check(
+        spread(json!([{}, {"spreadByField": "cluster"}])),
+        &format!("{path}: Invalid value: ["),
+    );
+    check(
+        spread(json!([{"spreadByField": "region"}])),
+        &format!("{path}: Invalid value: ["),
+    );
 
     check(
         json!({"replicaScheduling": {"weightPreference": {"staticWeightList": [{"targetCluster": {}, "weight": 0}]}}}),
@@ -270,7 +317,10 @@ fn malformed_constraints_of_placements_are_refused() {
     let path = "spec.placement.workloadAffinity";
     check(group("a", "b"), "");
     check(group("a", "a"), &format!("{path}: Invalid value: {{"));
-    check(group("-", "a"), &format!("{path}.affinity.groupByLabelKey: Invalid value: \"-\""));
+    check(
+        group("-", "a"),
+        &format!("{path}.affinity.groupByLabelKey: Invalid value: \"-\""),
+    );
 }
 
 #[test]
@@ -289,8 +339,13 @@ fn what_a_policy_may_not_change_is_refused() {
     let check = |new: Value, expected: Result<(), &str>| {
         let old = labelled(Some("a"), Some("default-scheduler"));
         let (group, kind) = ("policy.karmada.io", "PropagationPolicy");
-        let request =
-            Request { group, kind, operation: Operation::Update, namespace: Some("default"), old: Some(&old) };
+        let request = Request {
+            group,
+            kind,
+            operation: Operation::Update,
+            namespace: Some("default"),
+            old: Some(&old),
+        };
         let result = run(&request, new, AdmissionOptions::default());
         match (result, expected) {
             (Ok(object), Ok(())) => assert_eq!(object["metadata"]["labels"][label], "a"),
@@ -299,10 +354,16 @@ fn what_a_policy_may_not_change_is_refused() {
         }
     };
     check(labelled(Some("a"), None), Ok(()));
-    check(labelled(Some("a"), Some("other")), Err("spec.schedulerName: Invalid value: \"other\""));
+    check(
+        labelled(Some("a"), Some("other")),
+        Err("spec.schedulerName: Invalid value: \"other\""),
+    );
     check(
         labelled(Some("b"), None),
         Err("metadata.labels[propagationpolicy.karmada.io/permanent-id]: Invalid value: \"b\""),
     );
-    check(labelled(None, None), Err("metadata.labels[propagationpolicy.karmada.io/permanent-id]: Required value"));
+    check(
+        labelled(None, None),
+        Err("metadata.labels[propagationpolicy.karmada.io/permanent-id]: Required value"),
+    );
 }

@@ -14,7 +14,10 @@ fn widget() -> Arc<Value> {
 }
 
 fn interpret(operation: Operation<'_>) -> Call<'_> {
-    Call::Interpret(InterpretCall { operation, now: Time::from_millis(0) })
+    Call::Interpret(InterpretCall {
+        operation,
+        now: Time::from_millis(0),
+    })
 }
 
 fn check(call: &Call<'_>, response: Value, expected: Result<Reply, &str>) {
@@ -33,21 +36,47 @@ fn a_request_carries_what_the_operation_is_about() {
     let check = |call: &Call<'_>, expected: Value| {
         let mut sent = request(call, "u").unwrap()["request"].take();
         let kind = json!({"group": "example.io", "version": "v1", "kind": "Widget"});
-        for (name, value) in [("uid", json!("u")), ("kind", kind), ("name", json!("x")), ("namespace", json!("ns"))] {
+        for (name, value) in [
+            ("uid", json!("u")),
+            ("kind", kind),
+            ("name", json!("x")),
+            ("namespace", json!("ns")),
+        ] {
             assert_eq!(sent.as_object_mut().unwrap().remove(name), Some(value));
         }
         assert_eq!(sent, expected);
     };
-    let health = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
-    check(&health, json!({"operation": "InterpretHealth", "object": *object, "replicas": 0}));
-    let revise = interpret(Operation::Revise { object: &object, replicas: 5 });
-    check(&revise, json!({"operation": "ReviseReplica", "object": *object, "replicas": 5}));
+    let health = Call::Health(HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    });
+    check(
+        &health,
+        json!({"operation": "InterpretHealth", "object": *object, "replicas": 0}),
+    );
+    let revise = interpret(Operation::Revise {
+        object: &object,
+        replicas: 5,
+    });
+    check(
+        &revise,
+        json!({"operation": "ReviseReplica", "object": *object, "replicas": 5}),
+    );
     let observed = Arc::new(json!({"spec": {}}));
-    let retain = interpret(Operation::Retain { desired: &object, observed: &observed });
+    let retain = interpret(Operation::Retain {
+        desired: &object,
+        observed: &observed,
+    });
     let expected = json!({"operation": "Retain", "object": *object, "observedObject": *observed, "replicas": 0});
     check(&retain, expected);
-    let items = [AggregatedStatusItem { cluster_name: "m1".to_owned(), ..Default::default() }];
-    let aggregate = interpret(Operation::AggregateStatus { object: &object, items: &items });
+    let items = [AggregatedStatusItem {
+        cluster_name: "m1".to_owned(),
+        ..Default::default()
+    }];
+    let aggregate = interpret(Operation::AggregateStatus {
+        object: &object,
+        items: &items,
+    });
     check(
         &aggregate,
         json!({
@@ -59,13 +88,24 @@ fn a_request_carries_what_the_operation_is_about() {
 #[test]
 fn a_response_without_health_has_no_health() {
     let object = widget();
-    let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+    let call = Call::Health(HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    });
     let verdict = |health: Health| {
         let reason = Reason::new(format!("Webhook{}", health.as_str()), "");
         Ok(Reply::Health(HealthVerdict { health, reason }))
     };
-    check(&call, json!({"successful": true, "healthy": true, "extra": 1}), verdict(Health::Healthy));
-    check(&call, json!({"successful": true, "healthy": false}), verdict(Health::Unhealthy));
+    check(
+        &call,
+        json!({"successful": true, "healthy": true, "extra": 1}),
+        verdict(Health::Healthy),
+    );
+    check(
+        &call,
+        json!({"successful": true, "healthy": false}),
+        verdict(Health::Unhealthy),
+    );
     let invalid = "received invalid webhook response: ";
     let missing = format!("{invalid}webhook returned nil response.healthy");
     check(&call, json!({"successful": true}), Err(&missing));
@@ -73,23 +113,43 @@ fn a_response_without_health_has_no_health() {
     let wrong = format!("{invalid}response.healthy: invalid type: string \"true\", expected a boolean");
     check(&call, json!({"successful": true, "healthy": "true"}), Err(&wrong));
     let refused = json!({"successful": false, "healthy": true, "status": {"code": 403, "message": "nope"}});
-    check(&call, refused, Err("webhook call failed, get status code: 403, msg: nope"));
+    check(
+        &call,
+        refused,
+        Err("webhook call failed, get status code: 403, msg: nope"),
+    );
     let silent = format!("{invalid}webhook require response.status when response.successful is false");
     check(&call, json!({"healthy": true}), Err(&silent));
     let other = format!("{invalid}expected response.uid \"u\", got \"other\"");
-    check(&call, json!({"uid": "other", "successful": true, "healthy": true}), Err(&other));
+    check(
+        &call,
+        json!({"uid": "other", "successful": true, "healthy": true}),
+        Err(&other),
+    );
 }
 
 #[test]
 fn an_envelope_may_lack_its_type_but_not_have_another() {
     let object = widget();
-    let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+    let call = Call::Health(HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    });
     let check = |body: &str, fine: bool| {
         assert_eq!(reply(&call, "u", body.as_bytes()).is_ok(), fine, "{body}");
     };
-    check(r#"{"response": {"uid": "u", "successful": true, "healthy": true}}"#, true);
-    check(r#"{"apiVersion": "v1", "response": {"uid": "u", "successful": true, "healthy": true}}"#, false);
-    check(r#"{"kind": "Pod", "response": {"uid": "u", "successful": true, "healthy": true}}"#, false);
+    check(
+        r#"{"response": {"uid": "u", "successful": true, "healthy": true}}"#,
+        true,
+    );
+    check(
+        r#"{"apiVersion": "v1", "response": {"uid": "u", "successful": true, "healthy": true}}"#,
+        false,
+    );
+    check(
+        r#"{"kind": "Pod", "response": {"uid": "u", "successful": true, "healthy": true}}"#,
+        false,
+    );
     check("", false);
     check("hello", false);
     check("\"hello\"", false);
@@ -99,7 +159,10 @@ fn an_envelope_may_lack_its_type_but_not_have_another() {
 #[test]
 fn patches_change_the_object_or_are_errors() {
     let object = widget();
-    let call = interpret(Operation::Revise { object: &object, replicas: 5 });
+    let call = interpret(Operation::Revise {
+        object: &object,
+        replicas: 5,
+    });
     let object_reply = |object: Value| Ok(Reply::Interpret(Some(Interpretation::Object(object))));
     let patch = |patch: &str| json!({"successful": true, "patchType": "JSONPatch", "patch": patch});
     check(&call, json!({"successful": true}), object_reply(Value::clone(&object)));
@@ -119,9 +182,17 @@ fn patches_change_the_object_or_are_errors() {
     let nil = format!("{invalid}nil response.patchType");
     check(&call, json!({"successful": true, "patch": "W10="}), Err(&nil));
     let empty = format!("{invalid}empty response.patch");
-    check(&call, json!({"successful": true, "patchType": "JSONPatch"}), Err(&empty));
+    check(
+        &call,
+        json!({"successful": true, "patchType": "JSONPatch"}),
+        Err(&empty),
+    );
     let type_ = format!("{invalid}invalid response.patchType of \"MergePatch\"");
-    check(&call, json!({"successful": true, "patchType": "MergePatch", "patch": "e30="}), Err(&type_));
+    check(
+        &call,
+        json!({"successful": true, "patchType": "MergePatch", "patch": "e30="}),
+        Err(&type_),
+    );
     let bytes = reply(
         &call,
         "u",
@@ -135,7 +206,11 @@ fn dependencies_are_checked_and_a_status_has_to_be_there() {
     let object = widget();
     let depend = interpret(Operation::Dependencies { object: &object });
     let missing = "received invalid webhook response: dependencies[0].apiVersion: missing required apiVersion";
-    check(&depend, json!({"successful": true, "dependencies": [{"kind": "Secret", "apiVersion": ""}]}), Err(missing));
+    check(
+        &depend,
+        json!({"successful": true, "dependencies": [{"kind": "Secret", "apiVersion": ""}]}),
+        Err(missing),
+    );
     let none = Ok(Reply::Interpret(Some(Interpretation::Dependencies(Vec::new()))));
     check(&depend, json!({"successful": true}), none);
     let reflect = interpret(Operation::ReflectStatus { object: &object });
@@ -166,28 +241,51 @@ fn requirements_and_components_are_decoded_as_by_go() {
         resource_request: [("cpu".to_owned(), "500m".to_owned())].into(),
         ..ReplicaRequirements::default()
     };
-    let interpreted = Interpretation::Replicas { replicas: 1, requirements: Some(half.clone()) };
+    let interpreted = Interpretation::Replicas {
+        replicas: 1,
+        requirements: Some(half.clone()),
+    };
     check(&replicas, needed(json!(0.5)), Ok(Reply::Interpret(Some(interpreted))));
     let body = json!({"response": {"uid": "u", "successful": true, "replicas": 1, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}});
-    let wrong = reply(&replicas, "u", body.to_string().as_bytes()).unwrap_err().to_string();
-    assert!(wrong.contains("response.replicaRequirements: cpu of \"much\": "), "{wrong}");
+    let wrong = reply(&replicas, "u", body.to_string().as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        wrong.contains("response.replicaRequirements: cpu of \"much\": "),
+        "{wrong}"
+    );
     let components = interpret(Operation::Components { object: &object });
     let listed = json!([{"replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "0.5"}}}, {"name": "b", "replicas": null}]);
     let expected = vec![
-        Component { name: String::new(), replicas: 2, replica_requirements: Some(half) },
-        Component { name: "b".to_owned(), replicas: 0, replica_requirements: None },
+        Component {
+            name: String::new(),
+            replicas: 2,
+            replica_requirements: Some(half),
+        },
+        Component {
+            name: "b".to_owned(),
+            replicas: 0,
+            replica_requirements: None,
+        },
     ];
     let expected = Ok(Reply::Interpret(Some(Interpretation::Components(expected))));
     check(&components, json!({"successful": true, "components": listed}), expected);
     let message = "received invalid webhook response: response.components: a component is not an object";
-    check(&components, json!({"successful": true, "components": [3]}), Err(message));
+    check(
+        &components,
+        json!({"successful": true, "components": [3]}),
+        Err(message),
+    );
 }
 
 /// Karmada decodes the whole response before it looks at any field.
 #[test]
 fn a_field_of_another_operation_has_to_have_its_type_too() {
     let object = widget();
-    let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+    let call = Call::Health(HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    });
     for (name, value) in [
         ("replicas", json!("3")),
         ("replicas", json!(1_i64 << 40)),

@@ -97,8 +97,14 @@ pub(super) fn compare(place: Place<'_>, old: &Value, new: &Value) -> Difference 
 fn one_sided(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
     match (old, new) {
         (Some(old), Some(new)) => compare(place, old, new),
-        (Some(old), None) => Difference { removed: fields(place, old), ..Difference::default() },
-        (None, Some(new)) => Difference { changed: fields(place, new), ..Difference::default() },
+        (Some(old), None) => Difference {
+            removed: fields(place, old),
+            ..Difference::default()
+        },
+        (None, Some(new)) => Difference {
+            changed: fields(place, new),
+            ..Difference::default()
+        },
         (None, None) => Difference::default(),
     }
 }
@@ -159,7 +165,11 @@ fn merge_lists(place: Place<'_>, list: &ListType, live: &[Value], applied: &[Val
             }
         }
         rest.next_if(|live| element_of(list, live) == element);
-        merged.push(known.get(&element).map_or_else(|| item.clone(), |live| merge(place.element(), live, item)));
+        merged.push(
+            known
+                .get(&element)
+                .map_or_else(|| item.clone(), |live| merge(place.element(), live, item)),
+        );
         done.insert(element);
     }
     merged.extend(rest.filter(|live| !wanted.contains(&element_of(list, live))).cloned());
@@ -190,7 +200,9 @@ pub(super) fn remove(place: Place<'_>, value: &mut Value, set: &FieldSet) {
 
 fn remove_members(place: Place<'_>, members: &mut Map<String, Value>, set: &FieldSet) {
     for (element, below) in &set.children {
-        let Some(name) = element.strip_prefix("f:") else { continue };
+        let Some(name) = element.strip_prefix("f:") else {
+            continue;
+        };
         let Some(inner) = members.get_mut(name) else { continue };
         let is_gone = if below.children.is_empty() {
             below.is_member

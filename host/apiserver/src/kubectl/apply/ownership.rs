@@ -103,14 +103,22 @@ pub(crate) fn apply(
 ) -> Result<Applied, StatusError> {
     let place = Place::root(kind);
     let empty = json!({});
-    let mut managers = live.map(|live| read(&live["metadata"]["managedFields"])).unwrap_or_default();
+    let mut managers = live
+        .map(|live| read(&live["metadata"]["managedFields"]))
+        .unwrap_or_default();
     let live_part = live.map_or_else(|| empty.clone(), owned_part);
     if live.is_some() && managers.is_empty() {
         // The managed fields were removed, so the owner of the existing fields is unknown.
-        let unknown = Manager { name: "before-first-apply".to_owned(), ..author.updater(kind) };
+        let unknown = Manager {
+            name: "before-first-apply".to_owned(),
+            ..author.updater(kind)
+        };
         own(&mut managers, unknown, all_fields(place, &live_part), author);
     }
-    let me = Manager { operation: Operation::Apply, ..author.updater(kind) };
+    let me = Manager {
+        operation: Operation::Apply,
+        ..author.updater(kind)
+    };
     let wanted = owned_part(configuration);
     let set = all_fields(place, &wanted);
     let mut merged = merge(place, &live_part, &wanted);
@@ -135,7 +143,11 @@ pub(crate) fn apply(
     let mut object = live.map_or_else(|| configuration.clone(), Value::clone);
     put_owned_part(&mut object, merged);
     write(&mut object, &managers);
-    Ok(if live.is_some_and(|live| *live == object) { Applied::Unchanged } else { Applied::Changed(object) })
+    Ok(if live.is_some_and(|live| *live == object) {
+        Applied::Unchanged
+    } else {
+        Applied::Changed(object)
+    })
 }
 
 impl Author {
@@ -151,9 +163,22 @@ impl Author {
 
 impl Manager {
     fn shown(&self) -> String {
-        let Self { name, subresource, api_version, .. } = self;
-        let of = if subresource.is_empty() { String::new() } else { format!(" with subresource \"{subresource}\"") };
-        let using = if self.operation == Operation::Update { format!(" using {api_version}") } else { String::new() };
+        let Self {
+            name,
+            subresource,
+            api_version,
+            ..
+        } = self;
+        let of = if subresource.is_empty() {
+            String::new()
+        } else {
+            format!(" with subresource \"{subresource}\"")
+        };
+        let using = if self.operation == Operation::Update {
+            format!(" using {api_version}")
+        } else {
+            String::new()
+        };
         format!("\"{name}\"{of}{using}")
     }
 }
@@ -161,7 +186,13 @@ impl Manager {
 /// Makes a manager the owner of a set. The entry's time changes only if the set does.
 fn own(managers: &mut Managers, manager: Manager, set: FieldSet, author: &Author) {
     if managers.get(&manager).is_none_or(|owned| owned.set != set) {
-        managers.insert(manager, Owned { set, time: rfc3339(author.now) });
+        managers.insert(
+            manager,
+            Owned {
+                set,
+                time: rfc3339(author.now),
+            },
+        );
     }
 }
 
@@ -178,10 +209,16 @@ fn bound(managers: &mut Managers) {
         }
         updaters.sort();
         let (first, second) = (&updaters[0].1, &updaters[1].1);
-        let ancient = Manager { name: "ancient-changes".to_owned(), ..second.clone() };
+        let ancient = Manager {
+            name: "ancient-changes".to_owned(),
+            ..second.clone()
+        };
         let sets = [first, second].map(|manager| managers.remove(manager));
         let time = updaters[1].0.clone();
-        let set = sets.into_iter().flatten().fold(FieldSet::default(), |all, owned| all.union(&owned.set));
+        let set = sets
+            .into_iter()
+            .flatten()
+            .fold(FieldSet::default(), |all, owned| all.union(&owned.set));
         managers.insert(ancient, Owned { set, time });
     }
 }
@@ -204,7 +241,10 @@ fn owned_part(object: &Value) -> Value {
 }
 
 fn is_owned_metadata(field: &str) -> bool {
-    matches!(field, "labels" | "annotations" | "finalizers" | "ownerReferences" | "generateName")
+    matches!(
+        field,
+        "labels" | "annotations" | "finalizers" | "ownerReferences" | "generateName"
+    )
 }
 
 /// Replaces the part of an object that can be owned.
@@ -225,7 +265,10 @@ fn put_owned_part(object: &mut Value, part: Value) {
 
 /// Returns all fields of an object. The root itself has no owner.
 fn all_fields(place: Place<'_>, part: &Value) -> FieldSet {
-    FieldSet { is_member: false, ..fields(place, part) }
+    FieldSet {
+        is_member: false,
+        ..fields(place, part)
+    }
 }
 
 /// Returns true if a client resets the managed fields: a list with one empty entry.
@@ -238,14 +281,24 @@ fn is_reset(given: &Value) -> bool {
 fn read(managed_fields: &Value) -> Managers {
     let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     let entry = |entry: &Value| {
-        let operation = if entry["operation"] == "Apply" { Operation::Apply } else { Operation::Update };
+        let operation = if entry["operation"] == "Apply" {
+            Operation::Apply
+        } else {
+            Operation::Update
+        };
         let manager = Manager {
             name: text(entry, "manager"),
             operation,
             api_version: text(entry, "apiVersion"),
             subresource: text(entry, "subresource"),
         };
-        (manager, Owned { set: FieldSet::parse(&entry["fieldsV1"]), time: text(entry, "time") })
+        (
+            manager,
+            Owned {
+                set: FieldSet::parse(&entry["fieldsV1"]),
+                time: text(entry, "time"),
+            },
+        )
     };
     array(managed_fields, "").iter().map(entry).collect()
 }

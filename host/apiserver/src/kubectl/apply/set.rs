@@ -16,7 +16,10 @@ pub(super) struct FieldSet {
 impl FieldSet {
     /// Returns a set of the field itself only.
     pub(super) fn leaf() -> Self {
-        Self { is_member: true, children: BTreeMap::new() }
+        Self {
+            is_member: true,
+            children: BTreeMap::new(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,16 +44,25 @@ impl FieldSet {
     }
 
     pub(super) fn without(&self, other: &Self) -> Self {
-        let mut remaining = Self { is_member: self.is_member && !other.is_member, children: BTreeMap::new() };
+        let mut remaining = Self {
+            is_member: self.is_member && !other.is_member,
+            children: BTreeMap::new(),
+        };
         for (element, below) in &self.children {
-            let kept = other.children.get(element).map_or_else(|| below.clone(), |other| below.without(other));
+            let kept = other
+                .children
+                .get(element)
+                .map_or_else(|| below.clone(), |other| below.without(other));
             remaining.insert(element.clone(), kept);
         }
         remaining
     }
 
     pub(super) fn common(&self, other: &Self) -> Self {
-        let mut both = Self { is_member: self.is_member && other.is_member, children: BTreeMap::new() };
+        let mut both = Self {
+            is_member: self.is_member && other.is_member,
+            children: BTreeMap::new(),
+        };
         for (element, below) in &self.children {
             if let Some(other) = other.children.get(element) {
                 both.insert(element.clone(), below.common(other));
@@ -156,7 +168,10 @@ mod tests {
     #[test]
     fn sets_are_added_and_taken_apart() {
         let set = |wire: Value| FieldSet::parse(&wire);
-        let (a, b) = (set(json!({"f:a": {}, "f:b": {"f:x": {}}})), set(json!({"f:b": {"f:x": {}, "f:y": {}}})));
+        let (a, b) = (
+            set(json!({"f:a": {}, "f:b": {"f:x": {}}})),
+            set(json!({"f:b": {"f:x": {}, "f:y": {}}})),
+        );
         assert_eq!(a.union(&b), set(json!({"f:a": {}, "f:b": {"f:x": {}, "f:y": {}}})));
         assert_eq!(a.common(&b), set(json!({"f:b": {"f:x": {}}})));
         assert_eq!(a.without(&b), set(json!({"f:a": {}})));

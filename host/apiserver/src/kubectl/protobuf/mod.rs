@@ -44,7 +44,14 @@ fn messages() -> &'static Messages {
             let mut parts = text.split(':');
             let number = parts.next()?.parse::<u64>().ok()?;
             let (name, type_) = (parts.next()?, parts.next()?);
-            Some((number, Field { name, type_, flags: parts.next().unwrap_or_default() }))
+            Some((
+                number,
+                Field {
+                    name,
+                    type_,
+                    flags: parts.next().unwrap_or_default(),
+                },
+            ))
         };
         let message = |line: &'static str| {
             let (name, fields) = line.split_once(' ').unwrap_or((line, ""));
@@ -64,7 +71,10 @@ pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Result<Option<Vec<u8>>
         return Ok(None);
     }
     let unreadable = || StatusError::bad_request("the body is no protobuf message of Kubernetes");
-    let envelope = body.strip_prefix(MAGIC).and_then(Envelope::read).ok_or_else(unreadable)?;
+    let envelope = body
+        .strip_prefix(MAGIC)
+        .and_then(Envelope::read)
+        .ok_or_else(unreadable)?;
     let message =
         message_name(&envelope.api_version, &envelope.kind).filter(|name| messages().contains_key(name.as_str()));
     let message = message.ok_or_else(|| StatusError::unsupported_media_type(MEDIA_TYPE, &["application/json"]))?;
@@ -96,7 +106,11 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     fn read(bytes: &'a [u8]) -> Option<Self> {
-        let mut envelope = Self { api_version: String::new(), kind: String::new(), raw: &[] };
+        let mut envelope = Self {
+            api_version: String::new(),
+            kind: String::new(),
+            raw: &[],
+        };
         for part in parts(bytes)? {
             match part {
                 (1, Wire::Bytes(types)) => {
@@ -171,7 +185,9 @@ fn object(message: &str, bytes: &[u8], depth: usize) -> Option<Map<String, Value
     let fields = messages().get(message).filter(|_| depth > 0)?;
     let mut object = Map::new();
     for (number, wire) in parts(bytes)? {
-        let Some(field) = fields.get(&number).copied() else { continue };
+        let Some(field) = fields.get(&number).copied() else {
+            continue;
+        };
         let name = field.name.to_owned();
         if field.is('m') {
             let (key, value) = entry(field, wire, depth)?;
@@ -179,11 +195,17 @@ fn object(message: &str, bytes: &[u8], depth: usize) -> Option<Map<String, Value
             map.as_object_mut()?.insert(key, value);
             continue;
         }
-        let Some(value) = value(field, wire, depth)? else { continue };
+        let Some(value) = value(field, wire, depth)? else {
+            continue;
+        };
         if field.is('n') {
             object.extend(value.as_object()?.clone());
         } else if field.is('r') {
-            object.entry(name).or_insert_with(|| json!([])).as_array_mut()?.push(value);
+            object
+                .entry(name)
+                .or_insert_with(|| json!([]))
+                .as_array_mut()?
+                .push(value);
         } else if !(field.is('o') && is_zero(&value)) {
             object.insert(name, value);
         }
@@ -211,7 +233,13 @@ fn entry(field: Field, wire: Wire<'_>, depth: usize) -> Option<(String, Value)> 
             _ => {}
         }
     }
-    let empty = || if field.type_.starts_with('@') { json!({}) } else { json!("") };
+    let empty = || {
+        if field.type_.starts_with('@') {
+            json!({})
+        } else {
+            json!("")
+        }
+    };
     Some((key, found.unwrap_or_else(empty)))
 }
 
@@ -315,7 +343,11 @@ mod tests {
     fn numbers_that_are_zero_are_kept_where_they_mean_something() {
         let spec = [0x08, 0x00, 0x28, 0x00];
         let object = json_of(&body("apps/v1", "Deployment", &bytes(2, &spec)));
-        assert_eq!(object["spec"], json!({"replicas": 0}), "replicas may be 0, minReadySeconds is 0 anyway");
+        assert_eq!(
+            object["spec"],
+            json!({"replicas": 0}),
+            "replicas may be 0, minReadySeconds is 0 anyway"
+        );
     }
 
     #[test]
@@ -332,7 +364,11 @@ mod tests {
         for (name, fields) in messages() {
             for field in fields.values() {
                 let message = field.type_.strip_prefix('@');
-                assert!(message.is_none_or(|message| messages().contains_key(message)), "{name}.{}", field.name);
+                assert!(
+                    message.is_none_or(|message| messages().contains_key(message)),
+                    "{name}.{}",
+                    field.name
+                );
             }
         }
         assert!(messages().len() > 100);

@@ -39,7 +39,10 @@ pub(super) fn object_meta() -> &'static Value {
 pub(crate) fn name(kind: &ResourceKind) -> Option<&'static str> {
     let wanted = gvk(&kind.group, &kind.version, &kind.kind);
     let named = |schema: &Value| schema["x-kubernetes-group-version-kind"][0] == wanted;
-    schemas().iter().find(|(_, schema)| named(schema)).map(|(name, _)| name.as_str())
+    schemas()
+        .iter()
+        .find(|(_, schema)| named(schema))
+        .map(|(name, _)| name.as_str())
 }
 
 /// Returns the schema of a kind, if it is one of Kubernetes' own.
@@ -95,7 +98,9 @@ fn generate() -> Map<String, Value> {
     for schema in schemas.values_mut().filter_map(Value::as_object_mut) {
         // Types that hold arbitrary JSON, such as defaults in the schemas of definitions, are generated as objects.
         if schema.get("type").is_some_and(|type_| type_ == "object")
-            && !["properties", "additionalProperties"].iter().any(|key| schema.contains_key(*key))
+            && !["properties", "additionalProperties"]
+                .iter()
+                .any(|key| schema.contains_key(*key))
         {
             schema.remove("type");
             schema.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
@@ -138,7 +143,11 @@ mod tests {
     fn every_built_in_kind_has_a_schema() {
         for kind in kinds::kubernetes().into_iter().chain(kinds::stored()) {
             let schema = schema(&kind).unwrap_or_else(|| panic!("{} has none", kind.group_resource()));
-            assert!(schema["properties"]["metadata"].is_object(), "{}", kind.group_resource());
+            assert!(
+                schema["properties"]["metadata"].is_object(),
+                "{}",
+                kind.group_resource()
+            );
         }
         assert!(object_meta()["properties"]["labels"].is_object());
     }

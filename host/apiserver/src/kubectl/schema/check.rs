@@ -83,7 +83,11 @@ impl<'a> Schema<'a> {
         if let Some(pattern) = self.node["pattern"].as_str()
             && !pattern::matches(pattern, text)
         {
-            wrong.push(Cause::invalid(path, value, &format!("{path} in body should match '{pattern}'")));
+            wrong.push(Cause::invalid(
+                path,
+                value,
+                &format!("{path} in body should match '{pattern}'"),
+            ));
         }
         if let Some(format) = self.node["format"].as_str()
             && !self.is_int_or_string()
@@ -127,7 +131,9 @@ impl<'a> Schema<'a> {
             wrong.push(Cause::too_many(path, items.len(), most));
         }
         let keys = self.list_keys();
-        let before = old.and_then(Value::as_array).filter(|_| self.list_type() == Some("map"));
+        let before = old
+            .and_then(Value::as_array)
+            .filter(|_| self.list_type() == Some("map"));
         for (index, item) in items.iter().enumerate() {
             let at = format!("{path}[{index}]");
             let is_same = |other: &&Value| keys.iter().all(|key| other.get(key) == item.get(key));
@@ -140,9 +146,15 @@ impl<'a> Schema<'a> {
                 _ => false,
             };
             if is_repeated {
-                let named: serde_json::Map<String, Value> =
-                    keys.iter().map(|key| ((*key).to_owned(), item.get(*key).cloned().unwrap_or_default())).collect();
-                let shown = if keys.is_empty() { item.clone() } else { Value::Object(named) };
+                let named: serde_json::Map<String, Value> = keys
+                    .iter()
+                    .map(|key| ((*key).to_owned(), item.get(*key).cloned().unwrap_or_default()))
+                    .collect();
+                let shown = if keys.is_empty() {
+                    item.clone()
+                } else {
+                    Value::Object(named)
+                };
                 wrong.push(Cause::duplicate(at, &shown));
             }
         }
@@ -157,7 +169,12 @@ impl<'a> Schema<'a> {
         if let Some(most) = self.length("maxProperties").filter(|most| fields.len() > *most) {
             wrong.push(Cause::too_many(path, fields.len(), most));
         }
-        for name in self.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for name in self.node["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
             if fields.get(name).is_none_or(Value::is_null) {
                 wrong.push(Cause::required(join(path, name), ""));
             }
@@ -180,7 +197,10 @@ impl<'a> Schema<'a> {
             causes
         };
         let branches = |key: &str| -> Option<&'a [Value]> {
-            self.node[key].as_array().map(Vec::as_slice).filter(|branches| !branches.is_empty())
+            self.node[key]
+                .as_array()
+                .map(Vec::as_slice)
+                .filter(|branches| !branches.is_empty())
         };
         let fitting = |branches: &'a [Value]| branches.iter().filter(|&branch| causes_of(branch).is_empty()).count();
         let mut notes = Vec::new();
@@ -195,7 +215,9 @@ impl<'a> Schema<'a> {
             None | Some(1) => {}
             Some(0) => notes.push("must validate one and only one schema (oneOf). Found none valid".to_owned()),
             Some(many) => {
-                notes.push(format!("must validate one and only one schema (oneOf). Found {many} valid alternatives"));
+                notes.push(format!(
+                    "must validate one and only one schema (oneOf). Found {many} valid alternatives"
+                ));
             }
         }
         for branch in branches("allOf").into_iter().flatten() {
@@ -204,7 +226,11 @@ impl<'a> Schema<'a> {
         if self.node.get("not").is_some_and(|not| causes_of(not).is_empty()) {
             notes.push("must not validate the schema (not)".to_owned());
         }
-        wrong.extend(notes.iter().map(|note| Cause::invalid("<nil>", &json!(""), &format!("\"{path}\" {note}"))));
+        wrong.extend(
+            notes
+                .iter()
+                .map(|note| Cause::invalid("<nil>", &json!(""), &format!("\"{path}\" {note}"))),
+        );
     }
 }
 
@@ -215,7 +241,10 @@ mod tests {
     fn check(schema: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
         let mut wrong = Vec::new();
         Schema::new(schema).check(value, old, "spec", &mut wrong);
-        let messages: Vec<String> = wrong.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let messages: Vec<String> = wrong
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
         assert_eq!(messages, expected, "{schema} {value}");
     }
 
@@ -237,7 +266,11 @@ mod tests {
                 json!("b"),
                 "spec: Invalid value: \"b\": spec in body should be at least 2 chars long",
             ),
-            (json!({"type": "string", "maxLength": 2}), json!("bbb"), "spec: Too long: may not be more than 2 bytes"),
+            (
+                json!({"type": "string", "maxLength": 2}),
+                json!("bbb"),
+                "spec: Too long: may not be more than 2 bytes",
+            ),
             (
                 json!({"type": "number", "minimum": 1, "exclusiveMinimum": true}),
                 json!(1),
@@ -248,7 +281,11 @@ mod tests {
                 json!(7),
                 "spec: Invalid value: 7: spec in body should be a multiple of 5",
             ),
-            (json!({"type": "array", "maxItems": 1}), json!([1, 2]), "spec: Too many: 2: must have at most 1 item"),
+            (
+                json!({"type": "array", "maxItems": 1}),
+                json!([1, 2]),
+                "spec: Too many: 2: must have at most 1 item",
+            ),
             (
                 json!({"type": "array", "x-kubernetes-list-type": "set"}),
                 json!(["a", "a"]),

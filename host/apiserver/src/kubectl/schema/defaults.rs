@@ -16,7 +16,9 @@ pub(super) fn complete(kind: &ResourceKind, object: &mut Value) {
         ("", "PersistentVolumeClaim") => json!({"volumeMode": "Filesystem"}),
         _ => return,
     };
-    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
+        return;
+    };
     match &*kind.kind {
         "Pod" => pod(spec),
         "Service" => service(spec),
@@ -88,7 +90,9 @@ fn secret(object: &mut Value) {
     if let Some(Value::Object(written)) = written {
         default(object, json!({"data": {}}));
         if let Some(data) = object.get_mut("data").and_then(Value::as_object_mut) {
-            let texts = written.into_iter().filter_map(|(key, text)| Some((key, text.as_str()?.as_bytes().to_vec())));
+            let texts = written
+                .into_iter()
+                .filter_map(|(key, text)| Some((key, text.as_str()?.as_bytes().to_vec())));
             data.extend(texts.map(|(key, bytes)| (key, json!(ByteString(bytes)))));
         }
     }
@@ -100,7 +104,10 @@ fn workload(spec: &mut Value, defaults: Value) {
         default(strategy, json!({"type": "RollingUpdate"}));
         if strategy["type"] == "RollingUpdate" {
             default(strategy, json!({"rollingUpdate": {}}));
-            default(&mut strategy["rollingUpdate"], json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+            default(
+                &mut strategy["rollingUpdate"],
+                json!({"maxSurge": "25%", "maxUnavailable": "25%"}),
+            );
         }
     }
     if let Some(template) = spec.pointer_mut("/template/spec") {
@@ -126,7 +133,10 @@ fn pod(spec: &mut Value) {
         each(spec, field, container);
     }
     each(spec, "volumes", |volume| {
-        for (source, fields) in [("configMap", json!({"defaultMode": 420})), ("secret", json!({"defaultMode": 420}))] {
+        for (source, fields) in [
+            ("configMap", json!({"defaultMode": 420})),
+            ("secret", json!({"defaultMode": 420})),
+        ] {
             if let Some(source) = volume.get_mut(source) {
                 default(source, fields);
             }
@@ -137,7 +147,11 @@ fn pod(spec: &mut Value) {
 fn container(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     // The tag follows the last colon, unless a slash follows it: then the colon precedes a port of the registry.
-    let tag = image.rsplit('/').next().and_then(|name| name.split_once(':')).map(|(_, tag)| tag);
+    let tag = image
+        .rsplit('/')
+        .next()
+        .and_then(|name| name.split_once(':'))
+        .map(|(_, tag)| tag);
     let is_latest = !image.contains('@') && tag.is_none_or(|tag| tag == "latest");
     default(
         container,
@@ -194,7 +208,10 @@ mod tests {
         assert_eq!(spec["replicas"], 2);
         assert_eq!(spec["strategy"]["rollingUpdate"]["maxSurge"], "25%");
         assert_eq!(spec["template"]["spec"]["containers"][0]["imagePullPolicy"], "Always");
-        assert_eq!(spec["template"]["spec"]["containers"][1]["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(
+            spec["template"]["spec"]["containers"][1]["imagePullPolicy"],
+            "IfNotPresent"
+        );
         let before = object.clone();
         complete(&kind, &mut object);
         assert_eq!(object, before);

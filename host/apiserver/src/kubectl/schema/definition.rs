@@ -62,10 +62,15 @@ mod tests {
         let schema = json!({"properties": {"spec": spec}});
         let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
         let error = check_definition(&kinds::definitions(), "widgets.example.io", &definition).expect_err("mistakes");
-        let fields: Vec<_> =
-            array(&error.details, "/causes").iter().filter_map(|cause| cause["field"].as_str()).collect();
+        let fields: Vec<_> = array(&error.details, "/causes")
+            .iter()
+            .filter_map(|cause| cause["field"].as_str())
+            .collect();
         let root = "spec.versions[0].schema.openAPIV3Schema.properties[spec]";
-        let expected = [format!("{root}.x-kubernetes-validations[0].rule"), format!("{root}.properties[name].pattern")];
+        let expected = [
+            format!("{root}.x-kubernetes-validations[0].rule"),
+            format!("{root}.properties[name].pattern"),
+        ];
         assert_eq!(fields, expected);
         assert_eq!(error.code, 422);
     }

@@ -74,7 +74,9 @@ impl<'a> Schema<'a> {
 
     /// Returns the schema of a field: of a declared one, or of every entry of a map.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
-        let declared = self.node["properties"].get(name).or_else(|| self.node.get("additionalProperties"));
+        let declared = self.node["properties"]
+            .get(name)
+            .or_else(|| self.node.get("additionalProperties"));
         declared.filter(|schema| schema.is_object()).map(Self::new)
     }
 
@@ -89,7 +91,12 @@ impl<'a> Schema<'a> {
 
     /// Returns `x-kubernetes-list-map-keys`.
     pub(crate) fn list_keys(self) -> Vec<&'a str> {
-        self.node["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+        self.node["x-kubernetes-list-map-keys"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
     }
 
     /// Returns true if a map is atomic.
@@ -161,7 +168,9 @@ impl<'a> Schema<'a> {
 ///
 /// 400 for unknown fields if they are rejected.
 pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownFields) -> Result<Vec<String>, StatusError> {
-    let Some(schema) = Schema::of(kind) else { return Ok(Vec::new()) };
+    let Some(schema) = Schema::of(kind) else {
+        return Ok(Vec::new());
+    };
     let mut unknown = Vec::new();
     // Definitions need not declare the fields that every object has.
     let taken = ["apiVersion", "kind", "metadata"].map(|field| object.as_object_mut()?.remove_entry(field));
@@ -174,9 +183,16 @@ pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownField
     }
     let messages: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     if mode == UnknownFields::Refuse && !messages.is_empty() {
-        return Err(unhandled(kind, &format!("strict decoding error: {}", messages.join(", "))));
+        return Err(unhandled(
+            kind,
+            &format!("strict decoding error: {}", messages.join(", ")),
+        ));
     }
-    Ok(if mode == UnknownFields::Warn { messages } else { Vec::new() })
+    Ok(if mode == UnknownFields::Warn {
+        messages
+    } else {
+        Vec::new()
+    })
 }
 
 /// Sets the defaults of missing fields.
@@ -203,11 +219,18 @@ pub(crate) struct Checked {
 ///
 /// 400 for values of a wrong type in Kubernetes' own kinds.
 pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) -> Result<Checked, StatusError> {
-    let Some(schema) = Schema::of(kind) else { return Ok(Checked::default()) };
+    let Some(schema) = Schema::of(kind) else {
+        return Ok(Checked::default());
+    };
     let mut wrong = Vec::new();
     let before = |field: &str| old.and_then(|old| old.get(field));
     Schema::new(builtin::object_meta()).check(&object["metadata"], before("metadata"), "metadata", &mut wrong);
-    for (field, value) in object.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
+    for (field, value) in object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(field, _)| *field != "metadata")
+    {
         if let Some(inner) = schema.field(field) {
             inner.check(value, before(field), field, &mut wrong);
         }
@@ -220,15 +243,26 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) ->
         if let Some(wrong) = wrong.iter().find(|wrong| wrong.reason == "FieldValueTypeInvalid") {
             return Err(unhandled(kind, &format!("{} {}", wrong.field, wrong.message)));
         }
-        return Ok(Checked { causes: wrong, warnings: Vec::new() });
+        return Ok(Checked {
+            causes: wrong,
+            warnings: Vec::new(),
+        });
     };
-    for name in schema.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for name in schema.node["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if object.get(name).is_none_or(Value::is_null) {
             wrong.push(Cause::required(name, ""));
         }
     }
     schema.check_alternatives(object, "", &mut wrong);
-    let mut checked = Checked { causes: wrong, warnings: Vec::new() };
+    let mut checked = Checked {
+        causes: wrong,
+        warnings: Vec::new(),
+    };
     if kind.has_rules {
         rules::check(own, object, old, &mut checked);
     }
@@ -237,14 +271,18 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) ->
 
 fn unhandled(kind: &ResourceKind, why: &str) -> StatusError {
     let (name, version) = (&kind.kind, &kind.version);
-    StatusError::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
+    StatusError::bad_request(format!(
+        "{name} in version \"{version}\" cannot be handled as a {name}: {why}"
+    ))
 }
 
 fn followed(node: &Value) -> &Value {
     let mut node = node;
     loop {
         // A reference may be wrapped in a list of one element, next to a description.
-        let inner = node.get("$ref").or_else(|| node["allOf"].as_array()?.first()?.get("$ref"));
+        let inner = node
+            .get("$ref")
+            .or_else(|| node["allOf"].as_array()?.first()?.get("$ref"));
         match inner.and_then(Value::as_str).and_then(builtin::referenced) {
             Some(next) => node = next,
             None => return node,
@@ -253,7 +291,11 @@ fn followed(node: &Value) -> &Value {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -321,12 +363,28 @@ mod tests {
             Ok(json!({"size": 1, "free": {"x": 1}, "labels": {"a": "b"}, "mode": "A"})),
         );
         check(json!({"size": 1}), Refuse, Ok(json!({"size": 1, "mode": "A"})));
-        check(json!({"size": 1, "colour": "red"}), Refuse, Err("unknown field \"spec.colour\""));
-        check(json!({"size": "big"}), Ignore, Err("spec.size in body must be of type integer: \"string\""));
+        check(
+            json!({"size": 1, "colour": "red"}),
+            Refuse,
+            Err("unknown field \"spec.colour\""),
+        );
+        check(
+            json!({"size": "big"}),
+            Ignore,
+            Err("spec.size in body must be of type integer: \"string\""),
+        );
         check(json!({"size": 0}), Ignore, Err("spec.size: Invalid value: 0"));
         check(json!({}), Ignore, Err("spec.size: Required value"));
-        check(json!({"size": 1, "mode": "C"}), Ignore, Err("supported values: \"A\", \"B\""));
-        check(json!({"size": 1, "labels": {"a": 1}}), Ignore, Err("spec.labels.a in body must be of type string"));
+        check(
+            json!({"size": 1, "mode": "C"}),
+            Ignore,
+            Err("supported values: \"A\", \"B\""),
+        );
+        check(
+            json!({"size": 1, "labels": {"a": 1}}),
+            Ignore,
+            Err("spec.labels.a in body must be of type string"),
+        );
     }
 
     #[test]
@@ -334,7 +392,11 @@ mod tests {
         let kind = ResourceKind::namespaced("apps", "v1", "Deployment", "deployments");
         let object = json!({"metadata": {"name": "d"}, "spec": {"replicas": "three"}});
         let error = super::check(&kind, &object, None).expect_err("a text is no number");
-        assert!(error.code == 400 && error.message.contains("spec.replicas"), "{}", error.message);
+        assert!(
+            error.code == 400 && error.message.contains("spec.replicas"),
+            "{}",
+            error.message
+        );
         let template = json!({"spec": {"containers": [{"name": "c", "imagee": "x"}]}});
         let mut object = json!({"metadata": {"name": "d"}, "spec": {"selector": {}, "template": template}});
         let warnings = decode(&kind, &mut object, UnknownFields::Warn).expect("a valid object");

@@ -18,7 +18,9 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     if compiled.len() > COMPILED_MAX {
         compiled.clear();
     }
-    let known = compiled.entry(pattern.to_owned()).or_insert_with(|| compile(pattern).ok());
+    let known = compiled
+        .entry(pattern.to_owned())
+        .or_insert_with(|| compile(pattern).ok());
     known.as_ref().is_none_or(|pattern| pattern.is_match(text))
 }
 

@@ -12,8 +12,13 @@ use crate::cause::Cause;
 pub(super) const RULES: &str = "x-kubernetes-validations";
 
 /// Reasons that prevent the evaluation of rules.
-const BLOCKING: [&str; 5] =
-    ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
+const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
 
 /// Evaluates the rules of a schema, unless the object is invalid in a way that rules need not expect. As in
 /// Kubernetes, a rule about a value that equals the stored one does not count. Rules with functions that `kube-cel`
@@ -28,7 +33,10 @@ pub(super) fn check(schema: &Value, object: &Value, old: Option<&Value>, checked
     for error in kube_cel::validate(schema, object, old) {
         let path = error.field_path.trim_start_matches('.');
         if error.kind == ErrorKind::UnsupportedReference {
-            checked.warnings.push(format!("rule \"{}\" of {path} is not evaluated: {}", error.rule, error.message));
+            checked.warnings.push(format!(
+                "rule \"{}\" of {path} is not evaluated: {}",
+                error.rule, error.message
+            ));
             continue;
         }
         let owner = owner(schema, path, &error.rule);
@@ -72,7 +80,9 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
 fn described<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     steps(path).try_fold(schema, |node, step| {
         let property = node["properties"].get(step);
-        property.or_else(|| node.get("items")).or_else(|| node.get("additionalProperties"))
+        property
+            .or_else(|| node.get("items"))
+            .or_else(|| node.get("additionalProperties"))
     })
 }
 
@@ -104,8 +114,11 @@ mod tests {
     fn check(object: &Value, old: Option<&Value>, expected: &[&str]) {
         let mut checked = Checked::default();
         super::check(&schema(), object, old, &mut checked);
-        let messages: Vec<_> =
-            checked.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let messages: Vec<_> = checked
+            .causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
         assert_eq!(messages, expected, "{object}");
     }
 
@@ -116,7 +129,11 @@ mod tests {
     #[test]
     fn rules_refuse_what_they_do_not_allow() {
         check(&spec(1, 2, "a"), None, &[]);
-        check(&spec(3, 2, "a"), None, &["spec: Invalid value: \"object\": least must not exceed most"]);
+        check(
+            &spec(3, 2, "a"),
+            None,
+            &["spec: Invalid value: \"object\": least must not exceed most"],
+        );
         let renamed = "spec.name: Invalid value: \"object\": name is immutable";
         check(&spec(1, 2, "b"), Some(&spec(1, 2, "a")), &[renamed]);
         // Unchanged values are not judged again.
@@ -125,10 +142,17 @@ mod tests {
 
     #[test]
     fn rules_wait_until_the_values_are_valid() {
-        let mut checked = Checked { causes: vec![Cause::required("spec.name", "")], warnings: Vec::new() };
+        let mut checked = Checked {
+            causes: vec![Cause::required("spec.name", "")],
+            warnings: Vec::new(),
+        };
         super::check(&schema(), &spec(3, 2, "a"), None, &mut checked);
         assert_eq!(checked.causes.len(), 2);
-        assert!(checked.causes[1].message.contains("some validation rules were not checked"));
+        assert!(
+            checked.causes[1]
+                .message
+                .contains("some validation rules were not checked")
+        );
     }
 
     #[test]

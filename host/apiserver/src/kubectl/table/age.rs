@@ -17,7 +17,9 @@ pub(super) fn of(object: &Value, now: Timestamp) -> String {
 
 /// Returns the time since a moment; `<unknown>` if it cannot be parsed.
 pub(super) fn at(moment: &str, now: Timestamp) -> String {
-    moment.parse().map_or_else(|_| "<unknown>".to_owned(), |at| since(at, now))
+    moment
+        .parse()
+        .map_or_else(|_| "<unknown>".to_owned(), |at| since(at, now))
 }
 
 /// Returns the time since a moment.

@@ -11,7 +11,16 @@ pub(super) type Rule = fn(&Value, Timestamp) -> Value;
 
 /// Returns a heading of a built-in kind.
 pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
-    let numeric = ["Data", "Secrets", "Restarts", "Desired", "Current", "Ready Nodes", "Up-to-date", "Available"];
+    let numeric = [
+        "Data",
+        "Secrets",
+        "Restarts",
+        "Desired",
+        "Current",
+        "Ready Nodes",
+        "Up-to-date",
+        "Available",
+    ];
     Heading {
         name: name.to_owned(),
         type_: if numeric.contains(&name) { "integer" } else { "string" }.to_owned(),
@@ -33,7 +42,10 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
         ("", "Node") => node(),
         ("", "Pod") => workload::pod(),
         ("", "Service") => service(),
-        ("", "ConfigMap") => vec![("Data", 0, |object, _| json!(size(object, &["data", "binaryData"]))), AGE],
+        ("", "ConfigMap") => vec![
+            ("Data", 0, |object, _| json!(size(object, &["data", "binaryData"]))),
+            AGE,
+        ],
         ("", "Secret") => vec![
             ("Type", 0, |object, _| json!(text(object, "/type"))),
             ("Data", 0, |object, _| json!(size(object, &["data"]))),
@@ -49,33 +61,53 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
         ("batch", "Job") => workload::job(),
         ("batch", "CronJob") => workload::cron_job(),
         ("coordination.k8s.io", "Lease") => {
-            vec![("Holder", 0, |object, _| json!(text(object, "/spec/holderIdentity"))), AGE]
+            vec![
+                ("Holder", 0, |object, _| json!(text(object, "/spec/holderIdentity"))),
+                AGE,
+            ]
         }
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole")
         | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            vec![("Created At", 0, |object, _| json!(text(object, "/metadata/creationTimestamp")))]
+            vec![("Created At", 0, |object, _| {
+                json!(text(object, "/metadata/creationTimestamp"))
+            })]
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => role_binding(),
         ("networking.k8s.io", "Ingress") => ingress(),
         ("scheduling.k8s.io", "PriorityClass") => vec![
             ("Value", 0, |object, _| object["value"].clone()),
-            ("Global-Default", 0, |object, _| json!(object["globalDefault"].as_bool().unwrap_or(false))),
+            ("Global-Default", 0, |object, _| {
+                json!(object["globalDefault"].as_bool().unwrap_or(false))
+            }),
             AGE,
         ],
         ("policy", "PodDisruptionBudget") => vec![
             ("Min Available", 0, |object, _| or_na(&object["spec"]["minAvailable"])),
-            ("Max Unavailable", 0, |object, _| or_na(&object["spec"]["maxUnavailable"])),
-            ("Allowed Disruptions", 0, |object, _| json!(object["status"]["disruptionsAllowed"].as_i64().unwrap_or(0))),
+            ("Max Unavailable", 0, |object, _| {
+                or_na(&object["spec"]["maxUnavailable"])
+            }),
+            ("Allowed Disruptions", 0, |object, _| {
+                json!(object["status"]["disruptionsAllowed"].as_i64().unwrap_or(0))
+            }),
             AGE,
         ],
         _ => stored::columns(group, kind)?,
     };
-    Some(columns.into_iter().map(|(name, priority, rule)| heading(name, priority, rule)).collect())
+    Some(
+        columns
+            .into_iter()
+            .map(|(name, priority, rule)| heading(name, priority, rule))
+            .collect(),
+    )
 }
 
 /// Counts the entries of some maps of an object.
 fn size(object: &Value, fields: &[&str]) -> usize {
-    fields.iter().filter_map(|field| object.get(field)?.as_object()).map(serde_json::Map::len).sum()
+    fields
+        .iter()
+        .filter_map(|field| object.get(field)?.as_object())
+        .map(serde_json::Map::len)
+        .sum()
 }
 
 /// Returns a value as text, `N/A` if it is absent.
@@ -89,7 +121,11 @@ fn or_na(value: &Value) -> Value {
 
 /// Joins a list to text, `<none>` if it is empty.
 pub(super) fn listed(words: Vec<String>) -> Value {
-    if words.is_empty() { json!("<none>") } else { json!(words.join(",")) }
+    if words.is_empty() {
+        json!("<none>")
+    } else {
+        json!(words.join(","))
+    }
 }
 
 /// Returns a text, `<none>` if it is empty.
@@ -103,7 +139,9 @@ pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
 fn node() -> Vec<(&'static str, i64, Rule)> {
     vec![
         ("Status", 0, |object, _| {
-            let ready = array(object, "/status/conditions").iter().find(|condition| condition["type"] == "Ready");
+            let ready = array(object, "/status/conditions")
+                .iter()
+                .find(|condition| condition["type"] == "Ready");
             let mut status = match ready.and_then(|ready| ready["status"].as_str()) {
                 Some("True") => "Ready",
                 Some(_) => "NotReady",
@@ -118,29 +156,41 @@ fn node() -> Vec<(&'static str, i64, Rule)> {
         ("Roles", 0, |object, _| {
             let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
             listed(
-                labels.filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/")).map(str::to_owned).collect(),
+                labels
+                    .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"))
+                    .map(str::to_owned)
+                    .collect(),
             )
         }),
         AGE,
-        ("Version", 0, |object, _| json!(text(object, "/status/nodeInfo/kubeletVersion"))),
+        ("Version", 0, |object, _| {
+            json!(text(object, "/status/nodeInfo/kubeletVersion"))
+        }),
     ]
 }
 
 fn service() -> Vec<(&'static str, i64, Rule)> {
     vec![
-        ("Type", 0, |object, _| json!(object["spec"]["type"].as_str().unwrap_or("ClusterIP"))),
+        ("Type", 0, |object, _| {
+            json!(object["spec"]["type"].as_str().unwrap_or("ClusterIP"))
+        }),
         ("Cluster-IP", 0, |object, _| or_none(object, "/spec/clusterIP")),
         ("External-IP", 0, |object, _| {
             let balanced = array(object, "/status/loadBalancer/ingress").iter();
             let balanced = balanced.filter_map(|point| point["ip"].as_str().or_else(|| point["hostname"].as_str()));
-            if let Some(name) =
-                object["spec"]["externalName"].as_str().filter(|_| object["spec"]["type"] == "ExternalName")
+            if let Some(name) = object["spec"]["externalName"]
+                .as_str()
+                .filter(|_| object["spec"]["type"] == "ExternalName")
             {
                 return json!(name);
             }
             let given = array(object, "/spec/externalIPs").iter().filter_map(Value::as_str);
             let all: Vec<String> = balanced.chain(given).map(str::to_owned).collect();
-            if all.is_empty() && object["spec"]["type"] == "LoadBalancer" { json!("<pending>") } else { listed(all) }
+            if all.is_empty() && object["spec"]["type"] == "LoadBalancer" {
+                json!("<pending>")
+            } else {
+                listed(all)
+            }
         }),
         ("Port(s)", 0, |object, _| {
             let port = |port: &Value| {
@@ -171,9 +221,15 @@ fn claim() -> Vec<(&'static str, i64, Rule)> {
     vec![
         ("Status", 0, |object, _| json!(text(object, "/status/phase"))),
         ("Volume", 0, |object, _| json!(text(object, "/spec/volumeName"))),
-        ("Capacity", 0, |object, _| json!(text(object, "/status/capacity/storage"))),
-        ("Access Modes", 0, |object, _| access_modes(object, "/status/accessModes")),
-        ("StorageClass", 0, |object, _| json!(text(object, "/spec/storageClassName"))),
+        ("Capacity", 0, |object, _| {
+            json!(text(object, "/status/capacity/storage"))
+        }),
+        ("Access Modes", 0, |object, _| {
+            access_modes(object, "/status/accessModes")
+        }),
+        ("StorageClass", 0, |object, _| {
+            json!(text(object, "/spec/storageClassName"))
+        }),
         AGE,
     ]
 }
@@ -181,8 +237,16 @@ fn claim() -> Vec<(&'static str, i64, Rule)> {
 fn event() -> Vec<(&'static str, i64, Rule)> {
     vec![
         ("Last Seen", 0, |object, now| {
-            let seen = ["/lastTimestamp", "/eventTime", "/firstTimestamp", "/metadata/creationTimestamp"];
-            let seen = seen.into_iter().map(|pointer| text(object, pointer)).find(|moment| !moment.is_empty());
+            let seen = [
+                "/lastTimestamp",
+                "/eventTime",
+                "/firstTimestamp",
+                "/metadata/creationTimestamp",
+            ];
+            let seen = seen
+                .into_iter()
+                .map(|pointer| text(object, pointer))
+                .find(|moment| !moment.is_empty());
             json!(age::at(seen.unwrap_or_default(), now))
         }),
         ("Type", 0, |object, _| json!(text(object, "/type"))),
@@ -192,20 +256,32 @@ fn event() -> Vec<(&'static str, i64, Rule)> {
             let part = |field: &str| about[field].as_str().unwrap_or_default();
             json!(format!("{}/{}", part("kind").to_lowercase(), part("name")))
         }),
-        ("Subobject", 1, |object, _| json!(text(object, "/involvedObject/fieldPath"))),
+        ("Subobject", 1, |object, _| {
+            json!(text(object, "/involvedObject/fieldPath"))
+        }),
         ("Source", 1, |object, _| {
             let source = [text(object, "/source/component"), text(object, "/source/host")];
-            json!(source.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "))
+            json!(
+                source
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }),
         ("Message", 0, |object, _| json!(text(object, "/message").trim())),
-        ("First Seen", 1, |object, now| json!(age::at(text(object, "/firstTimestamp"), now))),
+        ("First Seen", 1, |object, now| {
+            json!(age::at(text(object, "/firstTimestamp"), now))
+        }),
         ("Count", 1, |object, _| json!(object["count"].as_i64().unwrap_or(1))),
     ]
 }
 
 fn role_binding() -> Vec<(&'static str, i64, Rule)> {
     fn subjects(object: &Value, kind: &str) -> Value {
-        let of_kind = array(object, "/subjects").iter().filter(|subject| subject["kind"] == kind);
+        let of_kind = array(object, "/subjects")
+            .iter()
+            .filter(|subject| subject["kind"] == kind);
         let name = |subject: &Value| {
             let name = subject["name"].as_str().unwrap_or_default();
             let namespace = subject["namespace"].as_str().filter(|_| kind == "ServiceAccount");
@@ -214,7 +290,13 @@ fn role_binding() -> Vec<(&'static str, i64, Rule)> {
         json!(of_kind.map(name).collect::<Vec<_>>().join(", "))
     }
     vec![
-        ("Role", 0, |object, _| json!(format!("{}/{}", text(object, "/roleRef/kind"), text(object, "/roleRef/name")))),
+        ("Role", 0, |object, _| {
+            json!(format!(
+                "{}/{}",
+                text(object, "/roleRef/kind"),
+                text(object, "/roleRef/name")
+            ))
+        }),
         AGE,
         ("Users", 1, |object, _| subjects(object, "User")),
         ("Groups", 1, |object, _| subjects(object, "Group")),
@@ -226,16 +308,28 @@ fn ingress() -> Vec<(&'static str, i64, Rule)> {
     vec![
         ("Class", 0, |object, _| or_none(object, "/spec/ingressClassName")),
         ("Hosts", 0, |object, _| {
-            let hosts = array(object, "/spec/rules").iter().filter_map(|rule| rule["host"].as_str());
+            let hosts = array(object, "/spec/rules")
+                .iter()
+                .filter_map(|rule| rule["host"].as_str());
             let hosts: Vec<_> = hosts.collect();
-            if hosts.is_empty() { json!("*") } else { json!(hosts.join(",")) }
+            if hosts.is_empty() {
+                json!("*")
+            } else {
+                json!(hosts.join(","))
+            }
         }),
         ("Address", 0, |object, _| {
             let points = array(object, "/status/loadBalancer/ingress").iter();
             let points = points.filter_map(|point| point["ip"].as_str().or_else(|| point["hostname"].as_str()));
             json!(points.collect::<Vec<_>>().join(","))
         }),
-        ("Ports", 0, |object, _| json!(if array(object, "/spec/tls").is_empty() { "80" } else { "80, 443" })),
+        ("Ports", 0, |object, _| {
+            json!(if array(object, "/spec/tls").is_empty() {
+                "80"
+            } else {
+                "80, 443"
+            })
+        }),
         AGE,
     ]
 }

@@ -85,7 +85,11 @@ impl Tables {
             headings[0].priority = 1;
             headings.rotate_left(1);
         }
-        Self { headings, include, clock }
+        Self {
+            headings,
+            include,
+            clock,
+        }
     }
 
     /// Returns a table of objects. `metadata` is that of the list.
@@ -202,7 +206,10 @@ mod tests {
         });
         let now = "2026-01-01T00:02:05Z".parse().expect("a time");
         let table = Tables::new(&kind, Include::None, Clock::new(now)).of_one(&object);
-        assert_eq!(table["rows"][0]["cells"], json!(["w", "True", 3, "[\"a\",\"b\"]", null, "2m5s"]));
+        assert_eq!(
+            table["rows"][0]["cells"],
+            json!(["w", "True", 3, "[\"a\",\"b\"]", null, "2m5s"])
+        );
         assert_eq!(table["columnDefinitions"][2]["name"], "Left");
     }
 }

@@ -13,10 +13,14 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Columns> {
     let columns: Columns = match (group, kind) {
         ("", "Endpoints") => vec![("Endpoints", 0, |object, _| endpoints(object)), AGE],
         ("", "LimitRange") => {
-            vec![("Created At", 0, |object, _| json!(text(object, "/metadata/creationTimestamp")))]
+            vec![("Created At", 0, |object, _| {
+                json!(text(object, "/metadata/creationTimestamp"))
+            })]
         }
         ("", "ResourceQuota") => vec![
-            ("Request", 0, |object, _| json!(quota(object, |resource| !is_limit(resource)))),
+            ("Request", 0, |object, _| {
+                json!(quota(object, |resource| !is_limit(resource)))
+            }),
             ("Limit", 0, |object, _| json!(quota(object, is_limit))),
             AGE,
         ],
@@ -24,17 +28,31 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Columns> {
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(),
         ("discovery.k8s.io", "EndpointSlice") => endpoint_slice(),
         ("networking.k8s.io", "NetworkPolicy") => {
-            vec![("Pod-Selector", 0, |object, _| match_labels(&object["spec"]["podSelector"]["matchLabels"])), AGE]
+            vec![
+                ("Pod-Selector", 0, |object, _| {
+                    match_labels(&object["spec"]["podSelector"]["matchLabels"])
+                }),
+                AGE,
+            ]
         }
         ("storage.k8s.io", "StorageClass") => vec![
             ("Provisioner", 0, |object, _| json!(text(object, "/provisioner"))),
-            ("ReclaimPolicy", 0, |object, _| json!(or_default(text(object, "/reclaimPolicy"), "Delete"))),
-            ("VolumeBindingMode", 0, |object, _| json!(or_default(text(object, "/volumeBindingMode"), "Immediate"))),
-            ("AllowVolumeExpansion", 0, |object, _| json!(object["allowVolumeExpansion"].as_bool().unwrap_or(false))),
+            ("ReclaimPolicy", 0, |object, _| {
+                json!(or_default(text(object, "/reclaimPolicy"), "Delete"))
+            }),
+            ("VolumeBindingMode", 0, |object, _| {
+                json!(or_default(text(object, "/volumeBindingMode"), "Immediate"))
+            }),
+            ("AllowVolumeExpansion", 0, |object, _| {
+                json!(object["allowVolumeExpansion"].as_bool().unwrap_or(false))
+            }),
             AGE,
         ],
         ("admissionregistration.k8s.io", _) => {
-            vec![("Webhooks", 0, |object, _| json!(array(object, "/webhooks").len())), AGE]
+            vec![
+                ("Webhooks", 0, |object, _| json!(array(object, "/webhooks").len())),
+                AGE,
+            ]
         }
         _ => return None,
     };
@@ -52,10 +70,12 @@ fn is_limit(resource: &str) -> bool {
 fn quota(object: &Value, wanted: fn(&str) -> bool) -> String {
     let used = &object["status"]["used"];
     let amounts = object["status"]["hard"].as_object().into_iter().flat_map(Map::iter);
-    let shown = amounts.filter(|(resource, _)| wanted(resource)).map(|(resource, hard)| {
-        let amount = |amount: &Value| amount.as_str().unwrap_or("0").to_owned();
-        format!("{resource}: {}/{}", amount(&used[resource]), amount(hard))
-    });
+    let shown = amounts
+        .filter(|(resource, _)| wanted(resource))
+        .map(|(resource, hard)| {
+            let amount = |amount: &Value| amount.as_str().unwrap_or("0").to_owned();
+            format!("{resource}: {}/{}", amount(&used[resource]), amount(hard))
+        });
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -80,13 +100,26 @@ fn endpoint_slice() -> Columns {
     vec![
         ("AddressType", 0, |object, _| json!(text(object, "/addressType"))),
         ("Ports", 0, |object, _| {
-            let ports: Vec<String> = array(object, "/ports").iter().map(|port| port["port"].to_string()).collect();
-            json!(if ports.is_empty() { "<unset>".to_owned() } else { ports.join(",") })
+            let ports: Vec<String> = array(object, "/ports")
+                .iter()
+                .map(|port| port["port"].to_string())
+                .collect();
+            json!(if ports.is_empty() {
+                "<unset>".to_owned()
+            } else {
+                ports.join(",")
+            })
         }),
         ("Endpoints", 0, |object, _| {
-            let points = array(object, "/endpoints").iter().flat_map(|point| array(point, "/addresses"));
+            let points = array(object, "/endpoints")
+                .iter()
+                .flat_map(|point| array(point, "/addresses"));
             let points: Vec<&str> = points.filter_map(Value::as_str).collect();
-            json!(if points.is_empty() { "<unset>".to_owned() } else { points.join(",") })
+            json!(if points.is_empty() {
+                "<unset>".to_owned()
+            } else {
+                points.join(",")
+            })
         }),
         AGE,
     ]
@@ -96,16 +129,29 @@ fn volume() -> Columns {
     vec![
         ("Capacity", 0, |object, _| json!(text(object, "/spec/capacity/storage"))),
         ("Access Modes", 0, |object, _| access_modes(object, "/spec/accessModes")),
-        ("Reclaim Policy", 0, |object, _| json!(text(object, "/spec/persistentVolumeReclaimPolicy"))),
+        ("Reclaim Policy", 0, |object, _| {
+            json!(text(object, "/spec/persistentVolumeReclaimPolicy"))
+        }),
         ("Status", 0, |object, _| json!(text(object, "/status/phase"))),
         ("Claim", 0, |object, _| {
-            let claim = [text(object, "/spec/claimRef/namespace"), text(object, "/spec/claimRef/name")];
-            json!(if claim[1].is_empty() { String::new() } else { claim.join("/") })
+            let claim = [
+                text(object, "/spec/claimRef/namespace"),
+                text(object, "/spec/claimRef/name"),
+            ];
+            json!(if claim[1].is_empty() {
+                String::new()
+            } else {
+                claim.join("/")
+            })
         }),
-        ("StorageClass", 0, |object, _| json!(text(object, "/spec/storageClassName"))),
-        ("VolumeAttributesClass", 0, |object, _| match text(object, "/spec/volumeAttributesClassName") {
-            "" => json!("<unset>"),
-            name => json!(name),
+        ("StorageClass", 0, |object, _| {
+            json!(text(object, "/spec/storageClassName"))
+        }),
+        ("VolumeAttributesClass", 0, |object, _| {
+            match text(object, "/spec/volumeAttributesClassName") {
+                "" => json!("<unset>"),
+                name => json!(name),
+            }
         }),
         ("Reason", 0, |object, _| json!(text(object, "/status/reason"))),
         AGE,
@@ -116,7 +162,10 @@ fn volume() -> Columns {
 fn autoscaler() -> Columns {
     vec![
         ("Reference", 0, |object, _| {
-            let target = [text(object, "/spec/scaleTargetRef/kind"), text(object, "/spec/scaleTargetRef/name")];
+            let target = [
+                text(object, "/spec/scaleTargetRef/kind"),
+                text(object, "/spec/scaleTargetRef/name"),
+            ];
             json!(target.join("/"))
         }),
         ("Targets", 0, |object, _| {
@@ -130,14 +179,22 @@ fn autoscaler() -> Columns {
                 }
             };
             let metrics: Vec<String> = array(object, "/spec/metrics").iter().map(metric).collect();
-            json!(if metrics.is_empty() { "<none>".to_owned() } else { metrics.join(", ") })
+            json!(if metrics.is_empty() {
+                "<none>".to_owned()
+            } else {
+                metrics.join(", ")
+            })
         }),
         ("MinPods", 0, |object, _| match object["spec"]["minReplicas"].as_i64() {
             Some(least) => json!(least.to_string()),
             None => json!("<unset>"),
         }),
-        ("MaxPods", 0, |object, _| json!(object["spec"]["maxReplicas"].as_i64().unwrap_or(0))),
-        ("Replicas", 0, |object, _| json!(object["status"]["currentReplicas"].as_i64().unwrap_or(0))),
+        ("MaxPods", 0, |object, _| {
+            json!(object["spec"]["maxReplicas"].as_i64().unwrap_or(0))
+        }),
+        ("Replicas", 0, |object, _| {
+            json!(object["status"]["currentReplicas"].as_i64().unwrap_or(0))
+        }),
         AGE,
     ]
 }
@@ -149,7 +206,9 @@ mod tests {
     fn cells(group: &str, kind: &str, object: &Value) -> Vec<Value> {
         let columns = columns(group, kind).expect("columns");
         let shown = columns.iter().filter(|(name, ..)| *name != "Age");
-        shown.map(|(_, _, rule)| rule(object, jiff::Timestamp::UNIX_EPOCH)).collect()
+        shown
+            .map(|(_, _, rule)| rule(object, jiff::Timestamp::UNIX_EPOCH))
+            .collect()
     }
 
     #[test]
@@ -158,12 +217,21 @@ mod tests {
             "scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 3,
             "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}}],
         }});
-        let expected = [json!("Deployment/web"), json!("cpu: <unknown>/80%"), json!("1"), json!(3), json!(0)];
+        let expected = [
+            json!("Deployment/web"),
+            json!("cpu: <unknown>/80%"),
+            json!("1"),
+            json!(3),
+            json!(0),
+        ];
         assert_eq!(cells("autoscaling", "HorizontalPodAutoscaler", &hpa), expected);
         let points = json!([{"addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}], "ports": [{"port": 80}]}]);
         let expected = [json!("10.0.0.1:80,10.0.0.2:80")];
         assert_eq!(cells("", "Endpoints", &json!({"subsets": points})), expected);
         let quota = json!({"status": {"hard": {"pods": "10", "limits.cpu": "2"}, "used": {"pods": "1"}}});
-        assert_eq!(cells("", "ResourceQuota", &quota), [json!("pods: 1/10"), json!("limits.cpu: 0/2")]);
+        assert_eq!(
+            cells("", "ResourceQuota", &quota),
+            [json!("pods: 1/10"), json!("limits.cpu: 0/2")]
+        );
     }
 }

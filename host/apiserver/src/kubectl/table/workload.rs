@@ -12,8 +12,9 @@ type Rule = fn(&Value, Timestamp) -> Value;
 type Columns = Vec<(&'static str, i64, Rule)>;
 
 const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
-const SELECTOR: (&str, i64, Rule) =
-    ("Selector", 1, |object, _| match_labels(&object["spec"]["selector"]["matchLabels"]));
+const SELECTOR: (&str, i64, Rule) = ("Selector", 1, |object, _| {
+    match_labels(&object["spec"]["selector"]["matchLabels"])
+});
 
 /// Returns an integer, 0 if it is absent.
 fn number(object: &Value, pointer: &str) -> i64 {
@@ -28,14 +29,23 @@ fn wanted(object: &Value) -> i64 {
 /// Formats the labels of a selector as an argument of `-l`.
 pub(super) fn match_labels(labels: &Value) -> Value {
     let labels = labels.as_object().into_iter().flatten();
-    listed(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect())
+    listed(
+        labels
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+            .collect(),
+    )
 }
 
 /// Returns the columns with names and images of the containers of a pod template.
 fn container_columns() -> [(&'static str, i64, Rule); 2] {
     fn of_containers(object: &Value, field: &str) -> Value {
         let containers = array(object, "/spec/template/spec/containers").iter();
-        json!(containers.filter_map(|container| container[field].as_str()).collect::<Vec<_>>().join(","))
+        json!(
+            containers
+                .filter_map(|container| container[field].as_str())
+                .collect::<Vec<_>>()
+                .join(",")
+        )
     }
     [
         ("Containers", 1, |object, _| of_containers(object, "name")),
@@ -51,16 +61,32 @@ fn wide(mut columns: Columns) -> Columns {
 
 pub(super) fn deployment() -> Columns {
     wide(vec![
-        ("Ready", 0, |object, _| json!(format!("{}/{}", number(object, "/status/readyReplicas"), wanted(object)))),
-        ("Up-to-date", 0, |object, _| json!(number(object, "/status/updatedReplicas"))),
-        ("Available", 0, |object, _| json!(number(object, "/status/availableReplicas"))),
+        ("Ready", 0, |object, _| {
+            json!(format!(
+                "{}/{}",
+                number(object, "/status/readyReplicas"),
+                wanted(object)
+            ))
+        }),
+        ("Up-to-date", 0, |object, _| {
+            json!(number(object, "/status/updatedReplicas"))
+        }),
+        ("Available", 0, |object, _| {
+            json!(number(object, "/status/availableReplicas"))
+        }),
         AGE,
     ])
 }
 
 pub(super) fn stateful_set() -> Columns {
     let mut columns: Columns = vec![
-        ("Ready", 0, |object, _| json!(format!("{}/{}", number(object, "/status/readyReplicas"), wanted(object)))),
+        ("Ready", 0, |object, _| {
+            json!(format!(
+                "{}/{}",
+                number(object, "/status/readyReplicas"),
+                wanted(object)
+            ))
+        }),
         AGE,
     ];
     columns.extend(container_columns());
@@ -78,12 +104,22 @@ pub(super) fn replica_set() -> Columns {
 
 pub(super) fn daemon_set() -> Columns {
     wide(vec![
-        ("Desired", 0, |object, _| json!(number(object, "/status/desiredNumberScheduled"))),
-        ("Current", 0, |object, _| json!(number(object, "/status/currentNumberScheduled"))),
+        ("Desired", 0, |object, _| {
+            json!(number(object, "/status/desiredNumberScheduled"))
+        }),
+        ("Current", 0, |object, _| {
+            json!(number(object, "/status/currentNumberScheduled"))
+        }),
         ("Ready", 0, |object, _| json!(number(object, "/status/numberReady"))),
-        ("Up-to-date", 0, |object, _| json!(number(object, "/status/updatedNumberScheduled"))),
-        ("Available", 0, |object, _| json!(number(object, "/status/numberAvailable"))),
-        ("Node Selector", 0, |object, _| match_labels(&object["spec"]["template"]["spec"]["nodeSelector"])),
+        ("Up-to-date", 0, |object, _| {
+            json!(number(object, "/status/updatedNumberScheduled"))
+        }),
+        ("Available", 0, |object, _| {
+            json!(number(object, "/status/numberAvailable"))
+        }),
+        ("Node Selector", 0, |object, _| {
+            match_labels(&object["spec"]["template"]["spec"]["nodeSelector"])
+        }),
         AGE,
     ])
 }
@@ -101,9 +137,16 @@ pub(super) fn job() -> Columns {
             })
         }),
         ("Duration", 0, |object, now| {
-            let (started, ended) = (text(object, "/status/startTime"), text(object, "/status/completionTime"));
+            let (started, ended) = (
+                text(object, "/status/startTime"),
+                text(object, "/status/completionTime"),
+            );
             let end = ended.parse().unwrap_or(now);
-            json!(if started.is_empty() { String::new() } else { age::at(started, end) })
+            json!(if started.is_empty() {
+                String::new()
+            } else {
+                age::at(started, end)
+            })
         }),
         AGE,
     ])
@@ -130,11 +173,19 @@ pub(super) fn cron_job() -> Columns {
     vec![
         ("Schedule", 0, |object, _| json!(text(object, "/spec/schedule"))),
         ("Timezone", 0, |object, _| or_none(object, "/spec/timeZone")),
-        ("Suspend", 0, |object, _| json!(if object["spec"]["suspend"] == true { "True" } else { "False" })),
+        ("Suspend", 0, |object, _| {
+            json!(if object["spec"]["suspend"] == true {
+                "True"
+            } else {
+                "False"
+            })
+        }),
         ("Active", 0, |object, _| json!(array(object, "/status/active").len())),
-        ("Last Schedule", 0, |object, now| match text(object, "/status/lastScheduleTime") {
-            "" => json!("<none>"),
-            moment => json!(age::at(moment, now)),
+        ("Last Schedule", 0, |object, now| {
+            match text(object, "/status/lastScheduleTime") {
+                "" => json!("<none>"),
+                moment => json!(age::at(moment, now)),
+            }
         }),
         AGE,
     ]
@@ -143,18 +194,26 @@ pub(super) fn cron_job() -> Columns {
 pub(super) fn pod() -> Columns {
     vec![
         ("Ready", 0, |object, _| {
-            let ready = array(object, "/status/containerStatuses").iter().filter(|status| status["ready"] == true);
+            let ready = array(object, "/status/containerStatuses")
+                .iter()
+                .filter(|status| status["ready"] == true);
             json!(format!("{}/{}", ready.count(), array(object, "/spec/containers").len()))
         }),
         ("Status", 0, |object, _| json!(pod_status(object))),
         ("Restarts", 0, |object, _| {
             let statuses = array(object, "/status/containerStatuses").iter();
-            json!(statuses.filter_map(|status| status["restartCount"].as_i64()).sum::<i64>())
+            json!(
+                statuses
+                    .filter_map(|status| status["restartCount"].as_i64())
+                    .sum::<i64>()
+            )
         }),
         AGE,
         ("IP", 1, |object, _| or_none(object, "/status/podIP")),
         ("Node", 1, |object, _| or_none(object, "/spec/nodeName")),
-        ("Nominated Node", 1, |object, _| or_none(object, "/status/nominatedNodeName")),
+        ("Nominated Node", 1, |object, _| {
+            or_none(object, "/status/nominatedNodeName")
+        }),
         ("Readiness Gates", 1, |_, _| json!("<none>")),
     ]
 }
@@ -165,10 +224,18 @@ fn pod_status(object: &Value) -> String {
         return "Terminating".to_owned();
     }
     let why = |status: &Value| {
-        let state = ["waiting", "terminated"].into_iter().find_map(|state| status["state"][state]["reason"].as_str());
+        let state = ["waiting", "terminated"]
+            .into_iter()
+            .find_map(|state| status["state"][state]["reason"].as_str());
         state.filter(|reason| !reason.is_empty()).map(str::to_owned)
     };
     let reason = array(object, "/status/containerStatuses").iter().rev().find_map(why);
     let own = text(object, "/status/reason");
-    reason.unwrap_or_else(|| if own.is_empty() { text(object, "/status/phase").to_owned() } else { own.to_owned() })
+    reason.unwrap_or_else(|| {
+        if own.is_empty() {
+            text(object, "/status/phase").to_owned()
+        } else {
+            own.to_owned()
+        }
+    })
 }

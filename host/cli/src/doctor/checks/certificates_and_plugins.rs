@@ -37,7 +37,11 @@ pub(super) fn certificates(facts: &Facts, section: &mut Section) {
         } else if left_days < ENDS_SOON_DAYS {
             section.warning(
                 place,
-                format!("expires in {}, on {}", count(left_days.unsigned_abs() as usize, "day"), day(ends)),
+                format!(
+                    "expires in {}, on {}",
+                    count(left_days.unsigned_abs() as usize, "day"),
+                    day(ends)
+                ),
                 &certificate.remedy,
             );
         }
@@ -53,7 +57,11 @@ pub(super) fn plugins(facts: &Facts, section: &mut Section) {
     section.summary = format!("{active} of {} load", count(facts.plugins.len(), "plugin"));
     section.skipped = facts.plugins.is_empty();
     if let Some(error) = &facts.plugin_error {
-        section.error("--plugin-directory", error, "`bulkhead run` does not start without the list");
+        section.error(
+            "--plugin-directory",
+            error,
+            "`bulkhead run` does not start without the list",
+        );
     }
     for plugin in &facts.plugins {
         if let Some(refused) = &plugin.refused {

@@ -22,7 +22,9 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
 
 /// Compares the clock of a server with the local clock.
 pub(super) fn clock(server: &Server, place: &str, section: &mut Section) {
-    let Some(ahead_ms) = server.clock_ahead_ms.filter(|ahead| ahead.abs() >= SKEW_WARNING_MS) else { return };
+    let Some(ahead_ms) = server.clock_ahead_ms.filter(|ahead| ahead.abs() >= SKEW_WARNING_MS) else {
+        return;
+    };
     let direction = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let what = format!("its clock is {} s {direction} ours", ahead_ms.abs() / 1000);
     if ahead_ms.abs() >= SKEW_ERROR_MS {

@@ -12,7 +12,9 @@ use crate::doctor::facts::{Facts, Policy};
 use crate::doctor::finding::{Section, count};
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
-    let decides = ["all", "evict", "report"].iter().any(|mode| facts.installation.has(mode));
+    let decides = ["all", "evict", "report"]
+        .iter()
+        .any(|mode| facts.installation.has(mode));
     if !decides {
         "left to Karmada in this mode".clone_into(&mut section.summary);
         return;
@@ -28,35 +30,67 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
                 acting += 1;
             }
             for Reason { what, remedy } in reasons {
-                section.warning(format!("{place}, failover.{of}"), format!("can never act: {what}"), remedy);
+                section.warning(
+                    format!("{place}, failover.{of}"),
+                    format!("can never act: {what}"),
+                    remedy,
+                );
             }
         };
         if failover.cluster.is_some() {
-            tell("cluster", switches.iter().cloned().chain(of_cluster(facts, policy)).collect());
+            tell(
+                "cluster",
+                switches.iter().cloned().chain(of_cluster(facts, policy)).collect(),
+            );
         }
         if failover.application.is_some() {
             tell("application", of_application(facts, policy));
         }
-        if [failover.cluster.map(|of| of.purge_mode), failover.application.map(|of| of.purge_mode)]
-            .contains(&Some(PurgeMode::Never))
+        if [
+            failover.cluster.map(|of| of.purge_mode),
+            failover.application.map(|of| of.purge_mode),
+        ]
+        .contains(&Some(PurgeMode::Never))
         {
-            section.note(place, "with purgeMode Never the old copy stays until a person confirms", "");
+            section.note(
+                place,
+                "with purgeMode Never the old copy stays until a person confirms",
+                "",
+            );
         }
     }
     section.summary = match asking {
         0 => format!("{}, none with failover", count(facts.policies.len(), "policy")),
-        _ => format!("{acting} of {} requested by policies can act", count(asking, "failover")),
+        _ => format!(
+            "{acting} of {} requested by policies can act",
+            count(asking, "failover")
+        ),
     };
     if asking == 0 && !facts.policies.is_empty() {
         for Reason { what, remedy } in &switches {
-            section.note("cluster failover", format!("no workload leaves a lost cluster: {what}"), remedy);
+            section.note(
+                "cluster failover",
+                format!("no workload leaves a lost cluster: {what}"),
+                remedy,
+            );
         }
     }
     let now = facts.now;
     for pause in facts.pauses.iter().filter(|pause| pause.spec.is_in_force(now)) {
-        let until = pause.spec.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
-        let why = if pause.spec.reason.is_empty() { String::new() } else { format!(" ({})", pause.spec.reason) };
-        section.note(format!("EvictionPause {}", pause.name), format!("holds evictions {until}{why}"), "");
+        let until = pause
+            .spec
+            .until
+            .map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
+        let why = if pause.spec.reason.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", pause.spec.reason)
+        };
+        section.note(
+            format!("EvictionPause {}", pause.name),
+            format!("holds evictions {until}{why}"),
+            "",
+        );
     }
 }
 
@@ -68,23 +102,35 @@ struct Reason {
 }
 
 fn reason(what: impl Into<String>, remedy: impl Into<String>) -> Reason {
-    Reason { what: what.into(), remedy: remedy.into() }
+    Reason {
+        what: what.into(),
+        remedy: remedy.into(),
+    }
 }
 
 /// Returns the reasons that prevent every cluster failover.
 fn switched_off(facts: &Facts) -> Vec<Reason> {
     let (flags, mut found) = (&facts.installation.flags, Vec::new());
     if !flags.gate(FeatureGate::Failover) {
-        found.push(reason("the feature gate Failover is off", "--feature-gates=Failover=true"));
+        found.push(reason(
+            "the feature gate Failover is off",
+            "--feature-gates=Failover=true",
+        ));
     }
     if !flags.enable_taint_manager {
         found.push(reason("the taint manager is off", "--enable-taint-manager=true"));
     } else if !facts.installation.runs("taintManager") {
-        found.push(reason("the controller taintManager does not run", "add it to --controllers"));
+        found.push(reason(
+            "the controller taintManager does not run",
+            "add it to --controllers",
+        ));
     }
     let preferred = flags.gate(FeatureGate::PreferNoExecute);
     if !flags.enable_no_execute_taint_eviction && !preferred {
-        found.push(reason("NoExecute taints evict nothing", "--enable-no-execute-taint-eviction"));
+        found.push(reason(
+            "NoExecute taints evict nothing",
+            "--enable-no-execute-taint-eviction",
+        ));
     }
     if flags.resource_eviction_rate <= 0.0 {
         found.push(reason("the rate of evictions is 0", "--resource-eviction-rate=0.5"));
@@ -98,7 +144,10 @@ fn switched_off(facts: &Facts) -> Vec<Reason> {
         };
         found.push(reason("no rule adds an evicting taint to a lost cluster", remedy));
     } else if !facts.installation.runs("clustertaintpolicy") && flags.failover_eviction_timeout.0.is_zero() {
-        found.push(reason("the controller clustertaintpolicy does not run", "add it to --controllers"));
+        found.push(reason(
+            "the controller clustertaintpolicy does not run",
+            "add it to --controllers",
+        ));
     }
     found
 }
@@ -117,16 +166,33 @@ fn taints(facts: &Facts) -> Vec<Taint> {
         time_added: None,
     };
     let of_policy = |spec: &ClusterTaintPolicySpec| -> Vec<Taint> {
-        let added = if spec.add_on_conditions.is_empty() { &[][..] } else { &spec.taints };
-        added.iter().chain(&spec.taints_to_add).map(|one| taint(&one.key, &one.value, &one.effect)).collect()
+        let added = if spec.add_on_conditions.is_empty() {
+            &[][..]
+        } else {
+            &spec.taints
+        };
+        added
+            .iter()
+            .chain(&spec.taints_to_add)
+            .map(|one| taint(&one.key, &one.value, &one.effect))
+            .collect()
     };
-    let mut found: Vec<_> = facts.taint_policies.iter().flat_map(|policy| of_policy(&policy.spec)).collect();
+    let mut found: Vec<_> = facts
+        .taint_policies
+        .iter()
+        .flat_map(|policy| of_policy(&policy.spec))
+        .collect();
     if !flags.failover_eviction_timeout.0.is_zero() {
         found.extend(
             [keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT].map(|key| taint(key, "", &TaintEffect::NoExecute)),
         );
     }
-    found.extend(facts.members.iter().flat_map(|member| member.cluster.spec.taints.iter().cloned()));
+    found.extend(
+        facts
+            .members
+            .iter()
+            .flat_map(|member| member.cluster.spec.taints.iter().cloned()),
+    );
     found.retain(|taint| evicts(&taint.effect) && taint.key != keys::DRAIN_TAINT);
     found
 }
@@ -145,7 +211,10 @@ fn of_cluster(facts: &Facts, policy: &Policy) -> Vec<Reason> {
         let mut names: Vec<_> = taints.iter().map(Taint::identity).collect();
         names.sort();
         names.dedup();
-        let what = format!("placement.clusterTolerations tolerate {} without a time limit", names.join(" and "));
+        let what = format!(
+            "placement.clusterTolerations tolerate {} without a time limit",
+            names.join(" and ")
+        );
         found.push(reason(what, "set tolerationSeconds on the toleration"));
     }
     found.extend(nowhere_else(policy));
@@ -156,22 +225,36 @@ fn of_cluster(facts: &Facts, policy: &Policy) -> Vec<Reason> {
 fn of_application(facts: &Facts, policy: &Policy) -> Vec<Reason> {
     let mut found = Vec::new();
     if !facts.installation.runs("applicationFailover") {
-        found.push(reason("the controller applicationFailover does not run", "add it to --controllers"));
+        found.push(reason(
+            "the controller applicationFailover does not run",
+            "add it to --controllers",
+        ));
     }
     let is_told = |api_version: &str, kind: &str| {
-        let same = facts.kinds.iter().find(|known| known.api_version == api_version && known.kind == kind);
+        let same = facts
+            .kinds
+            .iter()
+            .find(|known| known.api_version == api_version && known.kind == kind);
         same.is_none_or(|known| known.health.is_some())
     };
     let selectors = &policy.spec.resource_selectors;
-    let untold: Vec<_> = selectors.iter().filter(|selector| !is_told(&selector.api_version, &selector.kind)).collect();
+    let untold: Vec<_> = selectors
+        .iter()
+        .filter(|selector| !is_told(&selector.api_version, &selector.kind))
+        .collect();
     if !untold.is_empty() && untold.len() == selectors.len() {
-        let names: Vec<_> =
-            untold.iter().map(|selector| format!("{} {}", selector.api_version, selector.kind)).collect();
+        let names: Vec<_> = untold
+            .iter()
+            .map(|selector| format!("{} {}", selector.api_version, selector.kind))
+            .collect();
         let counts_as = match facts.installation.flags.health_without_interpreter {
             NoInterpreter::Healthy => "healthy",
             NoInterpreter::Unknown | NoInterpreter::Refuse => "unknown",
         };
-        let what = format!("no interpreter reports the health of {}, so it is always {counts_as}", names.join(" and "));
+        let what = format!(
+            "no interpreter reports the health of {}, so it is always {counts_as}",
+            names.join(" and ")
+        );
         found.push(reason(what, "write an interpreter for it with InterpretHealth"));
     }
     found.extend(nowhere_else(policy));

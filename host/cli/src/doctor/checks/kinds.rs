@@ -15,8 +15,16 @@ pub(super) fn served(facts: &Facts, section: &mut Section) {
         let api = info.api_version();
         !facts.unread.iter().any(|unread| !unread.answered && unread.what == api)
     };
-    let lacking: Vec<_> = REGISTERED.iter().filter(is_known).filter(|info| !is_served(facts, info)).collect();
-    section.summary = format!("{} of {} are served", REGISTERED.len() - lacking.len(), count(REGISTERED.len(), "kind"));
+    let lacking: Vec<_> = REGISTERED
+        .iter()
+        .filter(is_known)
+        .filter(|info| !is_served(facts, info))
+        .collect();
+    section.summary = format!(
+        "{} of {} are served",
+        REGISTERED.len() - lacking.len(),
+        count(REGISTERED.len(), "kind")
+    );
     for info in lacking {
         let place = format!("{}.{}", info.plural, info.group);
         let others: Vec<_> = facts
@@ -26,18 +34,43 @@ pub(super) fn served(facts: &Facts, section: &mut Section) {
             .map(|served| served.version.as_str())
             .collect();
         if others.is_empty() {
-            let group = format!("bulkhead crds --group {} | kubectl apply --server-side -f -", info.group);
-            let remedy = if info.group == OURS { group } else { format!("install Karmada, or {group}") };
-            section.error(place, format!("the control plane does not serve {}", info.api_version()), remedy);
+            let group = format!(
+                "bulkhead crds --group {} | kubectl apply --server-side -f -",
+                info.group
+            );
+            let remedy = if info.group == OURS {
+                group
+            } else {
+                format!("install Karmada, or {group}")
+            };
+            section.error(
+                place,
+                format!("the control plane does not serve {}", info.api_version()),
+                remedy,
+            );
         } else {
-            let what = format!("served as {}, but this program uses {}", others.join(", "), info.version);
-            section.error(place, what, "use the Bulkhead version for this Karmada, or serve the older version too");
+            let what = format!(
+                "served as {}, but this program uses {}",
+                others.join(", "),
+                info.version
+            );
+            section.error(
+                place,
+                what,
+                "use the Bulkhead version for this Karmada, or serve the older version too",
+            );
         }
     }
-    for info in REGISTERED.iter().filter(|info| info.status_subresource && is_served(facts, info)) {
+    for info in REGISTERED
+        .iter()
+        .filter(|info| info.status_subresource && is_served(facts, info))
+    {
         if !has(facts, info, &format!("{}/status", info.plural)) {
             let place = format!("{}.{}", info.plural, info.group);
-            let remedy = format!("bulkhead crds --group {} | kubectl apply --server-side -f -", info.group);
+            let remedy = format!(
+                "bulkhead crds --group {} | kubectl apply --server-side -f -",
+                info.group
+            );
             section.error(place, "has no status subresource, so no status can be written", remedy);
         }
     }
@@ -48,18 +81,30 @@ fn is_served(facts: &Facts, info: &KindInfo) -> bool {
 }
 
 fn has(facts: &Facts, info: &KindInfo, resource: &str) -> bool {
-    let of_kind = facts.served.iter().filter(|served| served.group == info.group && served.version == info.version);
-    of_kind.flat_map(|served| &served.resources).any(|name| name == resource)
+    let of_kind = facts
+        .served
+        .iter()
+        .filter(|served| served.group == info.group && served.version == info.version);
+    of_kind
+        .flat_map(|served| &served.resources)
+        .any(|name| name == resource)
 }
 
 pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
     let covered = facts.kinds.iter().filter(|kind| kind.health.is_some()).count();
-    section.summary = format!("{covered} of {} in use have a health interpreter", count(facts.kinds.len(), "kind"));
+    section.summary = format!(
+        "{covered} of {} in use have a health interpreter",
+        count(facts.kinds.len(), "kind")
+    );
     for kind in &facts.kinds {
         let place = format!("{} {}", kind.api_version, kind.kind);
         if !kind.served {
             let remedy = "install its definition, or take it out of the policies";
-            section.error(place, "policies select it, and the control plane does not serve it", remedy);
+            section.error(
+                place,
+                "policies select it, and the control plane does not serve it",
+                remedy,
+            );
         } else if kind.health.is_none() {
             let what = match facts.installation.flags.health_without_interpreter {
                 NoInterpreter::Healthy => "no interpreter reports its health, so every object always counts as healthy",

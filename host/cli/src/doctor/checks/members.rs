@@ -11,7 +11,11 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let ready = facts.members.iter().filter(|member| member.cluster.is_ready()).count();
     section.summary = format!("{ready} of {} are ready", count(facts.members.len(), "member cluster"));
     if facts.members.is_empty() {
-        section.note("clusters", "there is no member cluster", "bulkhead join NAME --cluster-kubeconfig FILE");
+        section.note(
+            "clusters",
+            "there is no member cluster",
+            "bulkhead join NAME --cluster-kubeconfig FILE",
+        );
     }
     for member in &facts.members {
         of_one(facts, member, section);
@@ -23,8 +27,10 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
     let cluster = &member.cluster;
     let place = format!("cluster {}", cluster.name);
     if let Some(why) = &member.no_client {
-        let remedy =
-            format!("bulkhead join {} --cluster-kubeconfig FILE recreates the account and the Secret", cluster.name);
+        let remedy = format!(
+            "bulkhead join {} --cluster-kubeconfig FILE recreates the account and the Secret",
+            cluster.name
+        );
         section.error(&place, why, remedy);
     }
     if let Some(server) = &member.server {
@@ -49,7 +55,11 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
             section.note(&place, "its status is not reported yet", "bulkhead run reports it");
         }
         None => {
-            section.warning(&place, "it has no condition Ready", "check that Karmada's clusterStatus controller runs");
+            section.warning(
+                &place,
+                "it has no condition Ready",
+                "check that Karmada's clusterStatus controller runs",
+            );
         }
     }
     if cluster.is_terminating() {

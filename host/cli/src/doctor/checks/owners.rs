@@ -24,7 +24,11 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     if let Some(own) = own.filter(|own| own.is_held(facts.now)) {
         other_mode(facts, own, section);
     }
-    for lease in facts.leases.iter().filter(|lease| Some(&lease.name) != ours && lease.is_held(facts.now)) {
+    for lease in facts
+        .leases
+        .iter()
+        .filter(|lease| Some(&lease.name) != ours && lease.is_held(facts.now))
+    {
         if !lease.modes.is_empty() {
             other_bulkhead(facts, lease, section);
         } else if lease.name.name == KARMADA {
@@ -77,11 +81,17 @@ fn other_bulkhead(facts: &Facts, lease: &Lease, section: &mut Section) {
     let shared: Vec<_> = lease.modes.iter().filter(both).map(String::as_str).collect();
     let modes = lease.modes.join(",");
     if shared.iter().any(|mode| acts(mode)) {
-        let what =
-            format!("{} is another Bulkhead in mode {modes}: both would evict, at their rates together", lease.holder);
+        let what = format!(
+            "{} is another Bulkhead in mode {modes}: both would evict, at their rates together",
+            lease.holder
+        );
         section.error(place(lease), what, "remove one of them, or give both the same Lease");
     } else {
-        section.note(place(lease), format!("{} is another Bulkhead, in mode {modes}", lease.holder), "");
+        section.note(
+            place(lease),
+            format!("{} is another Bulkhead, in mode {modes}", lease.holder),
+            "",
+        );
     }
 }
 
@@ -95,7 +105,11 @@ fn karmada(facts: &Facts, lease: &Lease, section: &mut Section) {
     let who = &lease.holder;
     if installation.has("all") {
         let what = format!("{who} is running, and mode all does the same work");
-        section.error(place(lease), what, "stop karmada-controller-manager, or choose mode evict or finish");
+        section.error(
+            place(lease),
+            what,
+            "stop karmada-controller-manager, or choose mode evict or finish",
+        );
         return;
     }
     let given_up = if installation.has("evict") {
@@ -115,7 +129,10 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
     for writer in &facts.writers {
         let place = format!("{} {}", writer.kind, writer.field);
         let last = writer.last.map(|last| format!(" at {last}")).unwrap_or_default();
-        let wrote = format!("{} wrote it last in {} of them, {}{last}", writer.manager, writer.objects, writer.example);
+        let wrote = format!(
+            "{} wrote it last in {} of them, {}{last}",
+            writer.manager, writer.objects, writer.example
+        );
         let is_active = since.zip(writer.last).is_some_and(|(since, last)| last > since);
         if let Some(keeps) = keeps(&facts.installation, &writer.field) {
             section.note(place, wrote, format!("{} {keeps}", writer.manager));
@@ -126,7 +143,11 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
             );
             section.error(place, format!("{wrote}, while Bulkhead was running"), remedy);
         } else {
-            section.note(place, wrote, format!("{} must stop writing it once Bulkhead runs", writer.manager));
+            section.note(
+                place,
+                wrote,
+                format!("{} must stop writing it once Bulkhead runs", writer.manager),
+            );
         }
     }
 }

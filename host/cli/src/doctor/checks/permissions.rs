@@ -14,9 +14,16 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let remedy = format!("bulkhead account --mode {modes} --apply");
     let unsaid: Vec<_> = all.iter().filter(|permission| permission.allowed.is_none()).collect();
     if unsaid.len() > UNSAID_MAX {
-        let named: Vec<_> = unsaid.iter().take(UNSAID_MAX).map(|one| format!("{} {}", one.verb, target(one))).collect();
+        let named: Vec<_> = unsaid
+            .iter()
+            .take(UNSAID_MAX)
+            .map(|one| format!("{} {}", one.verb, target(one)))
+            .collect();
         let more = unsaid.len() - UNSAID_MAX;
-        let what = format!("the access review gave no verdict: {} and {more} more", named.join(", "));
+        let what = format!(
+            "the access review gave no verdict: {} and {more} more",
+            named.join(", ")
+        );
         section.warning(count(unsaid.len(), "verb"), what, "");
     }
     let is_told = |permission: &&Permission| match permission.allowed {
@@ -35,8 +42,17 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
 
 /// Formats the object of a permission.
 fn target(permission: &Permission) -> String {
-    let Permission { resource, namespace, object, .. } = permission;
+    let Permission {
+        resource,
+        namespace,
+        object,
+        ..
+    } = permission;
     let object = object.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
-    let place = if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
+    let place = if namespace.is_empty() {
+        String::new()
+    } else {
+        format!(" in {namespace}")
+    };
     format!("{resource}{object}{place}")
 }

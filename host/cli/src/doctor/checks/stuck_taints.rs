@@ -21,7 +21,11 @@ pub(super) fn check(facts: &Facts, cluster: &Cluster, section: &mut Section) {
     // Any owner counts here, as for Karmada.
     for (taint, policy) in removed(facts, cluster, false) {
         let what = format!("is Ready and has the taint {taint}, which evicts its workloads; {policy} would remove it");
-        section.error(format!("cluster {}", cluster.name), what, remedy(facts, cluster, &taint));
+        section.error(
+            format!("cluster {}", cluster.name),
+            what,
+            remedy(facts, cluster, &taint),
+        );
     }
 }
 
@@ -31,18 +35,29 @@ fn removed(facts: &Facts, cluster: &Cluster, owned_only: bool) -> Vec<(Taint, St
     let flags = &facts.installation.flags;
     let cleans_up = owned_only && flags.cluster_taint_policy_clean_up;
     let damping_window_s = flags.cluster_taint_policy_damping_window.as_secs();
-    let options = TaintPolicyOptions { cleans_up, damping_window_s };
+    let options = TaintPolicyOptions {
+        cleans_up,
+        damping_window_s,
+    };
     let unknown_age = Time::from_millis(0);
-    let policies = facts.taint_policies.iter().map(|policy| (policy.name.clone(), unknown_age, policy.spec.clone()));
+    let policies = facts
+        .taint_policies
+        .iter()
+        .map(|policy| (policy.name.clone(), unknown_age, policy.spec.clone()));
     let rules = ClusterTaintPolicyRule::all(policies.collect(), options).into_iter();
     let rules = PolicySet::new(rules.map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect());
-    let options = TaintOptions { cleans_up, policies_are_complete: owned_only };
+    let options = TaintOptions {
+        cleans_up,
+        policies_are_complete: owned_only,
+    };
     let plan = taint::decide(cluster, &rules, options, facts.now);
     let remaining = plan.taints.unwrap_or_else(|| cluster.spec.taints.clone());
     let is_gone = |taint: &Taint| !remaining.iter().any(|kept| kept.same_identity(taint));
     let removed = plan.removed.into_iter();
     let removed = removed.filter(|(taint, _)| taint.effect == TaintEffect::NoExecute && is_gone(taint));
-    removed.map(|(taint, attribution)| (taint, attribution.reason.message)).collect()
+    removed
+        .map(|(taint, attribution)| (taint, attribution.reason.message))
+        .collect()
 }
 
 /// Returns the remedy for a taint, which depends on the program that follows the policies.
@@ -59,7 +74,10 @@ fn remedy(facts: &Facts, cluster: &Cluster, taint: &Taint) -> String {
     if !installation.runs("clustertaintpolicy") {
         return format!("add the controller clustertaintpolicy to --controllers, or {by_hand}");
     }
-    if removed(facts, cluster, true).iter().any(|(known, _)| known.same_identity(taint)) {
+    if removed(facts, cluster, true)
+        .iter()
+        .any(|(known, _)| known.same_identity(taint))
+    {
         return "bulkhead run in this mode removes it; if it runs, read its log".to_owned();
     }
     let why = match cluster.taint_owner(taint) {
@@ -109,7 +127,10 @@ mod tests {
     /// Returns the remedies of the errors about members.
     fn remedies(facts: &Facts) -> Vec<String> {
         let section = all(facts).into_iter().find(|section| section.check == MEMBERS).unwrap();
-        let errors = section.findings.into_iter().filter(|finding| finding.what.contains("ClusterTaintPolicy p"));
+        let errors = section
+            .findings
+            .into_iter()
+            .filter(|finding| finding.what.contains("ClusterTaintPolicy p"));
         errors.map(|finding| finding.remedy).collect()
     }
 
@@ -117,11 +138,25 @@ mod tests {
     fn a_ready_cluster_with_an_evicting_taint_that_a_policy_would_remove_is_an_error() {
         let taint = |effect: &str| json!({"key": "not-ready", "effect": effect, "timeAdded": ADDED});
         let by_us = remedies(&facts("evict", "True", taint("NoExecute")));
-        assert!(matches!(by_us.as_slice(), [remedy] if remedy.starts_with("bulkhead run in this mode")), "{by_us:?}");
+        assert!(
+            matches!(by_us.as_slice(), [remedy] if remedy.starts_with("bulkhead run in this mode")),
+            "{by_us:?}"
+        );
         let by_karmada = remedies(&facts("finish", "True", taint("NoExecute")));
-        assert!(matches!(by_karmada.as_slice(), [remedy] if remedy.contains("Karmada's controller")), "{by_karmada:?}");
-        assert_eq!(remedies(&facts("evict", "False", taint("NoExecute"))), [""; 0], "the taint is due");
-        assert_eq!(remedies(&facts("evict", "True", taint("NoSchedule"))), [""; 0], "it evicts nothing");
+        assert!(
+            matches!(by_karmada.as_slice(), [remedy] if remedy.contains("Karmada's controller")),
+            "{by_karmada:?}"
+        );
+        assert_eq!(
+            remedies(&facts("evict", "False", taint("NoExecute"))),
+            [""; 0],
+            "the taint is due"
+        );
+        assert_eq!(
+            remedies(&facts("evict", "True", taint("NoSchedule"))),
+            [""; 0],
+            "it evicts nothing"
+        );
         let other = json!({"key": "maintenance", "effect": "NoExecute", "timeAdded": ADDED});
         assert_eq!(remedies(&facts("evict", "True", other)), [""; 0], "no policy names it");
     }
@@ -133,15 +168,25 @@ mod tests {
             let mut facts = facts("all", "True", taint.clone());
             change(&mut facts);
             let found = remedies(&facts);
-            assert!(matches!(found.as_slice(), [remedy] if remedy.contains(part)), "{part}: {found:?}");
+            assert!(
+                matches!(found.as_slice(), [remedy] if remedy.contains(part)),
+                "{part}: {found:?}"
+            );
         };
         let cluster = |facts: &mut Facts, change: &dyn Fn(&mut Cluster)| {
             facts.members.iter_mut().for_each(|member| change(&mut member.cluster));
         };
         check(&|facts| facts.installation.controllers.clear(), "--controllers");
-        check(&|facts| cluster(facts, &|one| one.taint_owners_unknown = true), "is malformed");
-        let owned =
-            |one: &mut Cluster| drop(one.taint_owners.insert("not-ready:NoExecute".to_owned(), "Other".to_owned()));
+        check(
+            &|facts| cluster(facts, &|one| one.taint_owners_unknown = true),
+            "is malformed",
+        );
+        let owned = |one: &mut Cluster| {
+            drop(
+                one.taint_owners
+                    .insert("not-ready:NoExecute".to_owned(), "Other".to_owned()),
+            )
+        };
         check(&|facts| cluster(facts, &owned), "belongs to Other");
         let undated = |one: &mut Cluster| one.spec.taints.iter_mut().for_each(|taint| taint.time_added = None);
         check(&|facts| cluster(facts, &undated), "no timeAdded");

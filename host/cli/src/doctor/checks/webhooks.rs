@@ -4,9 +4,15 @@ use crate::doctor::facts::{Endpoint, Facts, Webhook};
 use crate::doctor::finding::{Section, count};
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
-    let accepting = facts.webhooks.iter().filter(|webhook| webhook.endpoint == Endpoint::Accepts).count();
-    section.summary =
-        format!("{accepting} of {} with a URL accept connections", count(facts.webhooks.len(), "webhook"));
+    let accepting = facts
+        .webhooks
+        .iter()
+        .filter(|webhook| webhook.endpoint == Endpoint::Accepts)
+        .count();
+    section.summary = format!(
+        "{accepting} of {} with a URL accept connections",
+        count(facts.webhooks.len(), "webhook")
+    );
     section.skipped = facts.webhooks.is_empty();
     for webhook in &facts.webhooks {
         let place = format!("{}, {}", webhook.configuration, webhook.name);
@@ -62,7 +68,9 @@ mod tests {
         };
         let interpreter = "ResourceInterpreterWebhookConfiguration bulkhead";
         let admission = "MutatingWebhookConfiguration bulkhead";
-        let unreachable = Endpoint::Unreachable { why: "no route to host".to_owned() };
+        let unreachable = Endpoint::Unreachable {
+            why: "no route to host".to_owned(),
+        };
         for mode in ["report", "interpret", "finish", "evict", "all"] {
             let mut facts: Facts = serde_json::from_value(serde_json::json!({
                 "now": "2026-08-01T12:00:00Z",
@@ -79,14 +87,29 @@ mod tests {
             let mut section = Section::new("webhooks");
             check(&facts, &mut section);
             assert_eq!(section.summary, "1 of 4 webhooks with a URL accept connections");
-            let found: Vec<_> = section.findings.iter().map(|one| (one.severity, one.what.as_str())).collect();
-            let [(Severity::Error, first), (Severity::Error, second), (Severity::Warning, third)] = found.as_slice()
+            let found: Vec<_> = section
+                .findings
+                .iter()
+                .map(|one| (one.severity, one.what.as_str()))
+                .collect();
+            let [
+                (Severity::Error, first),
+                (Severity::Error, second),
+                (Severity::Warning, third),
+            ] = found.as_slice()
             else {
                 panic!("{mode}: {found:?}")
             };
-            assert!(first.ends_with("health becomes Unknown") && second.contains("every write"), "{found:?}");
+            assert!(
+                first.ends_with("health becomes Unknown") && second.contains("every write"),
+                "{found:?}"
+            );
             assert!(third.ends_with("no route to host"), "{third}");
-            assert!(section.findings[0].remedy.contains("bulkhead uninstall"), "{:?}", section.findings);
+            assert!(
+                section.findings[0].remedy.contains("bulkhead uninstall"),
+                "{:?}",
+                section.findings
+            );
         }
     }
 }

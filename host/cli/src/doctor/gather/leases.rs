@@ -11,7 +11,10 @@ use bulkhead_server::mode::{KARMADA_LEASES, KARMADA_NAMESPACE};
 
 pub(super) async fn gather(client: &Client, facts: &mut Facts) {
     let own = facts.installation.lease.clone();
-    let namespace = own.as_ref().map_or(KARMADA_NAMESPACE, |name| &name.namespace).to_owned();
+    let namespace = own
+        .as_ref()
+        .map_or(KARMADA_NAMESPACE, |name| &name.namespace)
+        .to_owned();
     let leases: Api<k8s::Lease> = Api::namespaced(client.clone(), &namespace);
     match leases.list(&Default::default()).await {
         Ok(list) => facts.leases = list.items.into_iter().map(lease).collect(),
@@ -45,8 +48,14 @@ async fn of_karmada(client: &Client, facts: &mut Facts) {
 }
 
 fn lease(lease: k8s::Lease) -> Lease {
-    let modes = lease.annotations().get(MODES).map(|modes| modes.split(',').map(str::to_owned).collect());
-    let name = Name { namespace: lease.namespace().unwrap_or_default(), name: lease.name_any() };
+    let modes = lease
+        .annotations()
+        .get(MODES)
+        .map(|modes| modes.split(',').map(str::to_owned).collect());
+    let name = Name {
+        namespace: lease.namespace().unwrap_or_default(),
+        name: lease.name_any(),
+    };
     let spec = lease.spec.unwrap_or_default();
     Lease {
         name,
@@ -68,8 +77,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_installation_in_another_namespace_finds_the_controllers_of_karmada() {
         let clock = Clock::new(Time::from_millis(0).timestamp());
-        let options = Options { auto_create_namespaces: true, ..Options::new("hub", 1, clock) };
-        let client = ApiServer::new(Options { kinds: kinds::kubernetes(), ..options }).client();
+        let options = Options {
+            auto_create_namespaces: true,
+            ..Options::new("hub", 1, clock)
+        };
+        let client = ApiServer::new(Options {
+            kinds: kinds::kubernetes(),
+            ..options
+        })
+        .client();
         let found = async |namespace: &str| {
             let lease = json!({"namespace": namespace, "name": "bulkhead"});
             let mut facts: Facts = serde_json::from_value(json!({
@@ -79,12 +95,23 @@ mod tests {
             }))
             .unwrap();
             gather(&client, &mut facts).await;
-            facts.leases.iter().map(|lease| lease.name.to_string()).collect::<Vec<_>>()
+            facts
+                .leases
+                .iter()
+                .map(|lease| lease.name.to_string())
+                .collect::<Vec<_>>()
         };
-        let named = [("failover", "bulkhead"), (KARMADA_NAMESPACE, KARMADA_LEASES[0]), (KARMADA_NAMESPACE, "elector")];
+        let named = [
+            ("failover", "bulkhead"),
+            (KARMADA_NAMESPACE, KARMADA_LEASES[0]),
+            (KARMADA_NAMESPACE, "elector"),
+        ];
         for (namespace, name) in named {
             let lease = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-            Api::<k8s::Lease>::namespaced(client.clone(), namespace).create(&Default::default(), &lease).await.unwrap();
+            Api::<k8s::Lease>::namespaced(client.clone(), namespace)
+                .create(&Default::default(), &lease)
+                .await
+                .unwrap();
         }
         let of_karmada = "karmada-system/karmada-controller-manager";
         assert_eq!(found("failover").await, ["failover/bulkhead", of_karmada]);

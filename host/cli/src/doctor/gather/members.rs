@@ -37,7 +37,15 @@ pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, limit: Durat
         asked.extend(joined);
     }
     asked.sort_by_key(|(index, _)| *index);
-    for (_, Asked { member, certificate, unread }) in asked {
+    for (
+        _,
+        Asked {
+            member,
+            certificate,
+            unread,
+        },
+    ) in asked
+    {
         if let Some(error) = unread {
             let what = format!("Secret of cluster {}", member.cluster.name);
             facts.unread(checks::MEMBERS, &what, &error);
@@ -48,7 +56,11 @@ pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, limit: Durat
 }
 
 async fn ask(hub: &Client, cluster: &Cluster, talks: bool, limit: Duration) -> Asked {
-    let mut member = Member { cluster: cluster.to_model(), no_client: None, server: None };
+    let mut member = Member {
+        cluster: cluster.to_model(),
+        no_client: None,
+        server: None,
+    };
     let (mut certificate, mut unread) = (None, None);
     if talks && cluster.spec.sync_mode == SyncMode::Push {
         match member_access(hub, cluster).await {
@@ -56,7 +68,12 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool, limit: Duration) -> A
                 if !ca_bundle.is_empty() {
                     let place = format!("the Secret of cluster {}", cluster.name_any());
                     let remedy = "join the cluster again with its current certificate authority";
-                    certificate = Some(read("certificate authority", &place, remedy, expiry::of_bundle(&ca_bundle)));
+                    certificate = Some(read(
+                        "certificate authority",
+                        &place,
+                        remedy,
+                        expiry::of_bundle(&ca_bundle),
+                    ));
                 }
                 match client {
                     Ok(client) => {
@@ -70,18 +87,35 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool, limit: Duration) -> A
             Err(error) => member.no_client = Some(error.to_string()),
         }
     }
-    Asked { member, certificate, unread }
+    Asked {
+        member,
+        certificate,
+        unread,
+    }
 }
 
 async fn of_client(client: &Client, address: &str) -> Server {
     match client.apiserver_version().await {
         Ok(version) => server::ask(client, address, &version.git_version).await,
         Err(error) => {
-            let ConnectError { what, remedy, is_silent, .. } = ConnectError::of(address, &error);
+            let ConnectError {
+                what,
+                remedy,
+                is_silent,
+                ..
+            } = ConnectError::of(address, &error);
             // A member has no kubeconfig here, but a Secret.
             let of_secret = |text: String| text.replace("the kubeconfig", "the Secret of the cluster");
-            let error = ServerError { what: of_secret(what), remedy: of_secret(remedy), is_silent };
-            Server { address: address.to_owned(), error: Some(error), ..Server::default() }
+            let error = ServerError {
+                what: of_secret(what),
+                remedy: of_secret(remedy),
+                is_silent,
+            };
+            Server {
+                address: address.to_owned(),
+                error: Some(error),
+                ..Server::default()
+            }
         }
     }
 }

@@ -49,7 +49,10 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
         controllers: checked.wanted.iter().map(|&name| name.to_owned()).collect(),
         lease: checked.elects.then(|| {
             let uses = arguments.uses(&checked);
-            Name { namespace: uses.lease_namespace.to_owned(), name: uses.lease_name.to_owned() }
+            Name {
+                namespace: uses.lease_namespace.to_owned(),
+                name: uses.lease_name.to_owned(),
+            }
         }),
         flags: checked.flags.clone(),
     };
@@ -127,7 +130,12 @@ impl Facts {
             kube::Error::Api(status) => (format!("{} ({})", status.message.trim(), status.code), false),
             other => (bulkhead_runtime::causes::causes(other), false),
         };
-        self.unread.push(Unread { check: check.to_owned(), what: what.to_owned(), why, answered });
+        self.unread.push(Unread {
+            check: check.to_owned(),
+            what: what.to_owned(),
+            why,
+            answered,
+        });
     }
 }
 
@@ -158,7 +166,9 @@ fn plugins(
         Err(error) => facts.plugin_error = Some(format!("{error:#}")),
         Ok(plugins) => {
             let plugin = |status: bulkhead_plugin::PluginStatus| Plugin {
-                refused: status.refused.map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
+                refused: status
+                    .refused
+                    .map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
                 name: status.name,
             };
             facts.plugins = plugins.status().into_iter().map(plugin).collect();
@@ -189,20 +199,37 @@ async fn served(client: &Client, facts: &mut Facts) {
 }
 
 async fn policies(client: &Client, facts: &mut Facts) {
-    let name = |namespace: Option<String>, name: String| Name { namespace: namespace.unwrap_or_default(), name };
+    let name = |namespace: Option<String>, name: String| Name {
+        namespace: namespace.unwrap_or_default(),
+        name,
+    };
     for policy in listed::<PropagationPolicy>(client, checks::FAILOVER, facts).await {
         let name = name(policy.namespace(), policy.name_any());
-        facts.policies.push(Policy { kind: "PropagationPolicy".to_owned(), name, spec: policy.spec });
+        facts.policies.push(Policy {
+            kind: "PropagationPolicy".to_owned(),
+            name,
+            spec: policy.spec,
+        });
     }
     for policy in listed::<ClusterPropagationPolicy>(client, checks::FAILOVER, facts).await {
         let name = name(None, policy.name_any());
-        facts.policies.push(Policy { kind: "ClusterPropagationPolicy".to_owned(), name, spec: policy.spec });
+        facts.policies.push(Policy {
+            kind: "ClusterPropagationPolicy".to_owned(),
+            name,
+            spec: policy.spec,
+        });
     }
     for policy in listed::<ClusterTaintPolicy>(client, checks::FAILOVER, facts).await {
-        facts.taint_policies.push(TaintPolicy { name: policy.name_any(), spec: policy.spec });
+        facts.taint_policies.push(TaintPolicy {
+            name: policy.name_any(),
+            spec: policy.spec,
+        });
     }
     for pause in listed::<EvictionPause>(client, checks::FAILOVER, facts).await {
-        facts.pauses.push(Pause { name: pause.name_any(), spec: pause.spec });
+        facts.pauses.push(Pause {
+            name: pause.name_any(),
+            spec: pause.spec,
+        });
     }
 }
 
@@ -214,25 +241,39 @@ async fn kinds(client: &Client, registry: &Registry, facts: &mut Facts) {
     let hooks = listed::<ResourceInterpreterWebhookConfiguration>(client, checks::INTERPRETERS, facts).await;
     let hooks: Vec<_> = hooks.into_iter().map(Arc::new).collect();
     let selectors = facts.policies.iter().flat_map(|policy| &policy.spec.resource_selectors);
-    let in_use: BTreeSet<_> =
-        selectors.map(|selector| ObjectKind::new(&selector.api_version, &selector.kind)).collect();
+    let in_use: BTreeSet<_> = selectors
+        .map(|selector| ObjectKind::new(&selector.api_version, &selector.kind))
+        .collect();
     let (known, policies) = (Kinds::new(client.clone()), registry.policies());
     for kind in in_use {
         let object = Arc::new(json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}}));
-        let call = Call::Health(HealthCall { object: &object, now: facts.now });
-        let answering = policies.answering(&call).next().map(|member| member.policy.id().name.clone());
+        let call = Call::Health(HealthCall {
+            object: &object,
+            now: facts.now,
+        });
+        let answering = policies
+            .answering(&call)
+            .next()
+            .map(|member| member.policy.id().name.clone());
         let health = answering.or_else(|| hook_for(&hooks, &call).map(|(id, _)| id.name));
         let served = match known.resolve(&kind).await {
             Ok(_) => true,
             Err(error) => error.class() != bulkhead_runtime::controller::ErrorClass::NotFound && !is_missing(&error),
         };
-        facts.kinds.push(KindInUse { api_version: kind.api_version, kind: kind.kind, served, health });
+        facts.kinds.push(KindInUse {
+            api_version: kind.api_version,
+            kind: kind.kind,
+            served,
+            health,
+        });
     }
 }
 
 /// Returns true if discovery found no such kind.
 fn is_missing(error: &bulkhead_runtime::controller::Error) -> bool {
-    let bulkhead_runtime::controller::Error::Api { source, .. } = error else { return false };
+    let bulkhead_runtime::controller::Error::Api { source, .. } = error else {
+        return false;
+    };
     matches!(&**source, kube::Error::Discovery(_))
 }
 
@@ -250,7 +291,10 @@ async fn permissions(
             templates.push((kind.resource.group.clone(), kind.resource.plural.clone()));
         }
     }
-    let needs = access::needs(&Uses { templates: Some(&templates), ..arguments.uses(checked) });
+    let needs = access::needs(&Uses {
+        templates: Some(&templates),
+        ..arguments.uses(checked)
+    });
     let asked = match user {
         None => Ok(client.clone()),
         Some((user, limit)) => server::impersonating(arguments.hub(), user, limit).await,
@@ -259,14 +303,24 @@ async fn permissions(
         Ok(asked) => asked,
         Err(error) => {
             let (check, what) = (checks::PERMISSIONS.to_owned(), "--as".to_owned());
-            return facts.unread.push(Unread { check, what, why: format!("{error:#}"), answered: true });
+            return facts.unread.push(Unread {
+                check,
+                what,
+                why: format!("{error:#}"),
+                answered: true,
+            });
         }
     };
     let answers = access::review(&asked, &needs).await;
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
         let what = "access reviews".to_owned();
         let check = checks::PERMISSIONS.to_owned();
-        facts.unread.push(Unread { check, what, why: why.clone(), answered: true });
+        facts.unread.push(Unread {
+            check,
+            what,
+            why: why.clone(),
+            answered: true,
+        });
     }
     let permission = |(need, answer): (access::Need, Result<bool, String>)| Permission {
         resource: need.kind(),
@@ -282,9 +336,16 @@ async fn permissions(
 /// Converts the reason why an API server cannot be used to a fact.
 fn server_error(error: &anyhow::Error) -> ServerError {
     match error.downcast_ref::<ConnectError>() {
-        Some(ConnectError { what, remedy, is_silent, .. }) => {
-            ServerError { what: what.clone(), remedy: remedy.clone(), is_silent: *is_silent }
-        }
+        Some(ConnectError {
+            what,
+            remedy,
+            is_silent,
+            ..
+        }) => ServerError {
+            what: what.clone(),
+            remedy: remedy.clone(),
+            is_silent: *is_silent,
+        },
         None => ServerError {
             what: crate::exit::error_text(error),
             remedy: "fix the kubeconfig, or name another one".to_owned(),

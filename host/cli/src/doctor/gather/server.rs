@@ -17,7 +17,11 @@ use crate::doctor::facts::{NO_ADDRESS, Server};
 
 /// Queries the clock of a server that answered before. Requests of the client have a time limit.
 pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server {
-    let mut server = Server { address: address.to_owned(), version: version.to_owned(), ..Server::default() };
+    let mut server = Server {
+        address: address.to_owned(),
+        version: version.to_owned(),
+        ..Server::default()
+    };
     match clock_ahead_ms(client).await {
         Ok(ahead) => server.clock_ahead_ms = ahead,
         Err(error) => server.error = Some(server_error(&ConnectError::of(address, &error).into())),
@@ -28,7 +32,9 @@ pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server
 /// Returns how far a server's clock is ahead of the local clock, in milliseconds: its `Date` header minus the middle
 /// of the request.
 async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
-    let request = Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError)?;
+    let request = Request::get("/version")
+        .body(Body::empty())
+        .map_err(kube::Error::HttpError)?;
     let before = bulkhead_server::now();
     let response = client.send(request).await?;
     let after = bulkhead_server::now();
@@ -46,14 +52,23 @@ async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
 
 /// Describes a control plane that could not be connected to.
 pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error) -> Server {
-    let address =
-        arguments.config().await.map_or_else(|_| NO_ADDRESS.to_owned(), |config| config.cluster_url.to_string());
-    Server { address, error: Some(server_error(error)), ..Server::default() }
+    let address = arguments
+        .config()
+        .await
+        .map_or_else(|_| NO_ADDRESS.to_owned(), |config| config.cluster_url.to_string());
+    Server {
+        address,
+        error: Some(server_error(error)),
+        ..Server::default()
+    }
 }
 
 /// Returns a client that impersonates another user.
 pub(super) async fn impersonating(arguments: &HubArguments, user: &str, limit: Duration) -> anyhow::Result<Client> {
     let mut config = arguments.config().await?;
     config.auth_info.impersonate = Some(user.to_owned());
-    Ok(in_time(connect(config, &WritePermit::unlimited(), &Arc::default())?, limit))
+    Ok(in_time(
+        connect(config, &WritePermit::unlimited(), &Arc::default())?,
+        limit,
+    ))
 }

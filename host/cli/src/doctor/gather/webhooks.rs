@@ -45,14 +45,25 @@ async fn of_interpreter(client: &Client, facts: &mut Facts) -> Vec<Webhook> {
         let with_url = |hook: bulkhead_api::webhook::Hook| Some((hook.name, hook.client_config.url?));
         for (webhook, url) in configuration.webhooks.into_iter().filter_map(with_url) {
             let configuration = format!("ResourceInterpreterWebhookConfiguration {name}");
-            found.push(Webhook { configuration, name: webhook, url, is_required: true, endpoint: Endpoint::Accepts });
+            found.push(Webhook {
+                configuration,
+                name: webhook,
+                url,
+                is_required: true,
+                endpoint: Endpoint::Accepts,
+            });
         }
     }
     found
 }
 
 async fn of_admission(client: &Client, facts: &mut Facts) -> Vec<Webhook> {
-    let name = facts.installation.lease.as_ref().map_or(NAME, |lease| &lease.name).to_owned();
+    let name = facts
+        .installation
+        .lease
+        .as_ref()
+        .map_or(NAME, |lease| &lease.name)
+        .to_owned();
     let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let configuration = format!("MutatingWebhookConfiguration {name}");
     let hooks = match api.get_opt(&name).await {
@@ -66,7 +77,13 @@ async fn of_admission(client: &Client, facts: &mut Facts) -> Vec<Webhook> {
         // The default of Kubernetes is Fail.
         let is_required = hook.failure_policy.as_deref() != Some("Ignore");
         let (configuration, endpoint) = (configuration.clone(), Endpoint::Accepts);
-        Some(Webhook { configuration, name: hook.name, url: hook.client_config.url?, is_required, endpoint })
+        Some(Webhook {
+            configuration,
+            name: hook.name,
+            url: hook.client_config.url?,
+            is_required,
+            endpoint,
+        })
     };
     hooks.into_iter().filter_map(webhook).collect()
 }
@@ -74,7 +91,9 @@ async fn of_admission(client: &Client, facts: &mut Facts) -> Vec<Webhook> {
 /// Connects to the endpoint of a URL.
 async fn ask(url: &str) -> Endpoint {
     let Some((host, port)) = address(url) else {
-        return Endpoint::Unreachable { why: "the URL has no host".to_owned() };
+        return Endpoint::Unreachable {
+            why: "the URL has no host".to_owned(),
+        };
     };
     match tokio::time::timeout(CONNECT_TIME_MAX, TcpStream::connect((host.as_str(), port))).await {
         Ok(Ok(_)) => Endpoint::Accepts,
@@ -110,7 +129,10 @@ mod tests {
 
     #[test]
     fn the_port_of_a_url_is_that_of_https_unless_it_has_one() {
-        assert_eq!(address("https://bulkhead/interpret"), Some(("bulkhead".to_owned(), 443)));
+        assert_eq!(
+            address("https://bulkhead/interpret"),
+            Some(("bulkhead".to_owned(), 443))
+        );
         assert_eq!(address("https://[::1]:8443"), Some(("::1".to_owned(), 8443)));
     }
 }

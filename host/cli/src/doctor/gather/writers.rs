@@ -55,7 +55,10 @@ where
     }
     let parameters = ListParams::default().limit(OBJECTS_MAX);
     match Api::<K>::all(client.clone()).list_metadata(&parameters).await {
-        Ok(list) => list.items.iter().for_each(|object| note(object, &K::kind(&()), fields, found)),
+        Ok(list) => list
+            .items
+            .iter()
+            .for_each(|object| note(object, &K::kind(&()), fields, found)),
         Err(error) => facts.unread(checks::OWNERS, &K::plural(&()), &error),
     }
 }
@@ -72,14 +75,16 @@ fn note<K>(object: &PartialObjectMeta<K>, kind: &str, fields: &[&'static str], f
         }
         let last = entry.time.as_ref().map(|time| Time::new(time.0));
         for field in fields.iter().filter(|field| has(entry, field)) {
-            let writer = found.entry((manager.clone(), kind.to_owned(), *field)).or_insert_with(|| Writer {
-                manager: manager.clone(),
-                kind: kind.to_owned(),
-                field: (*field).to_owned(),
-                objects: 0,
-                example: name.clone(),
-                last: None,
-            });
+            let writer = found
+                .entry((manager.clone(), kind.to_owned(), *field))
+                .or_insert_with(|| Writer {
+                    manager: manager.clone(),
+                    kind: kind.to_owned(),
+                    field: (*field).to_owned(),
+                    objects: 0,
+                    example: name.clone(),
+                    last: None,
+                });
             writer.objects += 1;
             if last > writer.last {
                 (writer.last, writer.example) = (last, name.clone());
@@ -105,12 +110,23 @@ mod tests {
     fn a_mode_looks_at_the_fields_that_it_writes() {
         let check = |modes: &[&str], of_bindings: &[&str], of_clusters: &[&str]| {
             let modes = modes.iter().map(|&mode| mode.to_owned()).collect();
-            let installation = Installation { modes, ..Installation::default() };
-            assert_eq!(owned(&installation), (of_bindings.to_vec(), of_clusters.to_vec()), "{installation:?}");
+            let installation = Installation {
+                modes,
+                ..Installation::default()
+            };
+            assert_eq!(
+                owned(&installation),
+                (of_bindings.to_vec(), of_clusters.to_vec()),
+                "{installation:?}"
+            );
         };
         check(&["report"], &[], &[]);
         check(&["interpret", "finish"], &["spec.gracefulEvictionTasks"], &[]);
         check(&["evict"], &["spec.gracefulEvictionTasks"], &["spec.taints"]);
-        check(&["all"], &["spec.gracefulEvictionTasks", "spec.clusters"], &["spec.taints", "status.conditions"]);
+        check(
+            &["all"],
+            &["spec.gracefulEvictionTasks", "spec.clusters"],
+            &["spec.taints", "status.conditions"],
+        );
     }
 }

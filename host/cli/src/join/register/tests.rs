@@ -30,7 +30,9 @@ fn refusing(server: &Client, which: (Method, &'static str)) -> Client {
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
                 "message": "refused by the test",
             });
-            let answer = Response::builder().status(403).header("content-type", "application/json");
+            let answer = Response::builder()
+                .status(403)
+                .header("content-type", "application/json");
             Ok(answer.body(Body::from(serde_json::to_vec(&status)?))?)
         }
     });
@@ -58,7 +60,10 @@ where
 }
 
 fn account(token: &str) -> Account {
-    Account { token: token.to_owned(), ca_bundle: b"authority".to_vec() }
+    Account {
+        token: token.to_owned(),
+        ca_bundle: b"authority".to_vec(),
+    }
 }
 
 fn push_spec(id: &str) -> Value {
@@ -66,7 +71,10 @@ fn push_spec(id: &str) -> Value {
 }
 
 async fn push(hub: &Client, id: &str, replace: bool) -> anyhow::Result<()> {
-    Registration::check(hub, "m1", id, replace).await?.push(&account(id), push_spec(id)).await
+    Registration::check(hub, "m1", id, replace)
+        .await?
+        .push(&account(id), push_spec(id))
+        .await
 }
 
 async fn cluster(hub: &Client) -> Cluster {
@@ -103,7 +111,10 @@ async fn another_cluster_under_a_used_name_is_refused_without_the_flag() {
     let check = async |name: &str, id: &str, replace: bool, expected: &str| {
         let refused = Registration::check(&hub, name, id, replace).await.err();
         let text = refused.map(|error| error.to_string()).unwrap_or_default();
-        assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{name} {id}: {text}");
+        assert!(
+            text.starts_with(expected) && text.is_empty() == expected.is_empty(),
+            "{name} {id}: {text}"
+        );
     };
     // Repeated join of the same cluster.
     check("member1", "uid-a", false, "").await;
@@ -112,7 +123,11 @@ async fn another_cluster_under_a_used_name_is_refused_without_the_flag() {
     check("member2", "uid-a", false, "this cluster is already a member: member1").await;
     check("member2", "uid-a", true, "this cluster is already a member: member1").await;
     check("made-by-hand", "uid-c", false, "").await;
-    for (name, id, expected) in [("member1", "uid-b", true), ("member1", "uid-a", false), ("m3", "uid-c", false)] {
+    for (name, id, expected) in [
+        ("member1", "uid-b", true),
+        ("member1", "uid-a", false),
+        ("m3", "uid-c", false),
+    ] {
         let registration = Registration::check(&hub, name, id, true).await.unwrap();
         assert_eq!(registration.takes_name(), expected, "{name} {id}");
     }
@@ -129,12 +144,21 @@ async fn a_replacement_that_fails_leaves_the_former_cluster_working() {
         message.starts_with("m1 has not joined: its Cluster is unchanged; the same command continues"),
         "{message}"
     );
-    assert!(!message.contains("unjoin"), "it would remove the former cluster: {message}");
-    assert_eq!(cluster(&hub).await.metadata.resource_version, before.metadata.resource_version);
+    assert!(
+        !message.contains("unjoin"),
+        "it would remove the former cluster: {message}"
+    );
+    assert_eq!(
+        cluster(&hub).await.metadata.resource_version,
+        before.metadata.resource_version
+    );
     assert_eq!(token_in_use(&hub).await, "uid-a");
     push(&hub, "uid-b", true).await.unwrap();
     let after = cluster(&hub).await;
-    assert_eq!((after.spec.id.as_str(), after.spec.api_endpoint.as_str()), ("uid-b", "https://uid-b"));
+    assert_eq!(
+        (after.spec.id.as_str(), after.spec.api_endpoint.as_str()),
+        ("uid-b", "https://uid-b")
+    );
     assert_eq!(after.metadata.uid, before.metadata.uid);
     assert_eq!(token_in_use(&hub).await, "uid-b");
     assert_eq!(names::<Secret>(&hub).await, ["m1.uid-b"], "the former token is removed");
@@ -160,14 +184,21 @@ async fn a_repeated_join_keeps_what_it_does_not_mention_and_replaces_the_secret_
     let hub = server("hub").client();
     make_namespace(&hub, NAMESPACE).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
-    apply(&secrets, json!({"metadata": {"name": "m1"}, "data": {"token": "dA=="}})).await.unwrap();
+    apply(&secrets, json!({"metadata": {"name": "m1"}, "data": {"token": "dA=="}}))
+        .await
+        .unwrap();
     let by_hand = serde_json::from_value(json!({"metadata": {"name": "m1.by-hand"}})).unwrap();
     secrets.create(&PostParams::default(), &by_hand).await.unwrap();
     let reference = json!({"namespace": NAMESPACE, "name": "m1"});
     let spec = json!({
         "id": "uid-a", "syncMode": "Push", "region": "eu", "proxyURL": "http://proxy", "secretRef": reference,
     });
-    apply::<Cluster>(&Api::all(hub.clone()), json!({"metadata": {"name": "m1"}, "spec": spec})).await.unwrap();
+    apply::<Cluster>(
+        &Api::all(hub.clone()),
+        json!({"metadata": {"name": "m1"}, "spec": spec}),
+    )
+    .await
+    .unwrap();
     let registration = Registration::check(&hub, "m1", "uid-a", false).await.unwrap();
     let mut spec = push_spec("uid-a");
     spec["proxyURL"] = Value::Null;
@@ -175,7 +206,11 @@ async fn a_repeated_join_keeps_what_it_does_not_mention_and_replaces_the_secret_
     let after = cluster(&hub).await.spec;
     assert_eq!((after.region.as_str(), after.proxy_url.as_str()), ("eu", ""));
     assert_eq!(token_in_use(&hub).await, "new");
-    assert_eq!(names::<Secret>(&hub).await, ["m1.by-hand", "m1.uid-a"], "a Secret of another program stays");
+    assert_eq!(
+        names::<Secret>(&hub).await,
+        ["m1.by-hand", "m1.uid-a"],
+        "a Secret of another program stays"
+    );
 }
 
 /// Creates the Secret of an agent's account with its token, as the token controller does.
@@ -202,7 +237,10 @@ async fn the_agent_of_a_replaced_cluster_keeps_its_token_until_the_new_one_has_j
     let file = folder.path().join("agent.kubeconfig");
     let token = || {
         let text = std::fs::read(&file).unwrap();
-        serde_json::from_slice::<Value>(&text).unwrap()["users"][0]["user"]["token"].as_str().unwrap().to_owned()
+        serde_json::from_slice::<Value>(&text).unwrap()["users"][0]["user"]["token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     for id in ["uid-a", "uid-b"] {
         granted(&hub, id).await;
@@ -210,11 +248,21 @@ async fn the_agent_of_a_replaced_cluster_keeps_its_token_until_the_new_one_has_j
     pull(&hub, "uid-a", false, &file).await.unwrap();
     assert_eq!(token(), "uid-a");
     let message = error(pull(&refusing(&hub, (Method::PATCH, CLUSTER)), "uid-b", true, &file).await);
-    assert!(message.starts_with("m1 has not joined: its Cluster is unchanged"), "{message}");
+    assert!(
+        message.starts_with("m1 has not joined: its Cluster is unchanged"),
+        "{message}"
+    );
     assert_eq!(token(), "uid-a");
-    assert!(names::<Secret>(&hub).await.contains(&"bulkhead-agent-m1.uid-a".to_owned()));
+    assert!(
+        names::<Secret>(&hub)
+            .await
+            .contains(&"bulkhead-agent-m1.uid-a".to_owned())
+    );
     pull(&hub, "uid-b", true, &file).await.unwrap();
-    assert_eq!((token().as_str(), cluster(&hub).await.spec.id.as_str()), ("uid-b", "uid-b"));
+    assert_eq!(
+        (token().as_str(), cluster(&hub).await.spec.id.as_str()),
+        ("uid-b", "uid-b")
+    );
     assert_eq!(names::<Secret>(&hub).await, ["bulkhead-agent-m1.uid-b"]);
     assert_eq!(names::<ServiceAccount>(&hub).await, ["bulkhead-agent-m1"]);
     // A Push member needs no agent.
@@ -228,13 +276,25 @@ async fn of_two_joins_of_a_name_at_once_the_second_one_changes_nothing() {
     let hub = server("hub").client();
     let other = |server: Client| async move { push(&server, "uid-a", false).await.unwrap() };
     let message = error(push(&preceded(&hub, (Method::POST, "/clusters"), other), "uid-b", false).await);
-    assert!(message.starts_with("another client registered m1 meanwhile"), "{message}");
-    assert_eq!((cluster(&hub).await.spec.id.as_str(), token_in_use(&hub).await.as_str()), ("uid-a", "uid-a"));
+    assert!(
+        message.starts_with("another client registered m1 meanwhile"),
+        "{message}"
+    );
+    assert_eq!(
+        (cluster(&hub).await.spec.id.as_str(), token_in_use(&hub).await.as_str()),
+        ("uid-a", "uid-a")
+    );
     // The same with --replace-cluster on both sides.
     let other = |server: Client| async move { push(&server, "uid-b", true).await.unwrap() };
     let message = error(push(&preceded(&hub, (Method::GET, CLUSTER), other), "uid-c", true).await);
-    assert!(message.starts_with("another client replaced or removed m1 meanwhile"), "{message}");
-    assert_eq!((cluster(&hub).await.spec.id.as_str(), token_in_use(&hub).await.as_str()), ("uid-b", "uid-b"));
+    assert!(
+        message.starts_with("another client replaced or removed m1 meanwhile"),
+        "{message}"
+    );
+    assert_eq!(
+        (cluster(&hub).await.spec.id.as_str(), token_in_use(&hub).await.as_str()),
+        ("uid-b", "uid-b")
+    );
 }
 
 #[tokio::test]
@@ -251,10 +311,15 @@ async fn a_report_of_the_cluster_between_read_and_write_is_no_conflict() {
             }
             left.store(count - 1, std::sync::atomic::Ordering::Relaxed);
             let patch = Patch::Merge(json!({"status": {"kubernetesVersion": format!("v1.{count}")}}));
-            Api::<Cluster>::all(server).patch_status("m1", &PatchParams::default(), &patch).await.unwrap();
+            Api::<Cluster>::all(server)
+                .patch_status("m1", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
         }
     };
-    push(&preceded(&hub, (Method::PATCH, CLUSTER), reports), "uid-b", true).await.unwrap();
+    push(&preceded(&hub, (Method::PATCH, CLUSTER), reports), "uid-b", true)
+        .await
+        .unwrap();
     assert_eq!(cluster(&hub).await.spec.id, "uid-b");
 }
 
@@ -267,5 +332,8 @@ async fn a_cluster_that_joins_under_two_names_at_once_is_reported() {
         apply::<Cluster>(&Api::all(server), twin).await.unwrap();
     };
     let message = error(push(&preceded(&hub, (Method::POST, "/clusters"), other), "uid-a", false).await);
-    assert!(message.starts_with("m1 joined, but another client registered the same cluster as m2"), "{message}");
+    assert!(
+        message.starts_with("m1 joined, but another client registered the same cluster as m2"),
+        "{message}"
+    );
 }

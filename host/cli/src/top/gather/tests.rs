@@ -14,18 +14,28 @@ end";
 /// Creates a server that does not separate status subresources, so that a test can write a status at once.
 fn hub() -> ApiServer {
     let kind = |info: &bulkhead_api::KindInfo| {
-        let make = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
+        let make = if info.namespaced {
+            ResourceKind::namespaced
+        } else {
+            ResourceKind::cluster_scoped
+        };
         make(info.group, info.version, info.kind, info.plural)
     };
     let (kinds, clock) = (REGISTERED.iter().map(kind).collect(), Clock::new(NOW.parse().unwrap()));
-    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) })
+    ApiServer::new(Options {
+        kinds,
+        auto_create_namespaces: true,
+        ..Options::new("hub", 1, clock)
+    })
 }
 
 async fn create<K>(api: Api<K>, object: Value)
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
-    api.create(&Default::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    api.create(&Default::default(), &serde_json::from_value(object).unwrap())
+        .await
+        .unwrap();
 }
 
 /// Creates a federation in which a workload has left member1 and is healthy on member2.
@@ -60,13 +70,21 @@ async fn drained(hub: &ApiServer) {
 fn source(hub: &ApiServer) -> Source {
     let engines: Vec<std::sync::Arc<dyn bulkhead_plugin::Engine>> = vec![std::sync::Arc::new(LuaEngine::default())];
     let policies = Policies::load(&Flags::default(), engines, None).unwrap();
-    Source::new(bulkhead_server::hub::in_time(hub.client(), bulkhead_server::hub::READ_TIME_MAX), None, policies)
-        .unwrap()
+    Source::new(
+        bulkhead_server::hub::in_time(hub.client(), bulkhead_server::hub::READ_TIME_MAX),
+        None,
+        policies,
+    )
+    .unwrap()
 }
 
 async fn waits_for(source: &Source) -> String {
     let view = source.look(NOW.parse().unwrap()).await.unwrap();
-    assert_eq!((view.tasks.len(), view.plugin_problems.as_slice()), (1, &[][..]), "{view:?}");
+    assert_eq!(
+        (view.tasks.len(), view.plugin_problems.as_slice()),
+        (1, &[][..]),
+        "{view:?}"
+    );
     view.tasks[0].waits_for.clone()
 }
 
@@ -77,7 +95,11 @@ async fn a_task_that_a_plugin_holds_waits_for_that_plugin() {
     let source = source(&hub);
     assert_eq!(waits_for(&source).await, "may go now, by the plugins known here");
     let plugins: Api<Plugin> = Api::all(hub.client());
-    create(plugins.clone(), json!({"metadata": {"name": "freeze"}, "spec": {"lua": FREEZE}})).await;
+    create(
+        plugins.clone(),
+        json!({"metadata": {"name": "freeze"}, "spec": {"lua": FREEZE}}),
+    )
+    .await;
     assert_eq!(waits_for(&source).await, "Frozen: a release goes out (plugin freeze)");
     plugins.delete("freeze", &Default::default()).await.unwrap();
     assert_eq!(waits_for(&source).await, "may go now, by the plugins known here");
@@ -87,8 +109,11 @@ async fn a_task_that_a_plugin_holds_waits_for_that_plugin() {
 async fn a_plugin_that_is_not_in_force_here_is_named() {
     let hub = hub();
     drained(&hub).await;
-    create(Api::<Plugin>::all(hub.client()), json!({"metadata": {"name": "freeze"}, "spec": {"lua": "function"}}))
-        .await;
+    create(
+        Api::<Plugin>::all(hub.client()),
+        json!({"metadata": {"name": "freeze"}, "spec": {"lua": "function"}}),
+    )
+    .await;
     let view = source(&hub).look(NOW.parse().unwrap()).await.unwrap();
     let message = super::super::show::text(&view, "https://hub");
     assert!(
@@ -104,7 +129,14 @@ async fn a_binding_of_a_dependency_is_not_placed_independently() {
     let binding = |name: &str, spec: Value| json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
     let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
     let required_by = json!([{"namespace": "default", "name": "nginx-deployment", "clusters": [{"name": "member1"}]}]);
-    create(bindings.clone(), binding("conf-configmap", json!({"resource": resource, "requiredBy": required_by}))).await;
+    create(
+        bindings.clone(),
+        binding(
+            "conf-configmap",
+            json!({"resource": resource, "requiredBy": required_by}),
+        ),
+    )
+    .await;
     create(bindings, binding("lost-configmap", json!({"resource": resource}))).await;
     let view = source(&hub).look(NOW.parse().unwrap()).await.unwrap();
     assert_eq!(view.unplaced, ["default/lost-configmap"]);
@@ -116,10 +148,15 @@ async fn an_api_that_does_not_answer_is_named() {
     drained(&hub).await;
     let source = source(&hub);
     let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
-    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| request.plural == "clusters");
+    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| {
+        request.plural == "clusters"
+    });
     let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
     assert!(message.contains("reading clusters: "), "{message}");
-    assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"), "{message}");
+    assert!(
+        message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10s"),
+        "{message}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,9 +166,16 @@ async fn every_api_that_does_not_answer_is_named() {
     let source = source(&hub);
     let hour = std::time::Duration::from_hours(1);
     let hold = bulkhead_apiserver::Fault::HoldUntil(tokio::time::Instant::now() + hour);
-    hub.inject_for(hour, hold, |request| ["clusters", "resourcebindings"].contains(&request.plural.as_str()));
+    hub.inject_for(hour, hold, |request| {
+        ["clusters", "resourcebindings"].contains(&request.plural.as_str())
+    });
     let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
-    for part in ["reading clusters: ", "v1alpha1/clusters: no", "reading resourcebindings: ", "resourcebindings: no"] {
+    for part in [
+        "reading clusters: ",
+        "v1alpha1/clusters: no",
+        "reading resourcebindings: ",
+        "resourcebindings: no",
+    ] {
         assert!(message.contains(part), "{part}: {message}");
     }
 }
@@ -142,11 +186,16 @@ async fn pauses_that_cannot_be_read_are_not_shown_as_none() {
     drained(&hub).await;
     let source = source(&hub);
     let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
-    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| request.plural == "evictionpauses");
+    hub.inject(bulkhead_apiserver::Fault::HoldUntil(later), |request| {
+        request.plural == "evictionpauses"
+    });
     let view = source.look(NOW.parse().unwrap()).await.unwrap();
     assert_eq!((view.clusters.len(), view.tasks.len()), (2, 1));
     let text = super::super::show::text(&view, "https://hub");
-    assert!(text.contains("/evictionpauses: no answer within 10s; pauses are missing below"), "{text}");
+    assert!(
+        text.contains("/evictionpauses: no answer within 10s; pauses are missing below"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -167,7 +216,10 @@ async fn the_length_of_the_queue_is_read_from_the_metrics() {
             request.extend_from_slice(&buffer[..read]);
         }
         let text = "eviction_queue_depth{name=\"a\"} 3\neviction_queue_depth{name=\"b\"} 4\n# EOF\n";
-        let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", text.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            text.len()
+        );
         stream.write_all(format!("{head}{text}").as_bytes()).await.unwrap();
         String::from_utf8(request).unwrap()
     };

@@ -33,7 +33,13 @@ pub(super) fn blocks(page: &str) -> Vec<Block> {
             }
         } else if let Some(language) = fence {
             let indent = text[..text.len() - trimmed.len()].to_owned();
-            open = Some(Block { line, language: language.trim().to_owned(), section, indent, text: String::new() });
+            open = Some(Block {
+                line,
+                language: language.trim().to_owned(),
+                section,
+                indent,
+                text: String::new(),
+            });
         } else if text.starts_with('#') {
             section += 1;
         }
@@ -82,11 +88,20 @@ fn blocks_and_commands_are_found() {
     let page =
         "# A\n```console\n$ one\nshown\n$ two\n```\n\n   ```text\n   a\n  b\n   ```\n## B\n```sh,norun\nthree\n```\n";
     let found = blocks(page);
-    let seen: Vec<_> = found.iter().map(|block| (block.line, block.language.as_str(), block.section)).collect();
+    let seen: Vec<_> = found
+        .iter()
+        .map(|block| (block.line, block.language.as_str(), block.section))
+        .collect();
     assert_eq!(seen, [(2, "console", 1), (8, "text", 1), (13, "sh,norun", 2)]);
     assert_eq!(found[1].text, "a\nb\n");
     let commands = commands(&found[0].text);
-    assert_eq!(commands, [("one".to_owned(), "shown\n".to_owned()), ("two".to_owned(), String::new())]);
+    assert_eq!(
+        commands,
+        [
+            ("one".to_owned(), "shown\n".to_owned()),
+            ("two".to_owned(), String::new())
+        ]
+    );
 }
 
 #[test]

@@ -12,8 +12,13 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     }
     let embedded = Program::start(&folder("beside-karmada"), &["--members", "0"]);
     let lease = embedded.folder.join("lease.json");
-    let renewed =
-        embedded.kubectl_output(&["get", "namespace", "default", "-o", "jsonpath={.metadata.creationTimestamp}"]);
+    let renewed = embedded.kubectl_output(&[
+        "get",
+        "namespace",
+        "default",
+        "-o",
+        "jsonpath={.metadata.creationTimestamp}",
+    ]);
     let object = serde_json::json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "karmada-controller-manager", "namespace": "karmada-system"},
@@ -26,7 +31,12 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     std::fs::write(&lease, object.to_string()).unwrap();
     embedded.kubectl_output(&["apply", "-f", &lease.display().to_string()]);
     let kubeconfig = embedded.kubeconfig().display().to_string();
-    let run = ["run", "--kubeconfig", &kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
+    let run = [
+        "run",
+        "--kubeconfig",
+        &kubeconfig,
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
     let output = bulkhead().args(run).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaint}");
@@ -47,11 +57,21 @@ fn a_second_process_whose_probe_port_is_taken_leaves_the_kubeconfig_alone() {
     std::fs::write(&kubeconfig, "of the first process").unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let run = ["run", "--embedded", "--members=0", "--health-probe-bind-address", &address, "--write-kubeconfig"];
+    let run = [
+        "run",
+        "--embedded",
+        "--members=0",
+        "--health-probe-bind-address",
+        &address,
+        "--write-kubeconfig",
+    ];
     let output = bulkhead().args(run).arg(&kubeconfig).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{complaint}");
-    assert!(complaint.contains(&format!("--health-probe-bind-address: listening on {address}")), "{complaint}");
+    assert!(
+        complaint.contains(&format!("--health-probe-bind-address: listening on {address}")),
+        "{complaint}"
+    );
     assert_eq!(std::fs::read_to_string(&kubeconfig).unwrap(), "of the first process");
 }
 
@@ -60,15 +80,25 @@ fn what_makes_no_sense_is_refused() {
     for (arguments, expected) in [
         (vec!["--members", "3"], "--embedded"),
         (vec!["--embedded", "--kubeconfig", "x"], "cannot be used with"),
-        (vec!["--embedded", "--bind-address", "0.0.0.0:0"], "it must be a loopback address"),
+        (
+            vec!["--embedded", "--bind-address", "0.0.0.0:0"],
+            "it must be a loopback address",
+        ),
         (vec!["--embedded", "--members", "1000"], "1000 is not in 0..=100"),
         (
-            vec!["--mode=interpret", "--webhook-bind-address=127.0.0.1:0", "--webhook-client-ca-file=ca.crt"],
+            vec![
+                "--mode=interpret",
+                "--webhook-bind-address=127.0.0.1:0",
+                "--webhook-client-ca-file=ca.crt",
+            ],
             "--webhook-client-ca-file: Karmada presents no client certificate",
         ),
     ] {
         let output = bulkhead().arg("run").args(&arguments).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && complaint.contains(expected), "{arguments:?}: {complaint}");
+        assert!(
+            !output.status.success() && complaint.contains(expected),
+            "{arguments:?}: {complaint}"
+        );
     }
 }

@@ -14,10 +14,18 @@ fn cases_beside_a_customization_are_run() {
     let cases = fs::read_to_string(game.join("cases_test.yaml")).unwrap();
     fs::write(folder.join("testdata/health.yaml"), &cases).unwrap();
     check(&folder, &["--test", "."], 0, &["Game: a server is missing"]);
-    fs::write(folder.join("testdata/health.yaml"), cases.replace("ServersDown", "ServersUp")).unwrap();
+    fs::write(
+        folder.join("testdata/health.yaml"),
+        cases.replace("ServersDown", "ServersUp"),
+    )
+    .unwrap();
     let arguments = ["--test", ".", "--junit", "junit.xml"];
     check(&folder, &arguments, 1, &["FAILED", "health.yaml:2:", "ServersUp"]);
-    assert!(fs::read_to_string(folder.join("junit.xml")).unwrap().contains("<failure"));
+    assert!(
+        fs::read_to_string(folder.join("junit.xml"))
+            .unwrap()
+            .contains("<failure")
+    );
     check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
 }
 
@@ -27,7 +35,12 @@ fn a_case_file_that_cannot_be_read_is_one_failed_case() {
     let game = root().join(GAME);
     fs::copy(game.join("customization.yaml"), folder.join("customization.yaml")).unwrap();
     fs::copy(game.join("cases_test.yaml"), folder.join("cases_test.yaml")).unwrap();
-    check(&folder, &["--test", "."], 1, &["testdata/a.yaml can be used", "Game: a server is missing", " 1 failed"]);
+    check(
+        &folder,
+        &["--test", "."],
+        1,
+        &["testdata/a.yaml can be used", "Game: a server is missing", " 1 failed"],
+    );
 }
 
 /// Karmada's test data has status items without a cluster, and dependencies in any order.
@@ -47,6 +60,9 @@ fn cases_are_read_and_compared_as_in_karmada() {
         {apiVersion: v1, kind: A}\nstatusItems: []\noutput: {aggregatedStatus: {apiVersion: v1, kind: A, status: \
         {n: 0}}}\n---\nname: no list\noperation: AggregateStatus\ndesiredObj: {apiVersion: v1, kind: A}\noutput: \
         {aggregatedStatus: {apiVersion: v1, kind: A}}\n";
-    let folder = folder("karmada", &[("customization.yaml", customization), ("a_test.yaml", cases)]);
+    let folder = folder(
+        "karmada",
+        &[("customization.yaml", customization), ("a_test.yaml", cases)],
+    );
     check(&folder, &["--test", "."], 0, &["4 passed, 0 failed"]);
 }

@@ -11,7 +11,10 @@ fn a_script_that_fails_is_reported_with_its_line_and_ends_with_1() {
         script.trim_end().replace('\n', "\n        ")
     );
     let object = "apiVersion: v1\nkind: A\nspec: {}\n";
-    let folder = folder("fails", &[("a.lua", script), ("a.yaml", &customization), ("object.yaml", object)]);
+    let folder = folder(
+        "fails",
+        &[("a.lua", script), ("a.yaml", &customization), ("object.yaml", object)],
+    );
     let run = ["--operation", "InterpretHealth", "--observed-file", "object.yaml", "-f"];
     check(
         &folder,
@@ -19,7 +22,12 @@ fn a_script_that_fails_is_reported_with_its_line_and_ends_with_1() {
         1,
         &["Execute InterpretHealth error: PluginTrapped: a.lua:3:", "'field'"],
     );
-    check(&folder, &[&run[..], &["a.yaml"]].concat(), 1, &["a.yaml:11:", "(in healthInterpretation)"]);
+    check(
+        &folder,
+        &[&run[..], &["a.yaml"]].concat(),
+        1,
+        &["a.yaml:11:", "(in healthInterpretation)"],
+    );
 }
 
 #[test]
@@ -31,12 +39,30 @@ fn unusable_input_ends_with_2_and_a_reason() {
         check(&game, &arguments, 2, parts);
     };
     run(&["InterpretHealth"], &["needs --desired-file or --observed-file"]);
-    run(&["InterpretHealth", "--desired-file", "game.yaml", "--observed-file", "game.yaml"], &["about one object"]);
-    run(&["Retain", "--desired-file", "game.yaml"], &["both --desired-file and --observed-file"]);
-    run(&["InterpretHealth", "--observed-file", "gone.yaml"], &["reading gone.yaml"]);
+    run(
+        &[
+            "InterpretHealth",
+            "--desired-file",
+            "game.yaml",
+            "--observed-file",
+            "game.yaml",
+        ],
+        &["about one object"],
+    );
+    run(
+        &["Retain", "--desired-file", "game.yaml"],
+        &["both --desired-file and --observed-file"],
+    );
+    run(
+        &["InterpretHealth", "--observed-file", "gone.yaml"],
+        &["reading gone.yaml"],
+    );
     run(
         &["InterpretStatus", "--observed-file", "game.yaml"],
-        &["rule is not enabled", "no rule for that operation on example.io/v1 Game"],
+        &[
+            "rule is not enabled",
+            "no rule for that operation on example.io/v1 Game",
+        ],
     );
     run(&["Prune"], &["InterpretHealth"]);
     check(&game, &["--check"], 2, &["--check needs --filename"]);
@@ -52,29 +78,53 @@ fn mistakes_are_reported_with_line_and_column() {
         let folder = folder("check", &[("a.yaml", &format!("{head}{rules}"))]);
         check(&folder, &["-f", "a.yaml", "--check"], 1, &[part]);
     };
-    found("    retention:\n      luaScript: |\n        function Retain(a, b)\n          return a b\n", "a.yaml:10:20:");
-    found("    retention:\n      luaScript: 'local x = 1'\n", "no global function Retain");
-    found("    retention:\n      luaScript: 'Retain = 1'\n", "Retain is a number, not a function");
+    found(
+        "    retention:\n      luaScript: |\n        function Retain(a, b)\n          return a b\n",
+        "a.yaml:10:20:",
+    );
+    found(
+        "    retention:\n      luaScript: 'local x = 1'\n",
+        "no global function Retain",
+    );
+    found(
+        "    retention:\n      luaScript: 'Retain = 1'\n",
+        "Retain is a number, not a function",
+    );
     found(
         "    retentoin:\n      luaScript: 'x'\n",
         "a.yaml:7:5: spec.customizations.retentoin: unknown field, did you mean retention?",
     );
     let two = "function GetReplicas(o) return 1 end function InterpretHealth(o) return true end";
-    found(&format!("    replicaResource:\n      luaScript: '{two}'\n"), "the script defines InterpretHealth too");
+    found(
+        &format!("    replicaResource:\n      luaScript: '{two}'\n"),
+        "the script defines InterpretHealth too",
+    );
     let text = "function InterpretHealth(o) return 'yes' end";
-    found(&format!("    healthInterpretation:\n      luaScript: \"{text}\"\n"), "InterpretHealth returned \"yes\"");
+    found(
+        &format!("    healthInterpretation:\n      luaScript: \"{text}\"\n"),
+        "InterpretHealth returned \"yes\"",
+    );
     let changing = "function GetReplicas(o) o.spec.replicas = 1 return 1 end";
-    found(&format!("    replicaResource:\n      luaScript: '{changing}'\n"), "at argument 1.spec.replicas");
+    found(
+        &format!("    replicaResource:\n      luaScript: '{changing}'\n"),
+        "at argument 1.spec.replicas",
+    );
     let misspelt = "function InterpretHealth(observedObj)\n          return observedObject.status == nil\n        end";
     let rule = format!("    healthInterpretation:\n      luaScript: |\n        {misspelt}\n");
-    found(&rule, "a.yaml:10:18: observedObject is not defined; did you mean observedObj?");
+    found(
+        &rule,
+        "a.yaml:10:18: observedObject is not defined; did you mean observedObj?",
+    );
     let zero = "function InterpretHealth(o) return o.status.conditions[0].type == 'Ready' end";
     found(
         &format!("    healthInterpretation:\n      luaScript: \"{zero}\"\n"),
         "conditions[0] is nil: lists begin at 1",
     );
     let renamed = "function InterpretHealt(o) return true end";
-    found(&format!("    healthInterpretation:\n      luaScript: '{renamed}'\n"), "; is InterpretHealt meant?");
+    found(
+        &format!("    healthInterpretation:\n      luaScript: '{renamed}'\n"),
+        "; is InterpretHealt meant?",
+    );
     found(
         "    retention:\n      luaScript: |\n        local x = 1\n",
         "a.yaml:8: the script defines no global function",
@@ -84,14 +134,22 @@ fn mistakes_are_reported_with_line_and_column() {
         "a.yaml:10:9: label a is already defined on line 9",
     );
     let endless = "function GetReplicas(o) while true do end end";
-    found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
+    found(
+        &format!("    replicaResource:\n      luaScript: '{endless}'\n"),
+        "used up its",
+    );
     check(
         &root().join(GAME),
         &["-f", "mistakes.yaml", "--check"],
         1,
         &["mistakes.yaml:18:9: ReflectStatus modifies its input"],
     );
-    check(&root().join(GAME), &["-f", "customization.yaml", "--check"], 0, &["PASS", "UNSET"]);
+    check(
+        &root().join(GAME),
+        &["-f", "customization.yaml", "--check"],
+        0,
+        &["PASS", "UNSET"],
+    );
 }
 
 #[test]
@@ -104,12 +162,27 @@ fn mistakes_in_the_body_of_a_health_script_are_reported_with_their_line() {
         let folder = folder("check-health", &[("a.yaml", &format!("{head}{rule}"))]);
         check(&folder, &["-f", "a.yaml", "--check"], 1, &[part]);
     };
-    health("return string.fromat('%s', 1) == o", "a.yaml:10:18: there is no function string.fromat; did you mean");
-    health("return os.getenv('A') == nil", "a.yaml:10:18: there is no function os.getenv");
-    health("for k in pairs(nil) do end return true", "a.yaml:10:20: pairs(nil) fails, it needs a table");
-    health("return 'yes'", "a.yaml:9: InterpretHealth returned \"yes\", not a boolean");
+    health(
+        "return string.fromat('%s', 1) == o",
+        "a.yaml:10:18: there is no function string.fromat; did you mean",
+    );
+    health(
+        "return os.getenv('A') == nil",
+        "a.yaml:10:18: there is no function os.getenv",
+    );
+    health(
+        "for k in pairs(nil) do end return true",
+        "a.yaml:10:20: pairs(nil) fails, it needs a table",
+    );
+    health(
+        "return 'yes'",
+        "a.yaml:9: InterpretHealth returned \"yes\", not a boolean",
+    );
     health("repeat until o.status == 1", "a.yaml:10: used up its");
-    health("local t = {} for i = 1, 1e9 do t[i] = {} end", "a.yaml:10: used up its memory of 67108864 bytes");
+    health(
+        "local t = {} for i = 1, 1e9 do t[i] = {} end",
+        "a.yaml:10: used up its memory of 67108864 bytes",
+    );
 }
 
 #[test]
@@ -132,17 +205,42 @@ fn what_may_be_wrong_is_a_warning_and_no_failure() {
         &folder,
         &["-f", "two.yaml", "--check"],
         1,
-        &["PASS", "InterpretStatus:           ERROR: two.yaml:", "returns nothing", other],
+        &[
+            "PASS",
+            "InterpretStatus:           ERROR: two.yaml:",
+            "returns nothing",
+            other,
+        ],
     );
     let fresh = "function InterpretHealth(o)\n  return o.status.ready == true\nend";
     let folder = self::folder("fresh", &[("a.lua", fresh)]);
     let cause = "WARNING: a.lua:2: attempt to index nil with 'ready': o.status is nil, test it first";
-    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", cause, "asked about a sample"]);
+    check(
+        &folder,
+        &["-f", "a.lua", "--check"],
+        0,
+        &["PASS", cause, "asked about a sample"],
+    );
     let nil = "function InterpretHealth(o)\n  for _ in pairs(o.nothing) do end\n  return true\nend";
     let folder = self::folder("nil", &[("a.lua", nil)]);
-    check(&folder, &["-f", "a.lua", "--check"], 0, &["WARNING: a.lua:2:", "o.nothing is nil, test it first"]);
-    let folder =
-        self::folder("portable", &[("a.lua", "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend")]);
+    check(
+        &folder,
+        &["-f", "a.lua", "--check"],
+        0,
+        &["WARNING: a.lua:2:", "o.nothing is nil, test it first"],
+    );
+    let folder = self::folder(
+        "portable",
+        &[(
+            "a.lua",
+            "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend",
+        )],
+    );
     // A bare script may be for this program only, so this is a warning.
-    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="]);
+    check(
+        &folder,
+        &["-f", "a.lua", "--check"],
+        0,
+        &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="],
+    );
 }

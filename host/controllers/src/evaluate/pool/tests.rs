@@ -6,11 +6,24 @@ use crate::testing::Latch;
 const HOUR: Duration = Duration::from_hours(1);
 
 fn pool(threads: usize, lane_threads: usize, waiting: usize) -> Arc<Pool> {
-    Arc::new(Pool::start("test", PoolLimits { threads, lane_threads, waiting }).unwrap())
+    Arc::new(
+        Pool::start(
+            "test",
+            PoolLimits {
+                threads,
+                lane_threads,
+                waiting,
+            },
+        )
+        .unwrap(),
+    )
 }
 
 fn lane(name: &'static str) -> Lane {
-    Lane { controller: name, plugins: vec!["slow".to_owned()] }
+    Lane {
+        controller: name,
+        plugins: vec!["slow".to_owned()],
+    }
 }
 
 /// Submits a job that reports the name of its lane when it begins, and ends when the gate is open.
@@ -54,8 +67,10 @@ async fn a_lane_whose_plugins_block_leaves_threads_for_other_lanes() {
 #[tokio::test]
 async fn lanes_are_served_in_turn() {
     let (pool, gate, (begun, begins)) = (pool(1, 1, 100), Latch::default(), mpsc::channel());
-    let jobs: Vec<_> =
-        ["first", "many", "many", "many", "one"].map(|name| spawn(&pool, name, &begun, &gate)).into_iter().collect();
+    let jobs: Vec<_> = ["first", "many", "many", "many", "one"]
+        .map(|name| spawn(&pool, name, &begun, &gate))
+        .into_iter()
+        .collect();
     for _ in 0..4 {
         tokio::task::yield_now().await;
     }
@@ -81,7 +96,11 @@ async fn a_job_that_did_not_begin_in_time_is_dropped() {
     tokio::time::resume();
     gate.open();
     assert_eq!(running.await.unwrap(), Ok("running"));
-    assert_eq!(pool.run(lane("after"), HOUR, move || begun.send("after").unwrap()).await, Ok(()));
+    assert_eq!(
+        pool.run(lane("after"), HOUR, move || begun.send("after").unwrap())
+            .await,
+        Ok(())
+    );
     assert_eq!(begins.try_iter().collect::<Vec<_>>(), ["after"]);
 }
 
@@ -95,7 +114,10 @@ async fn a_full_queue_refuses() {
     tokio::task::yield_now().await;
     assert_eq!(pool.run(lane("third"), HOUR, || ()).await, Err(Unanswered::QueueFull));
     gate.open();
-    assert_eq!((running.await.unwrap(), waiting.await.unwrap()), (Ok("running"), Ok("waiting")));
+    assert_eq!(
+        (running.await.unwrap(), waiting.await.unwrap()),
+        (Ok("running"), Ok("waiting"))
+    );
     assert!(pool.0.lock().lanes.values().all(|queue| queue.jobs.is_empty()));
 }
 

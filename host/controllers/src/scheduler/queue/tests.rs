@@ -9,7 +9,10 @@ struct Test {
 impl Test {
     fn new() -> Self {
         let start = Instant::now();
-        Self { queues: Queues::new(start), start }
+        Self {
+            queues: Queues::new(start),
+            start,
+        }
     }
 
     fn at(&self, ms: u64) -> Instant {
@@ -76,7 +79,14 @@ fn a_binding_that_changes_while_it_is_worked_on_comes_back_afterwards_with_its_o
     test.push("b", 1, 2);
     test.queues.add_backoff(item.clone());
     test.done(item, 3);
-    assert_eq!(test.queues.pending(), PendingBindings { active: 2, backoff: 0, unschedulable: 0 });
+    assert_eq!(
+        test.queues.pending(),
+        PendingBindings {
+            active: 2,
+            backoff: 0,
+            unschedulable: 0
+        }
+    );
     assert_eq!(test.drain(4), ["b", "a"]);
 }
 
@@ -89,7 +99,13 @@ fn failures_back_off_from_when_they_became_ready_at_whole_seconds() {
     assert_eq!(test.queues.next_flush(), Some(test.at(2_000)));
     assert_eq!(test.pop(1_999), None);
     // It is active again from 2.0 s on; back-offs of two, four, eight and ten seconds follow.
-    for (ready, next) in [(2_000, 4_000), (4_000, 8_000), (8_000, 16_000), (16_000, 26_000), (26_000, 36_000)] {
+    for (ready, next) in [
+        (2_000, 4_000),
+        (4_000, 8_000),
+        (8_000, 16_000),
+        (16_000, 26_000),
+        (26_000, 36_000),
+    ] {
         test.fail(ready);
         assert_eq!(test.queues.next_flush(), Some(test.at(next)), "after {ready}");
         assert_eq!(test.pop(next - 1), None);
@@ -105,10 +121,18 @@ fn a_failure_that_comes_when_its_back_off_is_over_waits_for_the_next_tick() {
     let mut test = Test::new();
     test.push("a", 0, 0);
     let item = test.pop(0).unwrap();
-    assert_eq!(test.drain(1_000), [""; 0], "the tick passes while the binding is worked on");
+    assert_eq!(
+        test.drain(1_000),
+        [""; 0],
+        "the tick passes while the binding is worked on"
+    );
     test.queues.add_backoff(item.clone());
     test.done(item, 1_200);
-    assert_eq!(test.queues.next_flush(), Some(test.at(2_000)), "not a time that has passed");
+    assert_eq!(
+        test.queues.next_flush(),
+        Some(test.at(2_000)),
+        "not a time that has passed"
+    );
     assert_eq!(test.drain(1_999), [""; 0]);
     assert_eq!(test.drain(2_000), ["a"]);
 }
@@ -124,7 +148,14 @@ fn what_finds_no_room_waits_for_a_change_or_for_more_than_five_minutes() {
         test.queues.add_unschedulable(item.clone());
         test.done(item, 0);
     }
-    assert_eq!(test.queues.pending(), PendingBindings { active: 0, backoff: 0, unschedulable: 2 });
+    assert_eq!(
+        test.queues.pending(),
+        PendingBindings {
+            active: 0,
+            backoff: 0,
+            unschedulable: 2
+        }
+    );
     // At five minutes it is not more than five minutes yet.
     assert_eq!(test.drain(300_000), [""; 0]);
     assert_eq!(test.queues.next_flush(), Some(test.at(330_000)));
@@ -154,5 +185,8 @@ async fn workers_wake_when_a_back_off_is_over() {
     assert_eq!((item.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
     queue.done(item, Requeue::After(Duration::from_mins(1)));
     queue.push("a", 0);
-    assert_eq!((queue.next().await.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
+    assert_eq!(
+        (queue.next().await.key, start.elapsed()),
+        ("a", Duration::from_millis(331_500))
+    );
 }

@@ -46,13 +46,23 @@ fn next_second(now: Time) -> Time {
 impl HealthHistory {
     /// Creates the history at the first report.
     pub fn first(now: Time) -> Self {
-        Self { first_seen: next_second(now), settled: false, unhealthy_since: None, unhealthy_seconds: 0 }
+        Self {
+            first_seen: next_second(now),
+            settled: false,
+            unhealthy_since: None,
+            unhealthy_seconds: 0,
+        }
     }
 
     /// Resets the timer after a healthy report.
     #[must_use]
     pub fn healthy(self) -> Self {
-        Self { settled: true, unhealthy_since: None, unhealthy_seconds: 0, ..self }
+        Self {
+            settled: true,
+            unhealthy_since: None,
+            unhealthy_seconds: 0,
+            ..self
+        }
     }
 
     /// Pauses the timer after an inconclusive report. Only time in which the application is known to be unhealthy
@@ -60,7 +70,11 @@ impl HealthHistory {
     #[must_use]
     pub fn paused(&self, now: Time) -> Self {
         let unhealthy_seconds = self.unhealthy_ms(now) / 1000;
-        Self { unhealthy_since: None, unhealthy_seconds, ..self.clone() }
+        Self {
+            unhealthy_since: None,
+            unhealthy_seconds,
+            ..self.clone()
+        }
     }
 
     /// Starts or continues the timer after an unhealthy report. A start time in the future, which a clock that was
@@ -69,20 +83,27 @@ impl HealthHistory {
     pub fn unhealthy(self, now: Time) -> Self {
         let start = next_second(now);
         let since = self.unhealthy_since.map_or(start, |since| since.min(start));
-        Self { unhealthy_since: Some(since), ..self }
+        Self {
+            unhealthy_since: Some(since),
+            ..self
+        }
     }
 
     /// Returns the total time of known unhealthiness, in milliseconds.
     pub fn unhealthy_ms(&self, now: Time) -> i64 {
         let running = self.unhealthy_since.map_or(0, |since| now.millis_since(since).max(0));
-        self.unhealthy_seconds.max(0).saturating_mul(1000).saturating_add(running)
+        self.unhealthy_seconds
+            .max(0)
+            .saturating_mul(1000)
+            .saturating_add(running)
     }
 }
 
 /// Reads the history of a binding. A malformed annotation counts as absent, which restarts the timer.
 pub fn read(binding: &Binding) -> HealthHistories {
     let text = binding.annotations.get(HEALTH_HISTORY);
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -98,7 +119,11 @@ mod tests {
         let seen = HealthHistory::first(at(0)).unhealthy(at(10));
         assert_eq!(seen.unhealthy_ms(at(40)), 30_000);
         let paused = seen.paused(at(40));
-        assert_eq!(paused.unhealthy_ms(at(900)), 30_000, "time of unknown health does not count");
+        assert_eq!(
+            paused.unhealthy_ms(at(900)),
+            30_000,
+            "time of unknown health does not count"
+        );
         let again = paused.unhealthy(at(100));
         assert_eq!(again.unhealthy_ms(at(130)), 60_000);
         assert_eq!(again.healthy().unhealthy_ms(at(130)), 0);

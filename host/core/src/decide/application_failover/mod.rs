@@ -100,11 +100,24 @@ pub struct FailoverPlan {
 
 /// Decides on application failover for one binding.
 pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> FailoverPlan {
-    let FailoverSnapshot { binding, producer, options, pauses, clusters, now } = snapshot;
+    let FailoverSnapshot {
+        binding,
+        producer,
+        options,
+        pauses,
+        clusters,
+        now,
+    } = snapshot;
     let previous = health_history::read(binding);
     let Some(application) = in_force(binding) else {
-        let health_histories = binding.annotations.contains_key(HEALTH_HISTORY).then(HealthHistories::new);
-        return FailoverPlan { health_histories, ..FailoverPlan::default() };
+        let health_histories = binding
+            .annotations
+            .contains_key(HEALTH_HISTORY)
+            .then(HealthHistories::new);
+        return FailoverPlan {
+            health_histories,
+            ..FailoverPlan::default()
+        };
     };
     let mut plan = FailoverPlan::default();
     let mut health_histories = HealthHistories::new();
@@ -131,11 +144,19 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
             Step::Wait { left_ms, attribution } => {
                 plan.again_after_ms = plan.again_after_ms.into_iter().chain([left_ms]).min();
                 if before.is_none_or(|before| before.unhealthy_since.is_none()) {
-                    plan.counting.extend(attribution.map(|attribution| (cluster.clone(), attribution)));
+                    plan.counting
+                        .extend(attribution.map(|attribution| (cluster.clone(), attribution)));
                 }
             }
             Step::Leave(attribution) => {
-                match eviction::paused(pauses, PauseScope { cluster, workload: &binding.spec.resource }, now) {
+                match eviction::paused(
+                    pauses,
+                    PauseScope {
+                        cluster,
+                        workload: &binding.spec.resource,
+                    },
+                    now,
+                ) {
                     None => failed.push((cluster.clone(), attribution)),
                     Some(paused) => {
                         let left_ms = paused.until.map(|until| until.millis_since(now).max(0) + 1);
@@ -147,8 +168,20 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
         }
         health_histories.insert(cluster.clone(), seen);
     }
-    match leave(binding, application, failed, producer, options, &usable_clusters(binding, clusters, now), now) {
-        Ok(FailedTargets { spec, evicted, without_target }) => {
+    match leave(
+        binding,
+        application,
+        failed,
+        producer,
+        options,
+        &usable_clusters(binding, clusters, now),
+        now,
+    ) {
+        Ok(FailedTargets {
+            spec,
+            evicted,
+            without_target,
+        }) => {
             // A later placement on the same cluster starts with a new history.
             for (task, _) in &evicted {
                 health_histories.remove(&task.from_cluster);
@@ -169,28 +202,50 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
 /// Returns the application failover policy, if active. Karmada requires `propagateDeps` for namespaced bindings only.
 fn in_force(binding: &Binding) -> Option<&ApplicationFailover> {
     let spec = &binding.spec;
-    let application = spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    let application = spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.application.as_ref());
     application.filter(|_| spec.propagate_deps && binding.deletion_timestamp.is_none())
 }
 
 /// Consequence of an unhealthy report for one cluster.
 enum Step {
     Rest,
-    Wait { left_ms: i64, attribution: Option<Attribution> },
+    Wait {
+        left_ms: i64,
+        attribution: Option<Attribution>,
+    },
     Leave(Attribution),
 }
 
 fn unhealthy(application: &ApplicationFailover, seen: HealthHistory, now: Time) -> (HealthHistory, Step) {
-    let PreConditions { delay_seconds, healthy_state } = application.pre_conditions.clone().unwrap_or_default();
+    let PreConditions {
+        delay_seconds,
+        healthy_state,
+    } = application.pre_conditions.clone().unwrap_or_default();
     if healthy_state == Some(Health::Healthy) && !seen.settled {
         return (seen.paused(now), Step::Rest);
     }
     let delay_s = i64::from(delay_seconds.unwrap_or(0).max(0));
-    let delay_ms = seen.first_seen.plus_seconds(delay_s).millis_since(now).min(delay_s * 1000);
+    let delay_ms = seen
+        .first_seen
+        .plus_seconds(delay_s)
+        .millis_since(now)
+        .min(delay_s * 1000);
     if delay_ms > 0 {
-        return (seen.paused(now), Step::Wait { left_ms: delay_ms, attribution: None });
+        return (
+            seen.paused(now),
+            Step::Wait {
+                left_ms: delay_ms,
+                attribution: None,
+            },
+        );
     }
-    let toleration_s = application.decision_conditions.toleration_seconds.filter(|seconds| *seconds >= 0);
+    let toleration_s = application
+        .decision_conditions
+        .toleration_seconds
+        .filter(|seconds| *seconds >= 0);
     let toleration_s = toleration_s.map_or(TOLERATION_S, i64::from);
     let seen = seen.unhealthy(now);
     let unhealthy_ms = seen.unhealthy_ms(now);
@@ -199,10 +254,22 @@ fn unhealthy(application: &ApplicationFailover, seen: HealthHistory, now: Time) 
         let message = format!("unhealthy; the eviction follows after {toleration_s} s");
         let attribution = Some(Attribution::rule("ApplicationUnhealthy", message));
         // The toleration expires strictly after its last moment.
-        return (seen, Step::Wait { left_ms: left_ms + 1, attribution });
+        return (
+            seen,
+            Step::Wait {
+                left_ms: left_ms + 1,
+                attribution,
+            },
+        );
     }
-    let message = format!("unhealthy for {} s, {toleration_s} s are tolerated", unhealthy_ms / 1000);
-    (seen, Step::Leave(Attribution::rule(REASON_APPLICATION_FAILURE, message)))
+    let message = format!(
+        "unhealthy for {} s, {toleration_s} s are tolerated",
+        unhealthy_ms / 1000
+    );
+    (
+        seen,
+        Step::Leave(Attribution::rule(REASON_APPLICATION_FAILURE, message)),
+    )
 }
 
 /// Result of moving the failed clusters of a binding.
@@ -225,7 +292,9 @@ pub fn usable_clusters<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a 
 
 /// Returns true if the last report of a cluster is unhealthy.
 fn is_ill(reports: &[AggregatedStatusItem], cluster: &str) -> bool {
-    reports.iter().any(|item| item.cluster_name == cluster && item.health == Some(Health::Unhealthy))
+    reports
+        .iter()
+        .any(|item| item.cluster_name == cluster && item.health == Some(Health::Unhealthy))
 }
 
 /// Returns the check that an eviction has to pass. Without a check, mode `Directly` would delete the only copy again and
@@ -289,13 +358,19 @@ fn leave(
     if failed.is_empty() {
         return Ok(FailedTargets::default());
     }
-    let mut targets = FailedTargets { spec: binding.spec.clone(), ..FailedTargets::default() };
+    let mut targets = FailedTargets {
+        spec: binding.spec.clone(),
+        ..FailedTargets::default()
+    };
     let before: Vec<_> = targets.spec.clusters.iter().map(|target| target.name.clone()).collect();
     let graceful = application.purge_mode == PurgeMode::Gracefully;
     if graceful && !options.graceful_eviction {
         return Err(Blocked::GateOff);
     }
-    let (pre_check, reports) = (pre_check(options, application.purge_mode), &binding.status.aggregated_status);
+    let (pre_check, reports) = (
+        pre_check(options, application.purge_mode),
+        &binding.status.aggregated_status,
+    );
     for (cluster, attribution) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
         if let Some(reason) = stays(&targets.spec, reports, application, options, &cluster, clusters, now) {
@@ -306,10 +381,15 @@ fn leave(
         // the rest.
         if pre_check != PreCheck::None && before.len() > 1 && targets.spec.clusters.len() == 1 {
             let message = "it is the last target, and is left once the workload is placed elsewhere";
-            targets.without_target.push((cluster, Attribution::rule("LastTarget", message)));
+            targets
+                .without_target
+                .push((cluster, Attribution::rule("LastTarget", message)));
             continue;
         }
-        let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
+        let rules = application
+            .state_preservation
+            .as_ref()
+            .filter(|_| options.preserve_state);
         let preserved_label_state = match rules.map(|state| state.rules.as_slice()) {
             None | Some([]) => std::collections::BTreeMap::new(),
             Some(rules) => preserve::labels(&binding.status.aggregated_status, &cluster, rules)?,
@@ -325,7 +405,9 @@ fn leave(
             preserved_label_state,
             ..GracefulEvictionTask::default()
         };
-        targets.evicted.push((graceful_evict(&mut targets.spec, &cluster, task), attribution));
+        targets
+            .evicted
+            .push((graceful_evict(&mut targets.spec, &cluster, task), attribution));
     }
     if application.block_predecessor_seconds.is_some() && !targets.evicted.is_empty() {
         let sources = targets.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
@@ -344,7 +426,11 @@ fn history<'a>(binding: &Binding, failed: impl Iterator<Item = &'a str> + Clone,
     };
     let known = binding.spec.rest.get(EVICTION_HISTORY).and_then(Value::as_array);
     let mut entries: Vec<_> = known.into_iter().flatten().filter(still_blocks).cloned().collect();
-    entries.extend(failed.clone().map(|cluster| json!({"clusterName": cluster, "creationTimestamp": now})));
+    entries.extend(
+        failed
+            .clone()
+            .map(|cluster| json!({"clusterName": cluster, "creationTimestamp": now})),
+    );
     Value::Array(entries)
 }
 

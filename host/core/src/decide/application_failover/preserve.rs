@@ -47,13 +47,24 @@ pub fn labels(
     rules: &[StatePreservationRule],
 ) -> Result<BTreeMap<String, String>, PreserveError> {
     let item = observed.iter().find(|item| item.cluster_name == cluster);
-    let status = item.and_then(|item| item.status.as_ref()).filter(|status| !status.is_null());
-    let status = status.ok_or_else(|| PreserveError::NoStatus { cluster: cluster.to_owned() })?;
+    let status = item
+        .and_then(|item| item.status.as_ref())
+        .filter(|status| !status.is_null());
+    let status = status.ok_or_else(|| PreserveError::NoStatus {
+        cluster: cluster.to_owned(),
+    })?;
     let label = |rule: &StatePreservationRule| {
         let label = rule.alias_label_name.clone();
-        let evaluated = rule.json_path.parse::<Template>().and_then(|template| template.evaluate(status));
+        let evaluated = rule
+            .json_path
+            .parse::<Template>()
+            .and_then(|template| template.evaluate(status));
         match evaluated {
-            Err(problem) => Err(PreserveError::Path { label, path: rule.json_path.clone(), problem }),
+            Err(problem) => Err(PreserveError::Path {
+                label,
+                path: rule.json_path.clone(),
+                problem,
+            }),
             Ok(value) if !is_label_value(&value) => Err(PreserveError::NoLabelValue { label, value }),
             Ok(value) => Ok((label, value)),
         }
@@ -64,7 +75,9 @@ pub fn labels(
 fn is_label_value(value: &str) -> bool {
     let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     value.len() <= LABEL_VALUE_BYTES_MAX
-        && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        && value
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         && ends(value.chars().next())
         && ends(value.chars().next_back())
 }
@@ -81,7 +94,10 @@ mod tests {
             status: Some(status),
             ..AggregatedStatusItem::default()
         };
-        let rule = StatePreservationRule { alias_label_name: "job".to_owned(), json_path: path.to_owned() };
+        let rule = StatePreservationRule {
+            alias_label_name: "job".to_owned(),
+            json_path: path.to_owned(),
+        };
         let actual = labels(&[item], "m1", &[rule]).map(|labels| labels["job"].clone());
         let actual = actual.as_deref().map_err(ToString::to_string);
         assert_eq!(
@@ -92,12 +108,32 @@ mod tests {
 
     #[test]
     fn a_piece_of_the_status_becomes_a_label() {
-        check(json!({"jobStatus": {"jobID": "a1b2"}}), "{.jobStatus.jobID}", Ok("a1b2"));
+        check(
+            json!({"jobStatus": {"jobID": "a1b2"}}),
+            "{.jobStatus.jobID}",
+            Ok("a1b2"),
+        );
         check(json!({"replicas": 2}), "{.replicas}", Ok("2"));
         // Karmada formats this number with an exponent, which is not a valid label value.
-        check(json!({"startTime": 1_734_462_491_693_i64}), "{.startTime}", Ok("1734462491693"));
-        check(json!({}), "{.replicas}", Err("jsonPath \"{.replicas}\" of the label job"));
-        check(json!({"a": "x y"}), "{.a}", Err("\"x y\" cannot be the value of the label job"));
-        check(Value::Null, "{.a}", Err("the application status has not yet been collected from Cluster(m1)"));
+        check(
+            json!({"startTime": 1_734_462_491_693_i64}),
+            "{.startTime}",
+            Ok("1734462491693"),
+        );
+        check(
+            json!({}),
+            "{.replicas}",
+            Err("jsonPath \"{.replicas}\" of the label job"),
+        );
+        check(
+            json!({"a": "x y"}),
+            "{.a}",
+            Err("\"x y\" cannot be the value of the label job"),
+        );
+        check(
+            Value::Null,
+            "{.a}",
+            Err("the application status has not yet been collected from Cluster(m1)"),
+        );
     }
 }

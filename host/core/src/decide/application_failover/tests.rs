@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const ON: FailoverOptions =
-    FailoverOptions { graceful_eviction: true, preserve_state: true, pre_check: Some(PreCheck::Feasible) };
+const ON: FailoverOptions = FailoverOptions {
+    graceful_eviction: true,
+    preserve_state: true,
+    pre_check: Some(PreCheck::Feasible),
+};
 const PRODUCER: &str = "resource-binding-application-failover-controller";
 
 fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: Time) -> FailoverPlan {
@@ -23,12 +26,22 @@ fn decide_among(
     now: Time,
 ) -> FailoverPlan {
     let clusters = ready(clusters);
-    super::decide(FailoverSnapshot { binding, producer, options, pauses: &[], clusters: &clusters, now })
+    super::decide(FailoverSnapshot {
+        binding,
+        producer,
+        options,
+        pauses: &[],
+        clusters: &clusters,
+        now,
+    })
 }
 
 fn ready(clusters: &[&str]) -> Vec<Cluster> {
     let cluster = |name: &&str| json!({"name": name, "spec": {"syncMode": "Push"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-    clusters.iter().map(|name| serde_json::from_value(cluster(name)).unwrap()).collect()
+    clusters
+        .iter()
+        .map(|name| serde_json::from_value(cluster(name)).unwrap())
+        .collect()
 }
 
 fn at(seconds: i64) -> Time {
@@ -41,7 +54,10 @@ fn binding(clusters: &[&str], application: Value) -> Binding {
     for (field, value) in application.as_object().unwrap() {
         failover[field] = value.clone();
     }
-    let targets: Vec<_> = clusters.iter().map(|name| json!({"name": name, "replicas": 2})).collect();
+    let targets: Vec<_> = clusters
+        .iter()
+        .map(|name| json!({"name": name, "replicas": 2}))
+        .collect();
     serde_json::from_value(json!({
         "namespace": "default", "name": "nginx-deployment",
         "spec": {
@@ -61,7 +77,10 @@ fn report(binding: &mut Binding, reports: &[(&str, &str)]) {
 /// Applies a plan as a controller does.
 fn apply(binding: &mut Binding, plan: &FailoverPlan) {
     if let Some(health_histories) = &plan.health_histories {
-        binding.annotations.insert(HEALTH_HISTORY.to_owned(), serde_json::to_string(health_histories).unwrap());
+        binding.annotations.insert(
+            HEALTH_HISTORY.to_owned(),
+            serde_json::to_string(health_histories).unwrap(),
+        );
     }
     if let Some(spec) = &plan.spec {
         binding.spec = (**spec).clone();
@@ -82,7 +101,12 @@ fn leaves_at(application: Value, reports: &[(i64, &str)], until: i64) -> Option<
             return Some(now_ms / 1000);
         }
         let next_report = reports.iter().map(|(from, _)| from * 1000).find(|from| *from > now_ms);
-        let next = plan.again_after_ms.map(|ms| now_ms + ms).into_iter().chain(next_report).min();
+        let next = plan
+            .again_after_ms
+            .map(|ms| now_ms + ms)
+            .into_iter()
+            .chain(next_report)
+            .min();
         now_ms = next.filter(|next| *next <= until * 1000)?;
     }
 }
@@ -90,7 +114,11 @@ fn leaves_at(application: Value, reports: &[(i64, &str)], until: i64) -> Option<
 #[test]
 fn an_application_leaves_when_it_was_unhealthy_for_too_long() {
     let check = |application: Value, reports: &[(i64, &str)], expected: Option<i64>| {
-        assert_eq!(leaves_at(application.clone(), reports, 10_000), expected, "{application} {reports:?}");
+        assert_eq!(
+            leaves_at(application.clone(), reports, 10_000),
+            expected,
+            "{application} {reports:?}"
+        );
     };
     let plain = || json!({});
     let (well, ill, dim) = ("Healthy", "Unhealthy", "Unknown");
@@ -102,16 +130,36 @@ fn an_application_leaves_when_it_was_unhealthy_for_too_long() {
     // Unknown pauses the timer; it neither resets nor advances it.
     check(plain(), &[(0, ill), (40, dim), (1000, ill)], Some(1020));
     check(plain(), &[(0, ill), (40, dim)], None);
-    check(plain(), &[(0, ill), (20, dim), (30, ill), (50, dim), (60, ill)], Some(80));
-    check(json!({"decisionConditions": {"tolerationSeconds": 0}}), &[(0, well), (9, ill)], Some(9));
+    check(
+        plain(),
+        &[(0, ill), (20, dim), (30, ill), (50, dim), (60, ill)],
+        Some(80),
+    );
+    check(
+        json!({"decisionConditions": {"tolerationSeconds": 0}}),
+        &[(0, well), (9, ill)],
+        Some(9),
+    );
     check(json!({"decisionConditions": {}}), &[(0, ill)], Some(300));
-    check(json!({"decisionConditions": {"tolerationSeconds": -5}}), &[(0, ill)], Some(300));
+    check(
+        json!({"decisionConditions": {"tolerationSeconds": -5}}),
+        &[(0, ill)],
+        Some(300),
+    );
     // The timer starts when the preconditions hold.
     check(json!({"preConditions": {"delaySeconds": 100}}), &[(0, ill)], Some(160));
-    check(json!({"preConditions": {"delaySeconds": 100}}), &[(0, well), (200, ill)], Some(260));
+    check(
+        json!({"preConditions": {"delaySeconds": 100}}),
+        &[(0, well), (200, ill)],
+        Some(260),
+    );
     check(json!({"preConditions": {"delaySeconds": -100}}), &[(0, ill)], Some(60));
     check(json!({"preConditions": {"healthyState": "Healthy"}}), &[(0, ill)], None);
-    check(json!({"preConditions": {"healthyState": "Healthy"}}), &[(0, dim), (5, well), (10, ill)], Some(70));
+    check(
+        json!({"preConditions": {"healthyState": "Healthy"}}),
+        &[(0, dim), (5, well), (10, ill)],
+        Some(70),
+    );
     let both = json!({"preConditions": {"delaySeconds": 100, "healthyState": "Healthy"}});
     check(both, &[(0, well), (10, ill)], Some(160));
 }
@@ -125,20 +173,35 @@ fn a_task_says_what_the_policy_says() {
         apply(&mut binding, &plan);
         let plan = decide(&binding, PRODUCER, ON, at(61));
         let spec = plan.spec.expect("it leaves");
-        assert_eq!(serde_json::to_value(&spec.clusters).unwrap(), json!([{"name": "m2", "replicas": 2}]));
+        assert_eq!(
+            serde_json::to_value(&spec.clusters).unwrap(),
+            json!([{"name": "m2", "replicas": 2}])
+        );
         let mut expected = expected;
         expected["fromCluster"] = json!("m1");
         expected["replicas"] = json!(2);
         expected["reason"] = json!("ApplicationFailure");
         expected["producer"] = json!(PRODUCER);
-        assert_eq!(serde_json::to_value(&spec.graceful_eviction_tasks).unwrap(), json!([expected]));
-        assert!(!plan.health_histories.unwrap().contains_key("m1"), "what left is watched anew when it comes back");
+        assert_eq!(
+            serde_json::to_value(&spec.graceful_eviction_tasks).unwrap(),
+            json!([expected])
+        );
+        assert!(
+            !plan.health_histories.unwrap().contains_key("m1"),
+            "what left is watched anew when it comes back"
+        );
     };
     check(json!({}), json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}));
-    check(json!({"purgeMode": "Graciously"}), json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}));
+    check(
+        json!({"purgeMode": "Graciously"}),
+        json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}),
+    );
     check(json!({"purgeMode": "Directly"}), json!({"purgeMode": "Directly"}));
     check(json!({"purgeMode": "Immediately"}), json!({"purgeMode": "Directly"}));
-    check(json!({"purgeMode": "Never"}), json!({"purgeMode": "Never", "suppressDeletion": true}));
+    check(
+        json!({"purgeMode": "Never"}),
+        json!({"purgeMode": "Never", "suppressDeletion": true}),
+    );
     let rules = json!({"rules": [{"aliasLabelName": "alias", "jsonPath": "{.replicas}"}]});
     let kept = json!({
         "purgeMode": "Directly", "preservedLabelState": {"alias": "2"}, "clustersBeforeFailover": ["m1", "m2"],
@@ -158,11 +221,22 @@ fn what_cannot_leave_whole_stays_whole() {
         assert_eq!(plan.evicted, []);
         assert_eq!(plan.blocked.unwrap().to_string(), expected);
     };
-    let off = FailoverOptions { graceful_eviction: false, ..ON };
-    check(json!({}), off, "purge mode Gracefully needs the feature gate GracefulEviction");
+    let off = FailoverOptions {
+        graceful_eviction: false,
+        ..ON
+    };
+    check(
+        json!({}),
+        off,
+        "purge mode Gracefully needs the feature gate GracefulEviction",
+    );
     let rules = json!({"rules": [{"aliasLabelName": "alias", "jsonPath": "{.jobID}"}]});
     let message = "jsonPath \"{.jobID}\" of the label alias: jobID is not found";
-    check(json!({"purgeMode": "Directly", "statePreservation": rules}), ON, message);
+    check(
+        json!({"purgeMode": "Directly", "statePreservation": rules}),
+        ON,
+        message,
+    );
 }
 
 #[test]
@@ -175,7 +249,11 @@ fn failover_is_off_unless_the_policy_asks_for_it_and_dependencies_travel_along()
         change(&mut binding);
         let plan = decide(&binding, PRODUCER, ON, at(1000));
         assert_eq!((plan.spec, plan.again_after_ms), (None, None));
-        assert_eq!(plan.health_histories, Some(HealthHistories::new()), "the clock is forgotten");
+        assert_eq!(
+            plan.health_histories,
+            Some(HealthHistories::new()),
+            "the clock is forgotten"
+        );
     };
     check(|binding| binding.spec.failover = None);
     check(|binding| binding.spec.propagate_deps = false);
@@ -186,7 +264,10 @@ fn failover_is_off_unless_the_policy_asks_for_it_and_dependencies_travel_along()
 fn a_cluster_that_is_being_left_is_not_left_again() {
     let mut binding = binding(&["m1"], json!({}));
     report(&mut binding, &[("m1", "Unhealthy")]);
-    let task = GracefulEvictionTask { from_cluster: "m1".to_owned(), ..GracefulEvictionTask::default() };
+    let task = GracefulEvictionTask {
+        from_cluster: "m1".to_owned(),
+        ..GracefulEvictionTask::default()
+    };
     binding.spec.graceful_eviction_tasks.push(task);
     let plan = decide(&binding, PRODUCER, ON, at(0));
     apply(&mut binding, &plan);
@@ -199,10 +280,20 @@ fn a_pause_stops_an_application_from_leaving_until_it_ends() {
     report(&mut binding, &[("m1", "Unhealthy")]);
     let plan = decide(&binding, PRODUCER, ON, at(0));
     apply(&mut binding, &plan);
-    let pause = |spec: Value| EvictionPause { name: "freeze".to_owned(), spec: serde_json::from_value(spec).unwrap() };
+    let pause = |spec: Value| EvictionPause {
+        name: "freeze".to_owned(),
+        spec: serde_json::from_value(spec).unwrap(),
+    };
     let decide_at = |pauses: &[EvictionPause], now| {
         let (binding, clusters) = (&binding, ready(&["m1", "m2"]));
-        super::decide(FailoverSnapshot { binding, producer: PRODUCER, options: ON, pauses, clusters: &clusters, now })
+        super::decide(FailoverSnapshot {
+            binding,
+            producer: PRODUCER,
+            options: ON,
+            pauses,
+            clusters: &clusters,
+            now,
+        })
     };
     let plan = decide_at(&[pause(json!({"until": at(100)}))], at(61));
     assert_eq!((plan.spec, plan.again_after_ms), (None, Some(39_001)));
@@ -223,7 +314,9 @@ fn a_clock_that_jumps_back_delays_and_one_that_was_broken_starts_again() {
     assert_eq!((plan.spec.clone(), plan.again_after_ms), (None, Some(60_001)));
     apply(&mut binding, &plan);
     assert!(decide(&binding, PRODUCER, ON, at(561)).spec.is_some());
-    binding.annotations.insert(HEALTH_HISTORY.to_owned(), "nonsense".to_owned());
+    binding
+        .annotations
+        .insert(HEALTH_HISTORY.to_owned(), "nonsense".to_owned());
     assert_eq!(decide(&binding, PRODUCER, ON, at(561)).again_after_ms, Some(60_001));
 }
 

@@ -105,7 +105,11 @@ impl Count {
     }
 
     fn share(self) -> f64 {
-        if self.total == 0 { 0.0 } else { self.faulty as f64 / self.total as f64 }
+        if self.total == 0 {
+            0.0
+        } else {
+            self.faulty as f64 / self.total as f64
+        }
     }
 }
 
@@ -177,9 +181,16 @@ impl Brake {
     /// Returns a human-readable description of the failures.
     pub fn describe(&self, group: &str) -> String {
         let count = self.groups.get(group).copied().unwrap_or_default();
-        let of = if group.is_empty() { String::new() } else { format!(" in {group}") };
+        let of = if group.is_empty() {
+            String::new()
+        } else {
+            format!(" in {group}")
+        };
         if count.faulty > count.failed {
-            return format!("{} of {} clusters{of} are not ready or have an evicting taint", count.faulty, count.total);
+            return format!(
+                "{} of {} clusters{of} are not ready or have an evicting taint",
+                count.faulty, count.total
+            );
         }
         format!("{} of {} clusters{of} are not ready", count.failed, count.total)
     }
@@ -201,16 +212,32 @@ mod tests {
     use crate::time::Time;
 
     fn cluster(index: usize, region: &str, ready: bool) -> Cluster {
-        let status = if ready { ConditionStatus::True } else { ConditionStatus::False };
-        let mut cluster = Cluster { name: format!("m{index}"), ..Cluster::default() };
+        let status = if ready {
+            ConditionStatus::True
+        } else {
+            ConditionStatus::False
+        };
+        let mut cluster = Cluster {
+            name: format!("m{index}"),
+            ..Cluster::default()
+        };
         region.clone_into(&mut cluster.spec.region);
-        cluster.status.conditions.push(Condition::new("Ready", status, "R", "m", Time::from_millis(0)));
+        cluster
+            .status
+            .conditions
+            .push(Condition::new("Ready", status, "R", "m", Time::from_millis(0)));
         cluster
     }
 
     fn settings(by: BrakeBy) -> BrakeSettings {
         let (rate, secondary_rate) = (Rate::per_second(0.5), Rate::per_second(0.1));
-        BrakeSettings { rate, secondary_rate, unhealthy_threshold: 0.55, large_number: 10, by }
+        BrakeSettings {
+            rate,
+            secondary_rate,
+            unhealthy_threshold: 0.55,
+            large_number: 10,
+            by,
+        }
     }
 
     fn some(failed: usize, total: usize) -> Vec<Cluster> {
@@ -243,7 +270,10 @@ mod tests {
         let mut clusters = some(2, 4);
         clusters[0].deletion_timestamp = Some(Time::from_millis(0));
         let brake = Brake::assess(&clusters, settings(BrakeBy::Federation));
-        assert_eq!((brake.faulty(), brake.describe("")), (1, "1 of 3 clusters are not ready".to_owned()));
+        assert_eq!(
+            (brake.faulty(), brake.describe("")),
+            (1, "1 of 3 clusters are not ready".to_owned())
+        );
     }
 
     /// Evaluates ten ready clusters, of which the first ones have this taint.
@@ -251,7 +281,12 @@ mod tests {
         let mut clusters: Vec<_> = (0..10).map(|index| cluster(index, "", true)).collect();
         for cluster in clusters.iter_mut().take(count) {
             let (key, value, effect) = (key.to_owned(), String::new(), effect.clone());
-            cluster.spec.taints.push(Taint { key, value, effect, time_added: None });
+            cluster.spec.taints.push(Taint {
+                key,
+                value,
+                effect,
+                time_added: None,
+            });
         }
         Brake::assess(&clusters, settings(by))
     }
@@ -287,9 +322,24 @@ mod tests {
             assert_eq!((brake.state("/east"), brake.state("/west")), (east, west), "{by:?}");
         };
         let (open, stopped, held) = (BrakeState::Open, BrakeState::Stopped, BrakeState::Held);
-        check(region("east", 3, 3).chain(region("west", 0, 2)).collect(), BrakeBy::Region, open, open);
-        check(region("east", 2, 3).chain(region("west", 0, 9)).collect(), BrakeBy::Region, stopped, open);
-        check(region("east", 3, 3).chain(region("west", 2, 2)).collect(), BrakeBy::Region, held, held);
+        check(
+            region("east", 3, 3).chain(region("west", 0, 2)).collect(),
+            BrakeBy::Region,
+            open,
+            open,
+        );
+        check(
+            region("east", 2, 3).chain(region("west", 0, 9)).collect(),
+            BrakeBy::Region,
+            stopped,
+            open,
+        );
+        check(
+            region("east", 3, 3).chain(region("west", 2, 2)).collect(),
+            BrakeBy::Region,
+            held,
+            held,
+        );
     }
 
     #[test]
@@ -305,7 +355,10 @@ mod tests {
 
     #[test]
     fn a_secondary_rate_above_the_normal_one_does_not_speed_things_up() {
-        let settings = BrakeSettings { secondary_rate: Rate::per_second(9.0), ..settings(BrakeBy::Federation) };
+        let settings = BrakeSettings {
+            secondary_rate: Rate::per_second(9.0),
+            ..settings(BrakeBy::Federation)
+        };
         assert_eq!(Brake::assess(&some(12, 20), settings).rate(""), Rate::per_second(0.5));
     }
 

@@ -17,7 +17,11 @@ impl Rate {
 
     /// Creates a rate. Anything but a positive number becomes [`Rate::STOP`], so a configuration error fails closed.
     pub fn per_second(rate: f64) -> Self {
-        if rate.is_nan() || rate <= 0.0 { Self::STOP } else { Self(rate) }
+        if rate.is_nan() || rate <= 0.0 {
+            Self::STOP
+        } else {
+            Self(rate)
+        }
     }
 
     /// Returns the number of evictions per second.
@@ -31,7 +35,11 @@ impl Rate {
             return None;
         }
         let nanos = (1e9 / self.0).ceil();
-        Some(if nanos < INTERVAL_MAX.as_nanos() as f64 { Duration::from_nanos(nanos as u64) } else { INTERVAL_MAX })
+        Some(if nanos < INTERVAL_MAX.as_nanos() as f64 {
+            Duration::from_nanos(nanos as u64)
+        } else {
+            INTERVAL_MAX
+        })
     }
 
     /// Returns the maximum number of slots in flight: at least one, and those of 200 ms.
@@ -102,7 +110,11 @@ mod tests {
     #[test]
     fn a_rate_that_is_no_positive_number_stops() {
         let check = |rate: f64, interval_ms: Option<u64>| {
-            assert_eq!(Rate::per_second(rate).interval(), interval_ms.map(Duration::from_millis), "{rate}");
+            assert_eq!(
+                Rate::per_second(rate).interval(),
+                interval_ms.map(Duration::from_millis),
+                "{rate}"
+            );
         };
         check(0.5, Some(2_000));
         check(0.1, Some(10_000));

@@ -69,15 +69,30 @@ pub enum Judgement {
 ///
 /// Returns an error if the placement of the last scheduling cannot be read.
 pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judgement, NoAppliedPlacement> {
-    let JudgeSnapshot { binding, cluster, clusters, options, pre_check, pauses, now } = snapshot;
+    let JudgeSnapshot {
+        binding,
+        cluster,
+        clusters,
+        options,
+        pre_check,
+        pauses,
+        now,
+    } = snapshot;
     let (spec, task, attribution) = match taint_based::decide(binding, cluster, options, now) {
         Ok(EvictPlan::Keep) => return Ok(Judgement::Unneeded),
         Ok(EvictPlan::KeepFor { remaining_ms }) => return Ok(Judgement::Later { remaining_ms }),
-        Ok(EvictPlan::Evict { spec, task, attribution }) => (spec, task, attribution),
+        Ok(EvictPlan::Evict {
+            spec,
+            task,
+            attribution,
+        }) => (spec, task, attribution),
         Err(EvictError::NoAppliedPlacement(error)) => return Err(error),
         Err(EvictError::Preserve { source, .. }) => {
             let attribution = Attribution::rule("StateNotPreserved", source.to_string());
-            return Ok(Judgement::Wait { attribution, again_after_ms: None });
+            return Ok(Judgement::Wait {
+                attribution,
+                again_after_ms: None,
+            });
         }
     };
     if let Some(remaining_ms) = cluster.and_then(|cluster| settles_for(cluster, now))
@@ -86,12 +101,20 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
         return Ok(Judgement::Later { remaining_ms });
     }
     let source = cluster.map_or("", |cluster| cluster.name.as_str());
-    let scope = PauseScope { cluster: source, workload: &binding.spec.resource };
+    let scope = PauseScope {
+        cluster: source,
+        workload: &binding.spec.resource,
+    };
     if let Some(paused) = paused(pauses, scope, now) {
         let again_after_ms = paused.until.map(|until| until.millis_since(now));
-        return Ok(Judgement::Wait { attribution: paused.attribution(), again_after_ms });
+        return Ok(Judgement::Wait {
+            attribution: paused.attribution(),
+            again_after_ms,
+        });
     }
-    let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
+    let resource = || NoAppliedPlacement {
+        resource: binding.spec.resource.to_string(),
+    };
     let placement = taint_based::placement_in(binding.annotations).ok_or_else(resource)?;
     if !has_target(pre_check, binding.spec, &placement, source, clusters, now) {
         let message = "no other cluster can run the workload, so an eviction would only remove it";
@@ -101,9 +124,16 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
         });
     }
     if would_return(binding.spec, &placement, source, clusters, now) {
-        return Ok(Judgement::Wait { attribution: returns(), again_after_ms: None });
+        return Ok(Judgement::Wait {
+            attribution: returns(),
+            again_after_ms: None,
+        });
     }
-    Ok(Judgement::Evict { spec, task, attribution })
+    Ok(Judgement::Evict {
+        spec,
+        task,
+        attribution,
+    })
 }
 
 /// Returns the reason to hold an eviction that would be undone (see [`would_return`]).
@@ -152,7 +182,10 @@ mod tests {
             },
         }))
         .unwrap();
-        let options = EvictOptions { no_execute: true, ..EvictOptions::default() };
+        let options = EvictOptions {
+            no_execute: true,
+            ..EvictOptions::default()
+        };
         judge(JudgeSnapshot {
             binding: Evictable::from(&binding),
             cluster: Some(&clusters[0]),
@@ -173,7 +206,13 @@ mod tests {
         assert_eq!(judged(lost, "True", 60), Judgement::Later { remaining_ms: 5_000 });
         assert_eq!(judged(lost, "True", 56), Judgement::Later { remaining_ms: 1_000 });
         assert!(evicts(judged(lost, "True", 55)));
-        assert!(evicts(judged(lost, "True", 1_000)), "a time in the future delays nothing");
-        assert!(evicts(judged(keys::DRAIN_TAINT, "True", 60)), "a drain concerns ready clusters");
+        assert!(
+            evicts(judged(lost, "True", 1_000)),
+            "a time in the future delays nothing"
+        );
+        assert!(
+            evicts(judged(keys::DRAIN_TAINT, "True", 60)),
+            "a drain concerns ready clusters"
+        );
     }
 }

@@ -38,19 +38,34 @@ pub struct Paused {
 impl Paused {
     /// Returns the reason with the name and the end of the pause.
     pub fn attribution(&self) -> Attribution {
-        let until = self.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
-        let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
-        Attribution::rule("EvictionPaused", format!("EvictionPause {} applies {until}{why}", self.by))
+        let until = self
+            .until
+            .map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
+        let why = if self.reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", self.reason)
+        };
+        Attribution::rule(
+            "EvictionPaused",
+            format!("EvictionPause {} applies {until}{why}", self.by),
+        )
     }
 }
 
 /// Returns the pause that applies to an eviction. Of several, returns the last one to end, which avoids premature
 /// rechecks.
 pub fn paused(pauses: &[EvictionPause], scope: PauseScope<'_>, now: Time) -> Option<Paused> {
-    let in_force = pauses.iter().filter(|pause| pause.spec.is_in_force(now) && covers(&pause.spec, scope));
+    let in_force = pauses
+        .iter()
+        .filter(|pause| pause.spec.is_in_force(now) && covers(&pause.spec, scope));
     // A pause without an end sorts last.
     let last = in_force.max_by_key(|pause| (pause.spec.until.is_none(), pause.spec.until))?;
-    Some(Paused { by: last.name.clone(), reason: last.spec.reason.clone(), until: last.spec.until })
+    Some(Paused {
+        by: last.name.clone(),
+        reason: last.spec.reason.clone(),
+        until: last.spec.until,
+    })
 }
 
 /// Returns true if every non-empty list contains a match; a pause without lists matches everything.
@@ -90,7 +105,10 @@ mod tests {
             name: "cart".into(),
             ..ObjectReference::default()
         };
-        let scope = PauseScope { cluster: "member1", workload: &workload };
+        let scope = PauseScope {
+            cluster: "member1",
+            workload: &workload,
+        };
         let paused = paused(&pauses, scope, Time::from_millis(1_700_000_000_000));
         assert_eq!(paused.as_ref().map(|paused| paused.by.as_str()), by, "{specs:?}");
     }
@@ -104,7 +122,10 @@ mod tests {
         check(&[json!({"namespaces": ["shop"]})], Some("p0"));
         check(&[json!({"namespaces": ["bank"]})], None);
         check(&[json!({"clusters": ["member1"], "namespaces": ["bank"]})], None);
-        check(&[json!({"workloads": [{"kind": "Deployment", "namespace": "shop", "name": "cart"}]})], Some("p0"));
+        check(
+            &[json!({"workloads": [{"kind": "Deployment", "namespace": "shop", "name": "cart"}]})],
+            Some("p0"),
+        );
         check(&[json!({"workloads": [{"name": "cart"}]})], Some("p0"));
         check(&[json!({"workloads": [{"kind": "Job", "name": "cart"}]})], None);
     }
@@ -115,6 +136,9 @@ mod tests {
         check(&[json!({"until": past})], None);
         check(&[json!({"until": soon})], Some("p0"));
         check(&[json!({"until": later}), json!({"until": soon})], Some("p0"));
-        check(&[json!({"until": later}), json!({}), json!({"until": soon})], Some("p1"));
+        check(
+            &[json!({"until": later}), json!({}), json!({"until": soon})],
+            Some("p1"),
+        );
     }
 }

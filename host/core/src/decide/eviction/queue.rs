@@ -152,9 +152,24 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         let Some(mut item) = self.items.remove(&key) else {
             self.sequence += 1;
             self.keys.insert(self.sequence, key.clone());
-            let Waiting { cluster, priority, not_before } = waiting;
-            let place = if not_before <= now { Place::Ready } else { Place::Delayed(not_before) };
-            let item = Item { cluster, priority, since: now, sequence: self.sequence, failures: 0, place };
+            let Waiting {
+                cluster,
+                priority,
+                not_before,
+            } = waiting;
+            let place = if not_before <= now {
+                Place::Ready
+            } else {
+                Place::Delayed(not_before)
+            };
+            let item = Item {
+                cluster,
+                priority,
+                since: now,
+                sequence: self.sequence,
+                failures: 0,
+                place,
+            };
             self.enter(&item);
             self.items.insert(key, item);
             return;
@@ -165,7 +180,11 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             && item.failures == 0
             && waiting.not_before < until
         {
-            item.place = if waiting.not_before <= now { Place::Ready } else { Place::Delayed(waiting.not_before) };
+            item.place = if waiting.not_before <= now {
+                Place::Ready
+            } else {
+                Place::Delayed(waiting.not_before)
+            };
         }
         self.enter(&item);
         self.items.insert(key, item);
@@ -207,7 +226,12 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// item that is being processed is not removed; its consumer finishes it.
     pub fn drop_cluster(&mut self, cluster: &str) -> Vec<K> {
         let waits = |item: &Item| item.cluster == cluster && item.place != Place::Taken;
-        let dropped: Vec<_> = self.items.iter().filter(|(_, item)| waits(item)).map(|(key, _)| key.clone()).collect();
+        let dropped: Vec<_> = self
+            .items
+            .iter()
+            .filter(|(_, item)| waits(item))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in &dropped {
             self.remove(key);
         }
@@ -224,8 +248,12 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// Makes all delayed items ready now, for example because a pause ended. Items in backoff after a failure stay
     /// delayed.
     pub fn wake(&mut self, now: Duration) {
-        let sleeping: Vec<_> =
-            self.delayed.iter().filter_map(|(_, sequence)| self.keys.get(sequence)).cloned().collect();
+        let sleeping: Vec<_> = self
+            .delayed
+            .iter()
+            .filter_map(|(_, sequence)| self.keys.get(sequence))
+            .cloned()
+            .collect();
         for key in sleeping {
             if self.items.get(&key).is_some_and(|item| item.failures == 0) {
                 self.change(&key, |item| item.place = Place::Delayed(now));
@@ -236,12 +264,19 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// Retries failed items now, because a write succeeded and their common fault may be over. Runs at most once per
     /// `RETRY_MAX`, so items that fail for other reasons are not retried much more often than their backoff allows.
     pub fn resume(&mut self, now: Duration) {
-        let is_early = self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX);
+        let is_early = self
+            .resumed
+            .is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX);
         if is_early {
             return;
         }
         let waits = |item: &Item| item.failures > 0 && matches!(item.place, Place::Delayed(_));
-        let failed: Vec<_> = self.items.iter().filter(|(_, item)| waits(item)).map(|(key, _)| key.clone()).collect();
+        let failed: Vec<_> = self
+            .items
+            .iter()
+            .filter(|(_, item)| waits(item))
+            .map(|(key, _)| key.clone())
+            .collect();
         if failed.is_empty() {
             return;
         }
@@ -280,24 +315,41 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         let Some(sequence) = self.pick(&open, now) else {
             return wake_at.map_or(Next::Idle, Next::WaitUntil);
         };
-        let Some(key) = self.keys.get(&sequence).cloned() else { return Next::Idle };
+        let Some(key) = self.keys.get(&sequence).cloned() else {
+            return Next::Idle;
+        };
         self.change(&key, |item| item.place = Place::Taken);
         Next::Take(key)
     }
 
     fn pick(&self, open: &[&Lane], now: Duration) -> Option<u64> {
         let oldest = open.iter().filter_map(|lane| lane.by_age.first()).min().copied()?;
-        let since = self.keys.get(&oldest).and_then(|key| self.items.get(key)).map(|item| item.since);
-        let over_age = self.aging.zip(since).is_some_and(|(aging, since)| now.saturating_sub(since) >= aging);
+        let since = self
+            .keys
+            .get(&oldest)
+            .and_then(|key| self.items.get(key))
+            .map(|item| item.since);
+        let over_age = self
+            .aging
+            .zip(since)
+            .is_some_and(|(aging, since)| now.saturating_sub(since) >= aging);
         if over_age && self.charged % AGED_SHARE == AGED_SHARE - 1 {
             return Some(oldest);
         }
-        open.iter().filter_map(|lane| lane.by_rank.first()).min().map(|(_, sequence)| *sequence)
+        open.iter()
+            .filter_map(|lane| lane.by_rank.first())
+            .min()
+            .map(|(_, sequence)| *sequence)
     }
 
     fn scopes(cluster: &str, limit: &Limit) -> Vec<(Scope, Rate)> {
         let mut scopes = vec![(Scope::Global, limit.global)];
-        scopes.extend(limit.group.iter().map(|(group, rate)| (Scope::Group(group.clone()), *rate)));
+        scopes.extend(
+            limit
+                .group
+                .iter()
+                .map(|(group, rate)| (Scope::Group(group.clone()), *rate)),
+        );
         scopes.extend(limit.cluster.map(|rate| (Scope::Cluster(cluster.to_owned()), rate)));
         scopes
     }
@@ -317,7 +369,10 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         self.charged += 1;
         // The bucket of the cluster is charged even without a rate of its own. A rate that applies later then
         // accounts for the last eviction.
-        let mut scopes: Vec<_> = Self::scopes(cluster, limit).into_iter().map(|(scope, _)| scope).collect();
+        let mut scopes: Vec<_> = Self::scopes(cluster, limit)
+            .into_iter()
+            .map(|(scope, _)| scope)
+            .collect();
         let own = Scope::Cluster(cluster.to_owned());
         if !scopes.contains(&own) {
             scopes.push(own);
@@ -340,7 +395,10 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     pub fn settle(&mut self, slot: &Slot, cluster: &str, limit: &Limit, now: Duration) {
         let rates = Self::scopes(cluster, limit);
         for scope in &slot.scopes {
-            let rate = rates.iter().find(|(of, _)| of == scope).map_or(Rate::STOP, |(_, rate)| *rate);
+            let rate = rates
+                .iter()
+                .find(|(of, _)| of == scope)
+                .map_or(Rate::STOP, |(_, rate)| *rate);
             if let Some(bucket) = self.buckets.get_mut(scope) {
                 bucket.settle(rate, now);
             }

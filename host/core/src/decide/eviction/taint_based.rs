@@ -42,7 +42,10 @@ pub enum Tolerance {
 ///
 /// Negative seconds count as expired, as in Kubernetes; an unknown operator never matches.
 pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tolerance {
-    let taints: Vec<_> = taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).collect();
+    let taints: Vec<_> = taints
+        .iter()
+        .filter(|taint| taint.effect == TaintEffect::NoExecute)
+        .collect();
     tolerance_of(&taints, &tolerations.iter().collect::<Vec<_>>(), now)
 }
 
@@ -50,7 +53,10 @@ pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tol
 pub fn evicts_at_once(taints: &[Taint], tolerations: &[Toleration], now: Time) -> bool {
     // Most clusters have no such taint, and this is checked for every cluster.
     taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
-        && matches!(tolerance(taints, tolerations, now), Tolerance::Not(_) | Tolerance::For { remaining_ms: ..=0 })
+        && matches!(
+            tolerance(taints, tolerations, now),
+            Tolerance::Not(_) | Tolerance::For { remaining_ms: ..=0 }
+        )
 }
 
 fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> Tolerance {
@@ -71,9 +77,9 @@ fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> To
             .filter(|taint| toleration.tolerates(taint))
             .filter_map(move |taint| Some(taint.time_added?.plus_seconds(seconds?)))
     });
-    triggers
-        .min()
-        .map_or(Tolerance::Forever, |trigger| Tolerance::For { remaining_ms: trigger.millis_since(now).max(0) })
+    triggers.min().map_or(Tolerance::Forever, |trigger| Tolerance::For {
+        remaining_ms: trigger.millis_since(now).max(0),
+    })
 }
 
 /// Options that select the taints that evict, and the defaults for evictions.
@@ -120,8 +126,19 @@ pub struct Evictable<'a> {
 
 impl<'a> From<&'a Binding> for Evictable<'a> {
     fn from(binding: &'a Binding) -> Self {
-        let Binding { spec, annotations, deletion_timestamp, status, .. } = binding;
-        Self { spec, annotations, observed: &status.aggregated_status, is_terminating: deletion_timestamp.is_some() }
+        let Binding {
+            spec,
+            annotations,
+            deletion_timestamp,
+            status,
+            ..
+        } = binding;
+        Self {
+            spec,
+            annotations,
+            observed: &status.aggregated_status,
+            is_terminating: deletion_timestamp.is_some(),
+        }
     }
 }
 
@@ -145,9 +162,9 @@ impl Due {
         match (self, other) {
             (Self::Now(attribution), _) | (_, Self::Now(attribution)) => Self::Now(attribution),
             (Self::Never, due) | (due, Self::Never) => due,
-            (Self::In { remaining_ms }, Self::In { remaining_ms: other }) => {
-                Self::In { remaining_ms: remaining_ms.min(other) }
-            }
+            (Self::In { remaining_ms }, Self::In { remaining_ms: other }) => Self::In {
+                remaining_ms: remaining_ms.min(other),
+            },
         }
     }
 }
@@ -171,17 +188,27 @@ pub fn due(
     let (mut drains, mut hard) = (Vec::new(), Vec::new());
     for taint in &cluster.spec.taints {
         if taint.effect == TaintEffect::NoExecute && options.evicts(taint) {
-            if taint.key == keys::DRAIN_TAINT { drains.push(taint) } else { hard.push(taint) }
+            if taint.key == keys::DRAIN_TAINT {
+                drains.push(taint);
+            } else {
+                hard.push(taint);
+            }
         }
     }
-    let preferred = if options.prefer_no_execute { due_by_preference(binding.spec, cluster, now) } else { Due::Never };
+    let preferred = if options.prefer_no_execute {
+        due_by_preference(binding.spec, cluster, now)
+    } else {
+        Due::Never
+    };
     if drains.is_empty() && hard.is_empty() {
         return Ok(preferred);
     }
     let tolerations = applied_tolerations(binding)?;
     let all: Vec<_> = tolerations.iter().collect();
     let by_taint = due_by(tolerance_of(&hard, &all, now), REASON_TAINT_UNTOLERATED);
-    Ok(due_by(tolerance_of(&drains, &all, now), REASON_DRAINED).or(by_taint).or(preferred))
+    Ok(due_by(tolerance_of(&drains, &all, now), REASON_DRAINED)
+        .or(by_taint)
+        .or(preferred))
 }
 
 /// Returns the reason for which a binding stays on a tainted cluster without end: a toleration without a limit, a policy
@@ -198,20 +225,31 @@ pub fn stays(binding: Evictable<'_>, cluster: &Cluster, options: EvictOptions, n
         return Some(Attribution::rule("ToleratedWithoutEnd", message));
     }
     let preferred = taints().find(|taint| taint.effect == TaintEffect::PreferNoExecute);
-    let asks = binding.spec.failover.as_ref().is_some_and(|failover| failover.cluster.is_some());
+    let asks = binding
+        .spec
+        .failover
+        .as_ref()
+        .is_some_and(|failover| failover.cluster.is_some());
     if let Some(taint) = preferred.filter(|_| options.prefer_no_execute && !asks) {
         let message = format!("the taint {taint} evicts only workloads whose policy has failover.cluster");
         return Some(Attribution::rule("NoClusterFailover", message));
     }
     let hard = taints().find(|taint| taint.effect == TaintEffect::NoExecute);
     let (taint, switches) = match (hard, preferred.filter(|_| !options.prefer_no_execute)) {
-        (Some(taint), _) => {
-            (taint, "the feature gate Failover, enable-taint-manager and enable-no-execute-taint-eviction")
-        }
-        (None, Some(taint)) => (taint, "the feature gates Failover and PreferNoExecute, and enable-taint-manager"),
+        (Some(taint), _) => (
+            taint,
+            "the feature gate Failover, enable-taint-manager and enable-no-execute-taint-eviction",
+        ),
+        (None, Some(taint)) => (
+            taint,
+            "the feature gates Failover and PreferNoExecute, and enable-taint-manager",
+        ),
         (None, None) => return None,
     };
-    Some(Attribution::rule("EvictionOff", format!("the taint {taint} evicts only with {switches}")))
+    Some(Attribution::rule(
+        "EvictionOff",
+        format!("the taint {taint} evicts only with {switches}"),
+    ))
 }
 
 fn due_by(tolerance: Tolerance, reason: &str) -> Due {
@@ -228,13 +266,19 @@ fn due_by_preference(spec: &BindingSpec, cluster: &Cluster, now: Time) -> Due {
         return Due::Never;
     };
     let tolerated_s = i64::from(failover.toleration_seconds.unwrap_or(PREFERRED_TOLERATION_S));
-    let preferred = cluster.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::PreferNoExecute);
+    let preferred = cluster
+        .spec
+        .taints
+        .iter()
+        .filter(|taint| taint.effect == TaintEffect::PreferNoExecute);
     let first = preferred
         .filter_map(|taint| Some((taint.time_added?.plus_seconds(tolerated_s), taint)))
         .min_by_key(|(at, _)| *at);
     match first {
         None => Due::Never,
-        Some((at, _)) if at > now => Due::In { remaining_ms: at.millis_since(now) },
+        Some((at, _)) if at > now => Due::In {
+            remaining_ms: at.millis_since(now),
+        },
         Some((_, taint)) => {
             let message = format!("the taint {taint} outlasted the toleration of {tolerated_s} s in failover.cluster");
             Due::Now(Attribution::rule(REASON_TAINT_UNTOLERATED, message))
@@ -265,7 +309,10 @@ pub enum EvictPlan {
 
 /// Error for an unreadable placement annotation, without which the tolerations of the binding are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("binding of {resource}: annotation {} is missing or not a placement", keys::APPLIED_PLACEMENT)]
+#[error(
+    "binding of {resource}: annotation {} is missing or not a placement",
+    keys::APPLIED_PLACEMENT
+)]
 pub struct NoAppliedPlacement {
     /// Resource template of the binding.
     pub resource: String,
@@ -307,12 +354,16 @@ fn applied_tolerations(binding: Evictable<'_>) -> Result<List<Toleration>, NoApp
         #[serde(default)]
         cluster_tolerations: List<Toleration>,
     }
-    let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
+    let resource = || NoAppliedPlacement {
+        resource: binding.spec.resource.to_string(),
+    };
     let text = binding.annotations.get(keys::APPLIED_PLACEMENT).ok_or_else(resource)?;
     // Null values require the slower parser with Go's semantics.
     match serde_json::from_str::<Tolerations>(text) {
         Ok(read) => Ok(read.cluster_tolerations),
-        Err(_) => Placement::from_json(text).map(|placement| placement.cluster_tolerations).map_err(|_| resource()),
+        Err(_) => Placement::from_json(text)
+            .map(|placement| placement.cluster_tolerations)
+            .map_err(|_| resource()),
     }
 }
 
@@ -324,7 +375,9 @@ pub fn decide(
     options: EvictOptions,
     now: Time,
 ) -> Result<EvictPlan, EvictError> {
-    let Some(cluster) = cluster else { return Ok(EvictPlan::Keep) };
+    let Some(cluster) = cluster else {
+        return Ok(EvictPlan::Keep);
+    };
     let attribution = match due(binding, cluster, options, now)? {
         Due::Never => return Ok(EvictPlan::Keep),
         Due::In { remaining_ms } => return Ok(EvictPlan::KeepFor { remaining_ms }),
@@ -344,7 +397,11 @@ pub fn decide(
         ..new_task(binding.spec, &attribution, options, now)
     };
     let task = graceful_evict(&mut spec, &cluster.name, task);
-    Ok(EvictPlan::Evict { spec: Box::new(spec), task: Box::new(task), attribution })
+    Ok(EvictPlan::Evict {
+        spec: Box::new(spec),
+        task: Box::new(task),
+        attribution,
+    })
 }
 
 fn names(spec: &BindingSpec) -> Vec<String> {
@@ -357,8 +414,14 @@ fn preserved_state(
     cluster: &str,
     options: EvictOptions,
 ) -> Result<BTreeMap<String, String>, PreserveError> {
-    let failover = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
-    let rules = failover.and_then(|failover| failover.state_preservation.as_ref()).map(|state| state.rules.as_slice());
+    let failover = binding
+        .spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.cluster.as_ref());
+    let rules = failover
+        .and_then(|failover| failover.state_preservation.as_ref())
+        .map(|state| state.rules.as_slice());
     match rules.filter(|rules| options.preserve_state && !rules.is_empty()) {
         Some(rules) => preserve::labels(binding.observed, cluster, rules),
         None => Ok(BTreeMap::new()),
@@ -386,7 +449,11 @@ fn new_task(spec: &BindingSpec, attribution: &Attribution, options: EvictOptions
 pub fn graceful_evict(spec: &mut BindingSpec, cluster: &str, mut task: GracefulEvictionTask) -> GracefulEvictionTask {
     let position = spec.clusters.iter().position(|target| target.name == cluster);
     let evicted = position.map(|position| spec.clusters.remove(position));
-    if let Some(existing) = spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster) {
+    if let Some(existing) = spec
+        .graceful_eviction_tasks
+        .iter()
+        .find(|task| task.from_cluster == cluster)
+    {
         return existing.clone();
     }
     cluster.clone_into(&mut task.from_cluster);

@@ -36,12 +36,21 @@ pub fn has_target<C: Borrow<Cluster>>(
     clusters: &[C],
     now: Time,
 ) -> bool {
-    let others = || clusters.iter().map(Borrow::borrow).filter(|cluster| cluster.name != source);
+    let others = || {
+        clusters
+            .iter()
+            .map(Borrow::borrow)
+            .filter(|cluster| cluster.name != source)
+    };
     match check {
         PreCheck::None => true,
         PreCheck::Feasible => {
             let needed = fewest_clusters(placement).unwrap_or(1).max(1);
-            others().filter(|cluster| could_run(cluster, spec, placement, now)).take(needed).count() == needed
+            others()
+                .filter(|cluster| could_run(cluster, spec, placement, now))
+                .take(needed)
+                .count()
+                == needed
         }
         PreCheck::Proposal => {
             let selected = others().filter(|cluster| is_selected(cluster, placement));
@@ -68,7 +77,9 @@ pub fn would_return<C: Borrow<Cluster>>(
 ) -> bool {
     let everywhere = placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated || !spec.is_workload();
     let known = || clusters.iter().map(<C as Borrow<Cluster>>::borrow);
-    let others: Vec<&Cluster> = known().filter(|one| one.name != source && spec.targets(&one.name)).collect();
+    let others: Vec<&Cluster> = known()
+        .filter(|one| one.name != source && spec.targets(&one.name))
+        .collect();
     let is_new = |one: &Cluster| {
         one.name != source
             && !spec.targets(&one.name)
@@ -86,7 +97,10 @@ pub fn would_return<C: Borrow<Cluster>>(
 fn shares_group(cluster: &Cluster, others: &[&Cluster], placement: &Placement) -> bool {
     let groups = placement.cluster_affinities.as_deref().unwrap_or_default();
     let has_other = |group| others.iter().any(|other| affinity::group_matches(group, other));
-    groups.is_empty() || groups.iter().any(|group| affinity::group_matches(group, cluster) && has_other(group))
+    groups.is_empty()
+        || groups
+            .iter()
+            .any(|group| affinity::group_matches(group, cluster) && has_other(group))
 }
 
 /// Returns the minimum number of clusters of the spread constraint; `None` without such a constraint.
@@ -127,13 +141,21 @@ fn admits(cluster: &Cluster, placement: &Placement, stays: bool) -> bool {
         TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => false,
     };
     let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
-    blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+    blocking.all(|taint| {
+        placement
+            .cluster_tolerations
+            .iter()
+            .any(|toleration| toleration.tolerates(taint))
+    })
 }
 
 /// Returns true if the workload is leaving the cluster and cannot return to it. A failback does not count: if the
 /// home cluster fails again, the workload returns.
 fn is_excluded(spec: &BindingSpec, cluster: &str) -> bool {
-    let mut tasks = spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == cluster);
+    let mut tasks = spec
+        .graceful_eviction_tasks
+        .iter()
+        .filter(|task| task.from_cluster == cluster);
     tasks.any(|task| task.reason != REASON_FAILBACK)
 }
 
@@ -190,7 +212,10 @@ mod tests {
     }
 
     fn duplicated(names: &[&str], fewest: Option<i64>) -> Value {
-        let constraints: Vec<_> = fewest.iter().map(|n| json!({"spreadByField": "cluster", "minGroups": n})).collect();
+        let constraints: Vec<_> = fewest
+            .iter()
+            .map(|n| json!({"spreadByField": "cluster", "minGroups": n}))
+            .collect();
         json!({"clusterAffinity": {"clusterNames": names}, "spreadConstraints": constraints})
     }
 
@@ -203,7 +228,13 @@ mod tests {
     #[test]
     fn karmada_5150_a_workload_with_nowhere_to_go_stays() {
         check(json!({}), on(&["member1"]), divided(&["member1"]), false, false);
-        check(json!({}), on(&["member1"]), duplicated(&["member1"], None), false, false);
+        check(
+            json!({}),
+            on(&["member1"]),
+            duplicated(&["member1"], None),
+            false,
+            false,
+        );
     }
 
     #[test]
@@ -211,12 +242,42 @@ mod tests {
         let all = ["member1", "member2", "member3"];
         let tainted = json!({"spec": {"syncMode": "Push", "taints": [{"key": "k", "effect": "NoSchedule"}]}});
         let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-        check(json!({}), on(&["member1"]), divided(&["member1", "member2"]), true, true);
-        check(json!({"member2": lost}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
-        check(json!({"member2": tainted}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
+        check(
+            json!({}),
+            on(&["member1"]),
+            divided(&["member1", "member2"]),
+            true,
+            true,
+        );
+        check(
+            json!({"member2": lost}),
+            on(&["member1"]),
+            divided(&["member1", "member2"]),
+            false,
+            true,
+        );
+        check(
+            json!({"member2": tainted}),
+            on(&["member1"]),
+            divided(&["member1", "member2"]),
+            false,
+            true,
+        );
         // No new workloads are scheduled there, but current replicas stay and can grow.
-        check(json!({"member2": tainted}), on(&["member1", "member2"]), divided(&["member1", "member2"]), true, false);
-        check(json!({"member2": lost, "member3": tainted}), on(&["member1"]), divided(&all), false, true);
+        check(
+            json!({"member2": tainted}),
+            on(&["member1", "member2"]),
+            divided(&["member1", "member2"]),
+            true,
+            false,
+        );
+        check(
+            json!({"member2": lost, "member3": tainted}),
+            on(&["member1"]),
+            divided(&all),
+            false,
+            true,
+        );
         check(json!({}), on(&["member1"]), json!({}), true, true);
     }
 
@@ -241,10 +302,34 @@ mod tests {
     #[test]
     fn a_spread_constraint_asks_for_as_many_targets() {
         let all = ["member1", "member2", "member3"];
-        check(json!({}), on(&["member1", "member2"]), duplicated(&all, Some(2)), true, true);
-        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], Some(2)), false, false);
-        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], None), true, true);
-        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], Some(0)), true, true);
+        check(
+            json!({}),
+            on(&["member1", "member2"]),
+            duplicated(&all, Some(2)),
+            true,
+            true,
+        );
+        check(
+            json!({}),
+            on(&["member1", "member2"]),
+            duplicated(&["member1", "member2"], Some(2)),
+            false,
+            false,
+        );
+        check(
+            json!({}),
+            on(&["member1", "member2"]),
+            duplicated(&["member1", "member2"], None),
+            true,
+            true,
+        );
+        check(
+            json!({}),
+            on(&["member1", "member2"]),
+            duplicated(&["member1", "member2"], Some(0)),
+            true,
+            true,
+        );
     }
 
     #[test]
@@ -273,7 +358,12 @@ mod tests {
         check(json!({}), on(&["member1"]), duplicated(&["member1"], None), false);
         let tainted = |effect: &str| json!({"spec": {"syncMode": "Push", "taints": [{"key": "k", "effect": effect}]}});
         for effect in ["NoExecute", "NoSchedule", "PreferNoExecute"] {
-            check(json!({"member1": tainted(effect)}), pair(), duplicated(&two, None), false);
+            check(
+                json!({"member1": tainted(effect)}),
+                pair(),
+                duplicated(&two, None),
+                false,
+            );
             let mut tolerant = duplicated(&two, None);
             tolerant["clusterTolerations"] = json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 60}]);
             check(json!({"member1": tainted(effect)}), pair(), tolerant, true);

@@ -35,13 +35,23 @@ impl Home {
     /// its recorded home, regardless of the cluster that it leaves now.
     pub fn remember(annotations: &BTreeMap<String, String>, spec: &BindingSpec, now: Time) -> Self {
         let known = Self::read(annotations);
-        let away = |home: &Self| spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
-        known.filter(|home| away(home) || spec.clusters.len() < home.clusters.len()).unwrap_or_else(|| Self {
-            clusters: spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect(),
-            left_at: now.truncated(),
-            tries: 0,
-            tried_at: None,
-        })
+        let away = |home: &Self| {
+            spec.clusters
+                .iter()
+                .any(|target| !home.clusters.contains_key(&target.name))
+        };
+        known
+            .filter(|home| away(home) || spec.clusters.len() < home.clusters.len())
+            .unwrap_or_else(|| Self {
+                clusters: spec
+                    .clusters
+                    .iter()
+                    .map(|target| (target.name.clone(), target.replicas))
+                    .collect(),
+                left_at: now.truncated(),
+                tries: 0,
+                tried_at: None,
+            })
     }
 
     /// Reads the home record. A malformed annotation counts as absent, which disables automatic failback.
@@ -51,7 +61,8 @@ impl Home {
 
     /// Returns the time of the eviction or of the last attempt, whichever is later.
     pub fn touched_at(&self) -> Time {
-        self.tried_at.map_or(self.left_at, |tried_at| tried_at.max(self.left_at))
+        self.tried_at
+            .map_or(self.left_at, |tried_at| tried_at.max(self.left_at))
     }
 }
 

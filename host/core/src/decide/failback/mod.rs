@@ -93,9 +93,17 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
         return FailbackPlan::Forget(attribution);
     }
     if let Some((code, message)) = obstacle(binding) {
-        return FailbackPlan::Wait { attribution: Attribution::rule(code, message), left_ms: None };
+        return FailbackPlan::Wait {
+            attribution: Attribution::rule(code, message),
+            left_ms: None,
+        };
     }
-    let Some(stand_in) = binding.spec.clusters.iter().find(|target| !home.clusters.contains_key(&target.name)) else {
+    let Some(stand_in) = binding
+        .spec
+        .clusters
+        .iter()
+        .find(|target| !home.clusters.contains_key(&target.name))
+    else {
         let message = "the evicted replicas went to clusters that already ran the workload";
         return FailbackPlan::Forget(Attribution::rule("NoStandIn", message));
     };
@@ -105,13 +113,27 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     };
     let restarts = match restarts(binding, snapshot.clusters, &shares) {
         Ok(restarts) => restarts,
-        Err(attribution) => return FailbackPlan::Wait { attribution, left_ms: None },
+        Err(attribution) => {
+            return FailbackPlan::Wait {
+                attribution,
+                left_ms: None,
+            };
+        }
     };
-    let scope = |cluster| PauseScope { cluster, workload: &binding.spec.resource };
-    let mut places = shares.iter().map(|share| share.name.as_str()).chain([stand_in.name.as_str()]);
+    let scope = |cluster| PauseScope {
+        cluster,
+        workload: &binding.spec.resource,
+    };
+    let mut places = shares
+        .iter()
+        .map(|share| share.name.as_str())
+        .chain([stand_in.name.as_str()]);
     if let Some(paused) = places.find_map(|cluster| paused(snapshot.pauses, scope(cluster), now)) {
         let left_ms = paused.until.map(|until| until.millis_since(now).max(0));
-        return FailbackPlan::Wait { attribution: paused.attribution(), left_ms };
+        return FailbackPlan::Wait {
+            attribution: paused.attribution(),
+            left_ms,
+        };
     }
     FailbackPlan::Return(Box::new(set_out(&snapshot, home, &stand_in.name, &shares, restarts)))
 }
@@ -121,17 +143,33 @@ fn is_obsolete(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Attributi
     let FailbackSnapshot { binding, clusters, .. } = *snapshot;
     let spec = &binding.spec;
     let at_home = home.clusters.keys().all(|name| spec.targets(name));
-    let away = spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
+    let away = spec
+        .clusters
+        .iter()
+        .any(|target| !home.clusters.contains_key(&target.name));
     if at_home && !away && spec.graceful_eviction_tasks.is_empty() {
-        return Some(Attribution::rule("Returned", "the workload is back in its home clusters"));
+        return Some(Attribution::rule(
+            "Returned",
+            "the workload is back in its home clusters",
+        ));
     }
     if spec.reschedule_triggered_at.is_some_and(|at| at > home.touched_at()) {
-        return Some(Attribution::rule("Rescheduled", "a rescheduling was requested in the meantime"));
+        return Some(Attribution::rule(
+            "Rescheduled",
+            "a rescheduling was requested in the meantime",
+        ));
     }
     let placement = spec.placement.as_ref()?;
-    let lacks = |name: &&String| clusters.get(*name).is_none_or(|cluster| !is_selected(placement, cluster));
+    let lacks = |name: &&String| {
+        clusters
+            .get(*name)
+            .is_none_or(|cluster| !is_selected(placement, cluster))
+    };
     let lost = home.clusters.keys().filter(|name| !spec.targets(name)).find(lacks)?;
-    Some(Attribution::rule("NoHome", format!("{lost} does not exist, or the placement no longer selects it")))
+    Some(Attribution::rule(
+        "NoHome",
+        format!("{lost} does not exist, or the placement no longer selects it"),
+    ))
 }
 
 /// Returns code and message of a process that must finish first.
@@ -154,7 +192,12 @@ fn shares(
 ) -> Result<Vec<TargetCluster>, Box<FailbackPlan>> {
     let FailbackSnapshot { binding, .. } = *snapshot;
     let spec = &binding.spec;
-    let placed = |name: &str| spec.clusters.iter().find(|target| target.name == name).map(|target| target.replicas);
+    let placed = |name: &str| {
+        spec.clusters
+            .iter()
+            .find(|target| target.name == name)
+            .map(|target| target.replicas)
+    };
     let lacks = |(name, replicas): (&String, &i32)| match placed(name) {
         None => Some((name.clone(), *replicas)),
         Some(existing) => (existing < *replicas).then(|| (name.clone(), replicas - existing)),
@@ -169,7 +212,11 @@ fn shares(
     let divided = spec.is_workload()
         && spec.placement.as_ref().map(Placement::replica_scheduling_type) == Some(ReplicaSchedulingType::Divided);
     let room = ready.iter().map(|(_, replicas)| i64::from(*replicas)).sum::<i64>();
-    let enough = if divided { room >= i64::from(stand_in.replicas) } else { !ready.is_empty() };
+    let enough = if divided {
+        room >= i64::from(stand_in.replicas)
+    } else {
+        !ready.is_empty()
+    };
     if !enough && let Some(wait) = waits.into_iter().next() {
         return Err(Box::new(wait));
     }
@@ -178,7 +225,10 @@ fn shares(
         return Err(Box::new(FailbackPlan::Forget(attribution)));
     };
     if !divided {
-        return Ok(vec![TargetCluster { name: first, ..stand_in.clone() }]);
+        return Ok(vec![TargetCluster {
+            name: first,
+            ..stand_in.clone()
+        }]);
     }
     let mut remaining = stand_in.replicas;
     let mut shares: Vec<_> = ready
@@ -199,11 +249,21 @@ fn shares(
 
 /// Returns the reason why the workload cannot return to a home cluster yet.
 fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<FailbackPlan> {
-    let FailbackSnapshot { binding, clusters, stable, window_s, now, .. } = *snapshot;
+    let FailbackSnapshot {
+        binding,
+        clusters,
+        stable,
+        window_s,
+        now,
+        ..
+    } = *snapshot;
     let well = clusters.get(name).filter(|cluster| may_host(binding, cluster, now));
     let Some(stable) = stable.get(name).filter(|_| well.is_some()) else {
         let attribution = Attribution::rule("HomeNotWell", format!("{name} is not ready or cannot run the workload"));
-        return Some(FailbackPlan::Wait { attribution, left_ms: None });
+        return Some(FailbackPlan::Wait {
+            attribution,
+            left_ms: None,
+        });
     };
     let window_s = window_s.max(0).saturating_mul(1 << home.tries.min(DOUBLINGS_MAX));
     let since = stable.since.max(home.touched_at());
@@ -211,7 +271,10 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     let left_ms = since.plus_seconds(window_s).millis_since(now).saturating_add(1);
     (left_ms > 0).then(|| {
         let message = format!("{name} must stay ready for {window_s} s first");
-        FailbackPlan::Wait { attribution: Attribution::rule("Stabilizing", message), left_ms: Some(left_ms) }
+        FailbackPlan::Wait {
+            attribution: Attribution::rule("Stabilizing", message),
+            left_ms: Some(left_ms),
+        }
     })
 }
 
@@ -222,14 +285,21 @@ fn restarts(
     clusters: &BTreeMap<String, Arc<Cluster>>,
     shares: &[TargetCluster],
 ) -> Result<bool, Attribution> {
-    let Some(groups) = binding.spec.placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref())
+    let Some(groups) = binding
+        .spec
+        .placement
+        .as_ref()
+        .and_then(|placement| placement.cluster_affinities.as_deref())
     else {
         return Ok(false);
     };
     let observed = &binding.status.scheduler_observed_affinity_name;
     let group = groups.iter().find(|group| group.affinity_name == *observed);
     let selects = |share: &TargetCluster| {
-        clusters.get(&share.name).zip(group).is_some_and(|(home, group)| affinity::matches(&group.affinity, home))
+        clusters
+            .get(&share.name)
+            .zip(group)
+            .is_some_and(|(home, group)| affinity::matches(&group.affinity, home))
     };
     if shares.iter().all(selects) {
         return Ok(false);
@@ -270,9 +340,21 @@ fn set_out(
         spec.reschedule_triggered_at = Some(now.truncated());
     }
     let names: Vec<_> = shares.iter().map(|share| share.name.as_str()).collect();
-    let message = format!("{} has been ready for long enough, and {stand_in} is only a stand-in", names.join(", "));
-    let home = Home { tries: home.tries.saturating_add(1), tried_at: Some(now.truncated()), ..home };
-    Return { spec, task, home, attribution: Attribution::rule(REASON_FAILBACK, message) }
+    let message = format!(
+        "{} has been ready for long enough, and {stand_in} is only a stand-in",
+        names.join(", ")
+    );
+    let home = Home {
+        tries: home.tries.saturating_add(1),
+        tried_at: Some(now.truncated()),
+        ..home
+    };
+    Return {
+        spec,
+        task,
+        home,
+        attribution: Attribution::rule(REASON_FAILBACK, message),
+    }
 }
 
 #[cfg(test)]

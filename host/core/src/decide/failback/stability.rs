@@ -34,8 +34,12 @@ pub fn stability(cluster: &Cluster, known: Option<&Stability>, now: Time) -> Opt
     // The API stores no fractions. Rounding up makes the window end slightly later, never too early.
     let start = Time::from_millis(now.as_millis().saturating_add(999)).truncated();
     let ready_since = cluster.ready().and_then(|ready| ready.last_transition_time);
-    let since = known.filter(|known| known.taints == taints).map_or(start, |known| known.since);
-    let since = ready_since.map_or(since, |ready_since| since.max(ready_since)).min(start);
+    let since = known
+        .filter(|known| known.taints == taints)
+        .map_or(start, |known| known.since);
+    let since = ready_since
+        .map_or(since, |ready_since| since.max(ready_since))
+        .min(start);
     Some(Stability { since, taints })
 }
 
@@ -49,7 +53,10 @@ mod tests {
     fn the_clock_starts_again_whenever_readiness_or_taints_change() {
         let at = |second: i64| Time::from_millis(second * 1000);
         let check = |ready: &str, ready_s: i64, taints: &[&str], known: Option<(i64, &[&str])>, since: Option<i64>| {
-            let spec: Vec<_> = taints.iter().map(|key| json!({"key": key, "effect": "NoSchedule"})).collect();
+            let spec: Vec<_> = taints
+                .iter()
+                .map(|key| json!({"key": key, "effect": "NoSchedule"}))
+                .collect();
             let ready = json!([{"type": "Ready", "status": ready, "lastTransitionTime": at(ready_s)}]);
             let cluster: Cluster = serde_json::from_value(json!({
                 "name": "m1", "spec": {"syncMode": "Push", "taints": spec}, "status": {"conditions": ready},

@@ -59,8 +59,13 @@ fn clusters(change: &Value) -> (BTreeMap<String, Arc<Cluster>>, BTreeMap<String,
         Arc::new(serde_json::from_value::<Cluster>(whole).unwrap())
     };
     let clusters: BTreeMap<_, _> = names.iter().map(|name| ((*name).to_owned(), cluster(name))).collect();
-    let known = Stability { since: at(100), taints: Vec::new() };
-    let stable = clusters.iter().filter_map(|(name, it)| Some((name.clone(), stability(it, Some(&known), at(5000))?)));
+    let known = Stability {
+        since: at(100),
+        taints: Vec::new(),
+    };
+    let stable = clusters
+        .iter()
+        .filter_map(|(name, it)| Some((name.clone(), stability(it, Some(&known), at(5000))?)));
     let stable = stable.collect();
     (clusters, stable)
 }
@@ -82,8 +87,14 @@ fn summary(plan: &FailbackPlan) -> String {
     match plan {
         FailbackPlan::Rest => "rest".to_owned(),
         FailbackPlan::Forget(attribution) => format!("forget {}", attribution.reason.code),
-        FailbackPlan::Wait { attribution, left_ms: None } => format!("wait {}", attribution.reason.code),
-        FailbackPlan::Wait { attribution, left_ms: Some(left_ms) } => {
+        FailbackPlan::Wait {
+            attribution,
+            left_ms: None,
+        } => format!("wait {}", attribution.reason.code),
+        FailbackPlan::Wait {
+            attribution,
+            left_ms: Some(left_ms),
+        } => {
             format!("wait {} {left_ms}", attribution.reason.code)
         }
         FailbackPlan::Return(back) => {
@@ -97,7 +108,11 @@ fn summary(plan: &FailbackPlan) -> String {
 #[test]
 fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
     let check = |home: Value, change: Value, now_s: i64, expected: &str| {
-        assert_eq!(summary(&decided(&binding(home, &json!({})), &change, now_s)), expected, "{change} at {now_s}");
+        assert_eq!(
+            summary(&decided(&binding(home, &json!({})), &change, now_s)),
+            expected,
+            "{change} at {now_s}"
+        );
     };
     check(m1(), json!({}), 300, "wait Stabilizing 400001");
     check(m1(), json!({}), 700, "wait Stabilizing 1");
@@ -110,7 +125,12 @@ fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
     check(m1(), tainted("NoExecute"), 5000, "wait HomeNotWell");
     check(m1(), tainted("NoSchedule"), 5000, "wait HomeNotWell");
     // The workload left again after the cluster recovered. After an earlier attempt, the window is twice as long.
-    check(json!({"clusters": {"m1": 6}, "leftAt": at(500)}), json!({}), 1100, "wait Stabilizing 1");
+    check(
+        json!({"clusters": {"m1": 6}, "leftAt": at(500)}),
+        json!({}),
+        1100,
+        "wait Stabilizing 1",
+    );
     let tried = json!({"clusters": {"m1": 6}, "leftAt": at(0), "tries": 1, "triedAt": at(800)});
     check(tried.clone(), json!({}), 2000, "wait Stabilizing 1");
     check(tried, json!({}), 2001, "m1:6 from m2");
@@ -119,10 +139,16 @@ fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
 #[test]
 fn only_what_can_be_taken_back_as_a_whole_goes_back() {
     let check = |home: Value, change: Value, expected: &str| {
-        assert_eq!(summary(&decided(&binding(home, &change), &json!({}), 5000)), expected, "{change}");
+        assert_eq!(
+            summary(&decided(&binding(home, &change), &json!({}), 5000)),
+            expected,
+            "{change}"
+        );
     };
     let on = |targets: &[(&str, i32)]| {
-        let targets = targets.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas}));
+        let targets = targets
+            .iter()
+            .map(|(name, replicas)| json!({"name": name, "replicas": replicas}));
         json!({"spec": {"clusters": targets.collect::<Vec<_>>()}})
     };
     check(m1(), on(&[("m1", 6)]), "forget Returned");
@@ -138,21 +164,42 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
         change["spec"]["placement"] = json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}});
         change
     };
-    check(home(json!({"m1": 6, "m4": 6})), duplicated(on(&[("m2", 6), ("m3", 6)])), "m3:6 m1:6 from m2");
-    check(home(json!({"m1": 0})), json!({"spec": {"replicas": 0, "clusters": [{"name": "m2"}]}}), "m1:0 from m2");
+    check(
+        home(json!({"m1": 6, "m4": 6})),
+        duplicated(on(&[("m2", 6), ("m3", 6)])),
+        "m3:6 m1:6 from m2",
+    );
+    check(
+        home(json!({"m1": 0})),
+        json!({"spec": {"replicas": 0, "clusters": [{"name": "m2"}]}}),
+        "m1:0 from m2",
+    );
 }
 
 #[test]
 fn a_move_a_person_or_another_placement_comes_first() {
     let check = |change: Value, expected: &str| {
-        assert_eq!(summary(&decided(&binding(m1(), &change), &json!({}), 5000)), expected, "{change}");
+        assert_eq!(
+            summary(&decided(&binding(m1(), &change), &json!({}), 5000)),
+            expected,
+            "{change}"
+        );
     };
     let task = json!([{"fromCluster": "m3", "reason": "R", "producer": "p"}]);
     check(json!({"spec": {"gracefulEvictionTasks": task}}), "wait MoveUnderWay");
-    check(json!({"spec": {"suspension": {"scheduling": true}}}), "wait SchedulingSuspended");
-    check(json!({"status": {"schedulerObservedGeneration": 4}}), "wait SchedulePending");
+    check(
+        json!({"spec": {"suspension": {"scheduling": true}}}),
+        "wait SchedulingSuspended",
+    );
+    check(
+        json!({"status": {"schedulerObservedGeneration": 4}}),
+        "wait SchedulePending",
+    );
     check(json!({"spec": {"rescheduleTriggeredAt": at(50)}}), "forget Rescheduled");
-    check(json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}}), "forget NoHome");
+    check(
+        json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}}),
+        "forget NoHome",
+    );
     check(
         json!({"annotations": {HOME: "{\"clusters\": {\"m9\": 1}, \"leftAt\": \"1970-01-01T00:00:00Z\"}"}}),
         "forget NoHome",
@@ -160,7 +207,10 @@ fn a_move_a_person_or_another_placement_comes_first() {
     check(json!({"annotations": {HOME: "none"}}), "rest");
     check(json!({"deletionTimestamp": at(1)}), "rest");
     let (clusters, stable) = clusters(&json!({}));
-    let pause = EvictionPause { name: "freeze".to_owned(), ..EvictionPause::default() };
+    let pause = EvictionPause {
+        name: "freeze".to_owned(),
+        ..EvictionPause::default()
+    };
     let binding = binding(m1(), &json!({}));
     let plan = decide(FailbackSnapshot {
         binding: &binding,
@@ -188,8 +238,10 @@ fn a_home_in_another_group_of_affinities_is_scheduled_for_anew_only_if_nothing_e
         let at_all = matches!(&plan, FailbackPlan::Return(back) if back.spec.reschedule_triggered_at == Some(at(5000)));
         assert_eq!(at_all, restarts, "{plan:?}");
     };
-    let (one, two) =
-        (json!([{"name": "m2", "replicas": 6}]), json!([{"name": "m2", "replicas": 3}, {"name": "m3", "replicas": 3}]));
+    let (one, two) = (
+        json!([{"name": "m2", "replicas": 6}]),
+        json!([{"name": "m2", "replicas": 3}, {"name": "m3", "replicas": 3}]),
+    );
     check("far", one.clone(), "m1:6 from m2", true);
     check("gone", one.clone(), "m1:6 from m2", true);
     check("far", two.clone(), "wait SeveralStandIns", false);
@@ -200,7 +252,9 @@ fn a_home_in_another_group_of_affinities_is_scheduled_for_anew_only_if_nothing_e
 /// S1: the stand-in copy is deleted only after the home copy is healthy with all its replicas.
 #[test]
 fn the_copy_that_stands_in_outlives_every_grace_period() {
-    let FailbackPlan::Return(back) = decided(&binding(m1(), &json!({})), &json!({}), 5000) else { panic!() };
+    let FailbackPlan::Return(back) = decided(&binding(m1(), &json!({})), &json!({}), 5000) else {
+        panic!()
+    };
     let mut moved = binding(m1(), &json!({}));
     moved.spec = back.spec;
     assert_eq!(back.home.tries, 1);
@@ -210,8 +264,11 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
         graceful_eviction::PurgeWithoutReplacement::AfterGracePeriod,
         graceful_eviction::PurgeWithoutReplacement::OnlyByPolicy,
     ] {
-        let options =
-            GracefulEvictionOptions { timeout_s: 0, purge_without_replacement, ..GracefulEvictionOptions::default() };
+        let options = GracefulEvictionOptions {
+            timeout_s: 0,
+            purge_without_replacement,
+            ..GracefulEvictionOptions::default()
+        };
         let snapshot = GracefulEvictionSnapshot {
             binding: &moved,
             sources: &[],

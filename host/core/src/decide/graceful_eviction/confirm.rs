@@ -79,7 +79,12 @@ impl fmt::Display for Unconfirmed {
 /// Returns the binding with unknown health for unconfirmed targets.
 pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets) -> Cow<'a, Binding> {
     let is_affected = |name: &String| unconfirmed.contains_key(name);
-    if !binding.status.aggregated_status.iter().any(|item| is_affected(&item.cluster_name)) {
+    if !binding
+        .status
+        .aggregated_status
+        .iter()
+        .any(|item| is_affected(&item.cluster_name))
+    {
         return Cow::Borrowed(binding);
     }
     let mut masked = binding.clone();
@@ -94,7 +99,13 @@ pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets)
 /// Describes the unconfirmed targets of a binding; empty if there are none.
 pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> String {
     let of_target = |name| Some(format!("{name} {}", unconfirmed.get(name)?));
-    listed(binding.spec.clusters.iter().filter_map(|target| of_target(&target.name)))
+    listed(
+        binding
+            .spec
+            .clusters
+            .iter()
+            .filter_map(|target| of_target(&target.name)),
+    )
 }
 
 fn listed(mut targets: impl Iterator<Item = String>) -> String {
@@ -110,13 +121,25 @@ fn listed(mut targets: impl Iterator<Item = String>) -> String {
 /// dead, or one that is alive has not reported its copy yet. `None` if they count.
 pub(super) fn doubt(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> Option<String> {
     let is_dead = |name: &String| unconfirmed.get(name).is_some_and(|reason| reason.is_dead());
-    let mut alive = binding.spec.clusters.iter().filter(|target| !is_dead(&target.name)).peekable();
+    let mut alive = binding
+        .spec
+        .clusters
+        .iter()
+        .filter(|target| !is_dead(&target.name))
+        .peekable();
     if alive.peek().is_none() {
-        return Some(format!("no target can run the workload: {}", describe(binding, unconfirmed)));
+        return Some(format!(
+            "no target can run the workload: {}",
+            describe(binding, unconfirmed)
+        ));
     }
     let mut reports = Reports::new(&binding.status.aggregated_status);
     let is_workload = binding.spec.is_workload();
-    let silent = alive.filter(|target| !reports.of(&target.name).is_some_and(|item| is_observed(item, is_workload)));
+    let silent = alive.filter(|target| {
+        !reports
+            .of(&target.name)
+            .is_some_and(|item| is_observed(item, is_workload))
+    });
     let silent = listed(silent.map(|target| target.name.clone()));
     (!silent.is_empty()).then(|| format!("the new copy is not reported yet by {silent}"))
 }

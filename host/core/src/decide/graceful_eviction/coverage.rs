@@ -39,7 +39,11 @@ pub(super) struct Shortfall<'a> {
 
 impl fmt::Display for Shortfall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, available, placed } = self;
+        let Self {
+            cluster,
+            available,
+            placed,
+        } = self;
         write!(f, "{cluster} reports Healthy with {available} of {placed} replicas")
     }
 }
@@ -52,9 +56,15 @@ pub(super) fn shortfalls(binding: &Binding, rule: ReplacementHealth) -> Vec<Shor
     let mut reports = Reports::new(&binding.status.aggregated_status);
     let targets = binding.spec.clusters.iter().filter(|target| target.replicas > 0);
     let short = targets.filter_map(|target| {
-        let item = reports.of(&target.name).filter(|item| item.health == Some(Health::Healthy))?;
+        let item = reports
+            .of(&target.name)
+            .filter(|item| item.health == Some(Health::Healthy))?;
         let available = available(item.status.as_ref()?)?;
-        let shortfall = Shortfall { cluster: &target.name, available, placed: target.replicas };
+        let shortfall = Shortfall {
+            cluster: &target.name,
+            available,
+            placed: target.replicas,
+        };
         (available < i64::from(target.replicas)).then_some(shortfall)
     });
     short.collect()
@@ -64,7 +74,10 @@ pub(super) fn shortfalls(binding: &Binding, rule: ReplacementHealth) -> Vec<Shor
 pub(super) fn masked(observed: &[AggregatedStatusItem], shortfalls: &[Shortfall<'_>]) -> Vec<AggregatedStatusItem> {
     let mut masked = observed.to_vec();
     for item in &mut masked {
-        if shortfalls.iter().any(|shortfall| shortfall.cluster == item.cluster_name) {
+        if shortfalls
+            .iter()
+            .any(|shortfall| shortfall.cluster == item.cluster_name)
+        {
             item.health = Some(Health::Unknown);
         }
     }
@@ -75,7 +88,9 @@ pub(super) fn masked(observed: &[AggregatedStatusItem], shortfalls: &[Shortfall<
 /// a counter that is missing beside another one is 0.
 fn available(status: &Value) -> Option<i64> {
     let number = |field: &str| status.get(field).and_then(Value::as_i64);
-    number("availableReplicas").or_else(|| number("readyReplicas")).or_else(|| number("replicas").map(|_| 0))
+    number("availableReplicas")
+        .or_else(|| number("readyReplicas"))
+        .or_else(|| number("replicas").map(|_| 0))
 }
 
 #[cfg(test)]
@@ -108,7 +123,12 @@ mod tests {
         check(2, "Healthy", json!({"replicas": 2, "availableReplicas": 2}), None);
         check(2, "Healthy", json!({"replicas": 3, "availableReplicas": 3}), None);
         check(2, "Healthy", json!({"replicas": 2, "readyReplicas": 2}), None);
-        check(2, "Healthy", json!({"readyReplicas": 2, "availableReplicas": 1}), Some(1));
+        check(
+            2,
+            "Healthy",
+            json!({"readyReplicas": 2, "availableReplicas": 1}),
+            Some(1),
+        );
         // Go omits zeros.
         check(2, "Healthy", json!({"replicas": 2}), Some(0));
         // No replicas are placed, or none are counted.

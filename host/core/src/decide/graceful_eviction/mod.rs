@@ -119,7 +119,13 @@ pub fn decide(snapshot: GracefulEvictionSnapshot<'_>, policies: &PolicySet) -> G
     let spec = &snapshot.binding.spec;
     let reported = confirm::masked(snapshot.binding, snapshot.unconfirmed);
     let (clusters, plan) = (Cow::Borrowed(spec.clusters.as_slice()), GracefulEvictionPlan::default());
-    let mut round = Round { snapshot, reported: &reported, policies, clusters, plan };
+    let mut round = Round {
+        snapshot,
+        reported: &reported,
+        policies,
+        clusters,
+        plan,
+    };
     let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
     for task in &spec.graceful_eviction_tasks {
         match round.assess(task) {
@@ -162,18 +168,28 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn assess(&mut self, task: &GracefulEvictionTask) -> End {
-        let GracefulEvictionSnapshot { binding, now, options, .. } = self.snapshot;
+        let GracefulEvictionSnapshot {
+            binding, now, options, ..
+        } = self.snapshot;
         // A cluster that is a target again keeps its copy.
         if self.clusters.iter().any(|target| target.name == task.from_cluster) {
-            return End::CalledOff(Attribution::rule("TargetAgain", "the cluster is in the scheduling result again"));
+            return End::CalledOff(Attribution::rule(
+                "TargetAgain",
+                "the cluster is in the scheduling result again",
+            ));
         }
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
         let timeout_s = own_s.map_or(options.timeout_s, i64::from);
-        let created = task.creation_timestamp.filter(|created| *created <= now.plus_seconds(CLOCK_SKEW_S));
+        let created = task
+            .creation_timestamp
+            .filter(|created| *created <= now.plus_seconds(CLOCK_SKEW_S));
         let Some(created) = created else {
             self.again(timeout_s.saturating_mul(1000));
             let creation_timestamp = Some(now.truncated());
-            return End::Stamped(Box::new(GracefulEvictionTask { creation_timestamp, ..task.clone() }));
+            return End::Stamped(Box::new(GracefulEvictionTask {
+                creation_timestamp,
+                ..task.clone()
+            }));
         };
         if let Some(end) = manual_override(task) {
             return end;
@@ -194,8 +210,16 @@ impl Round<'_> {
         let placed = result::schedule_result(binding) == ScheduleResult::Present;
         // A grace period of a policy permits the deletion by name; the flag alone does not replace an observation.
         let needs_report = placed && own_s.is_none();
-        let doubt = if needs_report { confirm::doubt(binding, self.snapshot.unconfirmed) } else { None };
-        let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
+        let doubt = if needs_report {
+            confirm::doubt(binding, self.snapshot.unconfirmed)
+        } else {
+            None
+        };
+        let who = if own_s.is_some() {
+            "gracePeriodSeconds of the task"
+        } else {
+            "graceful-eviction-timeout"
+        };
         let over = format!("the grace period of {timeout_s} s ({who}) is over");
         match (options.purge_without_replacement, doubt) {
             (PurgeWithoutReplacement::AfterGracePeriod, _) => {
@@ -204,7 +228,10 @@ impl Round<'_> {
             }
             (PurgeWithoutReplacement::OnlyByPolicy, _) if own_s.is_none() => self.ask(task, i64::MAX),
             (_, Some(doubt)) => match self.ask(task, i64::MAX) {
-                End::Held(_) => End::Held(Attribution::rule("ReplacementUnconfirmed", format!("{over}, but {doubt}"))),
+                End::Held(_) => End::Held(Attribution::rule(
+                    "ReplacementUnconfirmed",
+                    format!("{over}, but {doubt}"),
+                )),
                 end => end,
             },
             _ if placed => {
@@ -214,23 +241,37 @@ impl Round<'_> {
             }
             _ => match self.ask(task, i64::MAX) {
                 // An eviction check may release the copy; otherwise the reason is the missing replacement.
-                End::Held(_) => {
-                    End::Held(Attribution::rule("NoReplacement", format!("{over}, but there is no replacement")))
-                }
+                End::Held(_) => End::Held(Attribution::rule(
+                    "NoReplacement",
+                    format!("{over}, but there is no replacement"),
+                )),
                 end => end,
             },
         }
     }
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
-        let GracefulEvictionSnapshot { now, options, unconfirmed, .. } = self.snapshot;
+        let GracefulEvictionSnapshot {
+            now,
+            options,
+            unconfirmed,
+            ..
+        } = self.snapshot;
         let binding = self.reported;
         let observed = &binding.status.aggregated_status;
-        let call = |observed| EvictionCheckCall { binding, task, observed, now };
+        let call = |observed| EvictionCheckCall {
+            binding,
+            task,
+            observed,
+            now,
+        };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
         // Only a release can rest on an outdated report, so only a release requires a second check.
-        let short =
-            if outcome.released { coverage::shortfalls(binding, options.replacement_health) } else { Vec::new() };
+        let short = if outcome.released {
+            coverage::shortfalls(binding, options.replacement_health)
+        } else {
+            Vec::new()
+        };
         if !short.is_empty() {
             outcome = combine::eviction_check(self.policies, call(&coverage::masked(observed, &short)));
             if !outcome.released {
@@ -249,8 +290,14 @@ impl Round<'_> {
         if !doubts.is_empty() {
             let message = &mut outcome.attribution.reason.message;
             *message = format!("{message} ({doubts})");
-            let targets = binding.spec.clusters.iter().filter_map(|target| unconfirmed.get(&target.name));
-            targets.filter_map(|reason| reason.recheck_ms()).for_each(|after_ms| self.again(after_ms));
+            let targets = binding
+                .spec
+                .clusters
+                .iter()
+                .filter_map(|target| unconfirmed.get(&target.name));
+            targets
+                .filter_map(|reason| reason.recheck_ms())
+                .for_each(|after_ms| self.again(after_ms));
         }
         // The recovery of a plugin triggers no event.
         if failed {
@@ -259,7 +306,11 @@ impl Round<'_> {
         if left_ms < i64::MAX {
             self.again(left_ms);
         }
-        self.again(outcome.recheck_after_s.map_or(HELD_RECHECK_MS, |after_s| i64::from(after_s) * 1000));
+        self.again(
+            outcome
+                .recheck_after_s
+                .map_or(HELD_RECHECK_MS, |after_s| i64::from(after_s) * 1000),
+        );
         End::Held(outcome.attribution)
     }
 

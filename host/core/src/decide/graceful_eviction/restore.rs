@@ -55,21 +55,32 @@ pub(super) fn target(
     }
     let replicas = replicas(snapshot, targets, task)?;
     let message = "the cluster has recovered and the workload has no other target, so it stays";
-    Some((TargetCluster::new(&task.from_cluster, replicas), Attribution::rule("SourceRecovered", message)))
+    Some((
+        TargetCluster::new(&task.from_cluster, replicas),
+        Attribution::rule("SourceRecovered", message),
+    ))
 }
 
 /// Returns true if the workload could run on the cluster of a task again.
 fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
-    let GracefulEvictionSnapshot { binding, sources, now, .. } = *snapshot;
+    let GracefulEvictionSnapshot {
+        binding, sources, now, ..
+    } = *snapshot;
     let source = sources.iter().find(|cluster| cluster.name == task.from_cluster);
     source.is_some_and(|source| may_host(binding, source, now)) && cause_is_gone(binding, task)
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
 pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
-    let Some(placement) = &binding.spec.placement else { return false };
+    let Some(placement) = &binding.spec.placement else {
+        return false;
+    };
     let tolerations = &placement.cluster_tolerations;
-    let scheduling = cluster.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::NoSchedule);
+    let scheduling = cluster
+        .spec
+        .taints
+        .iter()
+        .filter(|taint| taint.effect == TaintEffect::NoSchedule);
     let stays = match taint_based::tolerance(&cluster.spec.taints, tolerations, now) {
         Tolerance::Untainted | Tolerance::Forever => true,
         Tolerance::For { .. } | Tolerance::Not(_) => false,
@@ -77,16 +88,23 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
     cluster.is_ready()
         && !cluster.is_terminating()
         && stays
-        && scheduling.clone().all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+        && scheduling
+            .clone()
+            .all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
         && is_selected(placement, cluster)
-        && !blocked_until(binding, now).iter().any(|(name, _)| *name == cluster.name)
+        && !blocked_until(binding, now)
+            .iter()
+            .any(|(name, _)| *name == cluster.name)
 }
 
 /// Returns true if the affinity, or one of the affinity groups, selects the cluster.
 pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
     match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::group_matches(term, cluster)),
-        None => placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster)),
+        None => placement
+            .cluster_affinity
+            .as_ref()
+            .is_none_or(|affinity| affinity::matches(affinity, cluster)),
     }
 }
 
@@ -94,7 +112,13 @@ pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
 /// has to be healthy again. A failback or a rescheduling had no cause on the cluster. The causes of other programs
 /// are unknown.
 fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
-    let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
+    let reported = || {
+        binding
+            .status
+            .aggregated_status
+            .iter()
+            .find(|item| item.cluster_name == task.from_cluster)
+    };
     match task.reason.as_str() {
         REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK | REASON_RESCHEDULED => true,
         REASON_APPLICATION_FAILURE => match reported() {
@@ -122,10 +146,15 @@ fn replicas(
             let placed = targets.iter().map(|target| i64::from(target.replicas)).sum::<i64>();
             let missing = i64::from(spec.replicas) - placed;
             let others = || {
-                let recovered = spec.graceful_eviction_tasks.iter().filter(|task| is_recovered(snapshot, task));
+                let recovered = spec
+                    .graceful_eviction_tasks
+                    .iter()
+                    .filter(|task| is_recovered(snapshot, task));
                 recovered.filter_map(|task| task.replicas).map(i64::from).sum::<i64>()
             };
-            let restored = task.replicas.map_or_else(|| missing - others(), |former| missing.min(i64::from(former)));
+            let restored = task
+                .replicas
+                .map_or_else(|| missing - others(), |former| missing.min(i64::from(former)));
             i32::try_from(restored).ok().filter(|restored| *restored > 0)
         }
         Some(ReplicaSchedulingType::Duplicated) | None => Some(spec.replicas),

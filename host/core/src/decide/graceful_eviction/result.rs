@@ -38,12 +38,19 @@ mod tests {
     #[test]
     fn an_empty_result_differs_from_a_missing_one() {
         let check = |observed, targets: usize, scheduled: Option<ConditionStatus>, expected| {
-            let mut binding = Binding { generation: 3, ..Binding::default() };
+            let mut binding = Binding {
+                generation: 3,
+                ..Binding::default()
+            };
             binding.status.scheduler_observed_generation = observed;
             binding.spec.clusters = vec![TargetCluster::new("m2", 1); targets];
             let condition = |status| Condition::new("Scheduled", status, "R", "", Time::from_millis(0));
             binding.status.conditions = scheduled.map(condition).into_iter().collect();
-            assert_eq!(schedule_result(&binding), expected, "{observed} {targets} {scheduled:?}");
+            assert_eq!(
+                schedule_result(&binding),
+                expected,
+                "{observed} {targets} {scheduled:?}"
+            );
         };
         check(3, 1, Some(ConditionStatus::True), ScheduleResult::Present);
         check(3, 0, Some(ConditionStatus::True), ScheduleResult::Empty);

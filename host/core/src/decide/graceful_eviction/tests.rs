@@ -34,19 +34,29 @@ fn policies(say: fn() -> Result<Reply, Fault>) -> PolicySet {
 }
 
 fn asking(say: impl Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync + 'static) -> PolicySet {
-    let says = FixedReply(PolicyId::builtin("Says"), vec![Capability::any(CallKind::EvictionCheck)], say);
+    let says = FixedReply(
+        PolicyId::builtin("Says"),
+        vec![Capability::any(CallKind::EvictionCheck)],
+        say,
+    );
     PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>])
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn hold() -> Result<Reply, Fault> {
     let reason = Reason::new("Ill", "the new copy is ill");
-    Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: None }))
+    Ok(Reply::EvictionCheck(EvictionVerdict::Hold {
+        reason,
+        recheck_after_s: None,
+    }))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn release() -> Result<Reply, Fault> {
-    Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Well", "the new copy is well"))))
+    Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new(
+        "Well",
+        "the new copy is well",
+    ))))
 }
 
 /// Trusts the reported health of `m2`.
@@ -58,7 +68,10 @@ fn trusting(call: &Call<'_>) -> Result<Reply, Fault> {
     let message = format!("m2 is {}", health.as_str());
     Ok(Reply::EvictionCheck(match health {
         Health::Healthy => EvictionVerdict::Release(Reason::new("Well", message)),
-        _ => EvictionVerdict::Hold { reason: Reason::new("Ill", message), recheck_after_s: None },
+        _ => EvictionVerdict::Hold {
+            reason: Reason::new("Ill", message),
+            recheck_after_s: None,
+        },
     }))
 }
 
@@ -116,13 +129,23 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
 /// Returns the state of a binding `now_s` seconds after its task, without the clusters that it leaves.
 fn snapshot<'a>(binding: &'a Binding, unconfirmed: &'a UnconfirmedTargets, now_s: i64) -> GracefulEvictionSnapshot<'a> {
     let options = GracefulEvictionOptions::default();
-    GracefulEvictionSnapshot { binding, sources: &[], unconfirmed, options, now: at(now_s) }
+    GracefulEvictionSnapshot {
+        binding,
+        sources: &[],
+        unconfirmed,
+        options,
+        now: at(now_s),
+    }
 }
 
 /// Returns `held`, `released` or `called off`, with the code of the reason; `stamped` if the task only got its
 /// timestamp.
 fn summary(plan: &GracefulEvictionPlan) -> String {
-    for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
+    for (word, list) in [
+        ("held", &plan.held),
+        ("released", &plan.released),
+        ("called off", &plan.called_off),
+    ] {
         if let [(_, attribution)] = list.as_slice() {
             return format!("{word}: {}", attribution.reason.code);
         }
@@ -139,30 +162,84 @@ fn a_task_ends_as_its_fields_and_the_checks_say() {
     let check = |task: Value, now_s: i64, say: fn() -> Result<Reply, Fault>, expected: &str| {
         let binding = binding(elsewhere(), true, "True", &task);
         let snapshot = snapshot(&binding, &CONFIRMED, now_s);
-        assert_eq!(summary(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
+        assert_eq!(
+            summary(&decide(snapshot, &policies(say))),
+            expected,
+            "{task} at {now_s}"
+        );
     };
     check(json!({}), 600, hold, "held: Ill");
     check(json!({}), 601, hold, "released: GracePeriodExceeded");
     check(json!({}), 1, release, "released: Well");
     check(json!({}), 1, fault, "held: PluginTrapped");
     check(json!({"gracePeriodSeconds": 30}), 30, hold, "held: Ill");
-    check(json!({"gracePeriodSeconds": 30}), 31, hold, "released: GracePeriodExceeded");
+    check(
+        json!({"gracePeriodSeconds": 30}),
+        31,
+        hold,
+        "released: GracePeriodExceeded",
+    );
     check(json!({"gracePeriodSeconds": 900}), 601, hold, "held: Ill");
-    check(json!({"suppressDeletion": true}), 10_000, release, "held: DeletionSuppressed");
-    check(json!({"suppressDeletion": false}), 1, hold, "released: DeletionConfirmed");
+    check(
+        json!({"suppressDeletion": true}),
+        10_000,
+        release,
+        "held: DeletionSuppressed",
+    );
+    check(
+        json!({"suppressDeletion": false}),
+        1,
+        hold,
+        "released: DeletionConfirmed",
+    );
     check(json!({"purgeMode": "Directly"}), 1, hold, "held: Ill");
-    check(json!({"purgeMode": "Never"}), 601, hold, "released: GracePeriodExceeded");
+    check(
+        json!({"purgeMode": "Never"}),
+        601,
+        hold,
+        "released: GracePeriodExceeded",
+    );
     // Tasks of other programs: in doubt, the old copy is kept.
     check(json!({"creationTimestamp": null}), 10_000, release, "stamped");
-    check(json!({"creationTimestamp": "2999-01-01T00:00:00Z"}), 10_000, release, "stamped");
-    check(json!({"creationTimestamp": "1970-01-01T00:00:30Z"}), 1, hold, "held: Ill");
+    check(
+        json!({"creationTimestamp": "2999-01-01T00:00:00Z"}),
+        10_000,
+        release,
+        "stamped",
+    );
+    check(
+        json!({"creationTimestamp": "1970-01-01T00:00:30Z"}),
+        1,
+        hold,
+        "held: Ill",
+    );
     check(json!({"gracePeriodSeconds": 0}), 1, hold, "held: Ill");
     check(json!({"gracePeriodSeconds": -7}), 1, hold, "held: Ill");
-    check(json!({"purgeMode": "Eventually"}), 10_000, release, "held: UnknownPurgeMode");
-    check(json!({"purgeMode": "Eventually", "suppressDeletion": false}), 1, hold, "released: DeletionConfirmed");
-    check(json!({"purgeMode": null, "producer": null, "reason": null}), 1, release, "released: Well");
+    check(
+        json!({"purgeMode": "Eventually"}),
+        10_000,
+        release,
+        "held: UnknownPurgeMode",
+    );
+    check(
+        json!({"purgeMode": "Eventually", "suppressDeletion": false}),
+        1,
+        hold,
+        "released: DeletionConfirmed",
+    );
+    check(
+        json!({"purgeMode": null, "producer": null, "reason": null}),
+        1,
+        release,
+        "released: Well",
+    );
     check(json!({"fromCluster": "m2"}), 1, release, "called off: TargetAgain");
-    check(json!({"fromCluster": "m2", "suppressDeletion": true}), 1, release, "called off: TargetAgain");
+    check(
+        json!({"fromCluster": "m2", "suppressDeletion": true}),
+        1,
+        release,
+        "called off: TargetAgain",
+    );
 }
 
 #[test]
@@ -170,8 +247,14 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
     use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
     let check = |targets: Value, seen, scheduled, own: Value, purge_without_replacement, expected: &str| {
         let binding = binding(targets.clone(), seen, scheduled, &json!({"gracePeriodSeconds": own}));
-        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 601) };
+        let options = GracefulEvictionOptions {
+            purge_without_replacement,
+            ..GracefulEvictionOptions::default()
+        };
+        let snapshot = GracefulEvictionSnapshot {
+            options,
+            ..snapshot(&binding, &CONFIRMED, 601)
+        };
         assert_eq!(
             summary(&decide(snapshot, &policies(hold))),
             expected,
@@ -188,9 +271,11 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
     check(elsewhere(), true, "True", json!(null), OnlyByPolicy, "held: Ill");
     check(elsewhere(), true, "True", json!(30), OnlyByPolicy, over);
     check(json!([]), false, "False", json!(30), OnlyByPolicy, none);
-    for (targets, seen, scheduled) in
-        [(elsewhere(), true, "True"), (json!([]), false, "False"), (json!([]), true, "True")]
-    {
+    for (targets, seen, scheduled) in [
+        (elsewhere(), true, "True"),
+        (json!([]), false, "False"),
+        (json!([]), true, "True"),
+    ] {
         check(targets, seen, scheduled, json!(null), AfterGracePeriod, over);
     }
 }
@@ -202,16 +287,39 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
         binding.status.aggregated_status =
             serde_json::from_value(json!([{"clusterName": "m1", "health": "Healthy"}])).unwrap();
         let sources = std::slice::from_ref(source);
-        let plan = decide(GracefulEvictionSnapshot { sources, ..snapshot(&binding, &CONFIRMED, 100) }, &policies(hold));
-        let clusters = plan.clusters.as_ref().map(|clusters| serde_json::to_value(clusters).unwrap());
+        let plan = decide(
+            GracefulEvictionSnapshot {
+                sources,
+                ..snapshot(&binding, &CONFIRMED, 100)
+            },
+            &policies(hold),
+        );
+        let clusters = plan
+            .clusters
+            .as_ref()
+            .map(|clusters| serde_json::to_value(clusters).unwrap());
         assert_eq!(clusters, expected, "{task} {source:?}");
-        assert_eq!(expected.is_some(), plan.tasks == Some(Vec::new()), "task and target change together");
+        assert_eq!(
+            expected.is_some(),
+            plan.tasks == Some(Vec::new()),
+            "task and target change together"
+        );
     };
     let no_execute = json!([{"key": "k", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:00Z"}]);
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
-    check(json!([]), json!({}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
+    check(
+        json!([]),
+        json!({}),
+        &well,
+        Some(json!([{"name": "m1", "replicas": 1}])),
+    );
     let two = json!([{"name": "m2", "replicas": 2}]);
-    check(two.clone(), json!({}), &well, Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])));
+    check(
+        two.clone(),
+        json!({}),
+        &well,
+        Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])),
+    );
     // At most the missing replicas are restored, so replicas placed elsewhere do not run twice.
     check(
         two,
@@ -220,21 +328,46 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
         Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])),
     );
     // A task of another program may name no number.
-    check(json!([]), json!({"replicas": null}), &well, Some(json!([{"name": "m1", "replicas": 3}])));
+    check(
+        json!([]),
+        json!({"replicas": null}),
+        &well,
+        Some(json!([{"name": "m1", "replicas": 3}])),
+    );
     check(elsewhere(), json!({}), &well, None);
     check(json!([]), json!({}), &lost, None);
     check(json!([]), json!({}), &cluster("m1", "True", no_execute), None);
-    check(json!([]), json!({}), &cluster("m1", "True", json!([{"key": "k", "effect": "NoSchedule"}])), None);
+    check(
+        json!([]),
+        json!({}),
+        &cluster("m1", "True", json!([{"key": "k", "effect": "NoSchedule"}])),
+        None,
+    );
     check(json!([]), json!({}), &cluster("m9", "True", json!([])), None);
-    check(json!([]), json!({"reason": "ApplicationFailure"}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
-    check(json!([]), json!({"reason": "Maintenance", "producer": "somebody"}), &well, None);
+    check(
+        json!([]),
+        json!({"reason": "ApplicationFailure"}),
+        &well,
+        Some(json!([{"name": "m1", "replicas": 1}])),
+    );
+    check(
+        json!([]),
+        json!({"reason": "Maintenance", "producer": "somebody"}),
+        &well,
+        None,
+    );
     check(json!([]), json!({"suppressDeletion": true}), &well, None);
 }
 
 #[test]
 fn a_task_without_a_number_gets_the_missing_replicas_that_no_other_recovered_cluster_had() {
     let check = |second: &Cluster, expected: Value| {
-        let mut binding = binding(json!([]), false, "False", &json!({"fromCluster": "m2", "replicas": null}));
+        let mut binding = binding(
+            json!([]),
+            false,
+            "False",
+            &json!({"fromCluster": "m2", "replicas": null}),
+        );
         let numbered = GracefulEvictionTask {
             from_cluster: "m1".to_owned(),
             replicas: Some(3),
@@ -242,12 +375,21 @@ fn a_task_without_a_number_gets_the_missing_replicas_that_no_other_recovered_clu
         };
         binding.spec.graceful_eviction_tasks.push(numbered);
         let sources = [cluster("m2", "True", json!([])), second.clone()];
-        let snapshot = GracefulEvictionSnapshot { sources: &sources, ..snapshot(&binding, &CONFIRMED, 100) };
+        let snapshot = GracefulEvictionSnapshot {
+            sources: &sources,
+            ..snapshot(&binding, &CONFIRMED, 100)
+        };
         let clusters = decide(snapshot, &policies(hold)).clusters;
         assert_eq!(serde_json::to_value(clusters).unwrap(), expected, "{second:?}");
     };
-    check(&cluster("m1", "True", json!([])), json!([{"name": "m1", "replicas": 3}]));
-    check(&cluster("m1", "False", json!([])), json!([{"name": "m2", "replicas": 3}]));
+    check(
+        &cluster("m1", "True", json!([])),
+        json!([{"name": "m1", "replicas": 3}]),
+    );
+    check(
+        &cluster("m1", "False", json!([])),
+        json!([{"name": "m2", "replicas": 3}]),
+    );
 }
 
 #[test]
@@ -258,7 +400,10 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
         binding.status.aggregated_status = serde_json::from_value(report).unwrap();
         let sources = [cluster("m1", "True", json!([]))];
         let plan = decide(
-            GracefulEvictionSnapshot { sources: &sources, ..snapshot(&binding, &CONFIRMED, 100) },
+            GracefulEvictionSnapshot {
+                sources: &sources,
+                ..snapshot(&binding, &CONFIRMED, 100)
+            },
             &policies(hold),
         );
         assert_eq!(summary(&plan), expected, "{mode}");

@@ -48,11 +48,18 @@ pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strat
     if (spec.replicas <= 0 && spec.replica_requirements.is_none()) || spec.components.len() > 1 {
         return Ok(Strategy::Whole);
     }
-    let Some(scheduling) = &placement.replica_scheduling else { return Ok(Strategy::Duplicated) };
+    let Some(scheduling) = &placement.replica_scheduling else {
+        return Ok(Strategy::Duplicated);
+    };
     if scheduling.replica_scheduling_type == ReplicaSchedulingType::Duplicated {
         return Ok(Strategy::Duplicated);
     }
-    let dynamic = || scheduling.weight_preference.as_ref().is_some_and(|weights| !weights.dynamic_weight.is_empty());
+    let dynamic = || {
+        scheduling
+            .weight_preference
+            .as_ref()
+            .is_some_and(|weights| !weights.dynamic_weight.is_empty())
+    };
     match scheduling.replica_division_preference {
         Some(ReplicaDivisionPreference::Aggregated) => Ok(Strategy::Dynamic(Packing::Aggregated)),
         Some(ReplicaDivisionPreference::Weighted) if dynamic() => Ok(Strategy::Dynamic(Packing::Spread)),
@@ -67,15 +74,29 @@ pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strat
 
 /// Returns the mode of dynamic division.
 fn mode(binding: &Binding) -> Mode {
-    if reschedule_required(binding) { Mode::Fresh } else { Mode::Steady }
+    if reschedule_required(binding) {
+        Mode::Fresh
+    } else {
+        Mode::Steady
+    }
 }
 
 /// Returns an explanation of the assignment.
 pub(super) fn explain(assignment: &Assignment<'_>) -> Option<DivisionExplanation> {
-    let Assignment { binding, placement, selected, .. } = *assignment;
+    let Assignment {
+        binding,
+        placement,
+        selected,
+        ..
+    } = *assignment;
     let assigned = divide::sum(&scheduled(assignment, selected));
     let strategy = strategy(binding, placement).ok()?;
-    Some(DivisionExplanation { strategy, mode: mode(binding), replicas: binding.spec.replicas, assigned })
+    Some(DivisionExplanation {
+        strategy,
+        mode: mode(binding),
+        replicas: binding.spec.replicas,
+        assigned,
+    })
 }
 
 /// Returns the rows of the selected clusters with their static weights; `None` for other strategies.
@@ -86,7 +107,10 @@ pub(super) fn weights(assignment: &Assignment<'_>) -> impl Iterator<Item = (u32,
     };
     assignment.selected.iter().map(move |candidate| {
         let weight = |fixed: &Vec<(u32, i64)>| {
-            fixed.iter().find(|(row, _)| *row == candidate.row).map_or(0, |(_, weight)| *weight)
+            fixed
+                .iter()
+                .find(|(row, _)| *row == candidate.row)
+                .map_or(0, |(_, weight)| *weight)
         };
         (candidate.row, fixed.as_ref().map(weight))
     })
@@ -102,11 +126,20 @@ pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, 
         return assign_whole(assignment);
     }
     let name = |row: u32| assignment.snapshot.name(row);
-    let shares: Vec<_> = shares(assignment, strategy)?.into_iter().filter(|share| share.replicas != 0).collect();
-    let mut targets: Vec<_> = shares.iter().map(|share| TargetCluster::new(name(share.row), share.replicas)).collect();
+    let shares: Vec<_> = shares(assignment, strategy)?
+        .into_iter()
+        .filter(|share| share.replicas != 0)
+        .collect();
+    let mut targets: Vec<_> = shares
+        .iter()
+        .map(|share| TargetCluster::new(name(share.row), share.replicas))
+        .collect();
     if assignment.options.empty_workload_propagation {
         let rows: BTreeSet<u32> = shares.iter().map(|share| share.row).collect();
-        let missing = assignment.selected.iter().filter(|candidate| !rows.contains(&candidate.row));
+        let missing = assignment
+            .selected
+            .iter()
+            .filter(|candidate| !rows.contains(&candidate.row));
         targets.extend(missing.map(|candidate| TargetCluster::new(name(candidate.row), 0)));
     }
     Ok(targets)
@@ -114,7 +147,14 @@ pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, 
 
 /// Assigns the whole workload to every selected cluster.
 fn assign_whole(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
-    let Assignment { binding, placement, snapshot, options, selected, .. } = *assignment;
+    let Assignment {
+        binding,
+        placement,
+        snapshot,
+        options,
+        selected,
+        ..
+    } = *assignment;
     let listed = if binding.spec.components.len() > 1 && components::placed_as_sets(&binding.spec, placement, options) {
         components::as_assigned(&components::parse(&binding.spec)?)
     } else {
@@ -143,9 +183,13 @@ fn divide(
 ) -> Result<Vec<Share>, ScheduleError> {
     let ties = TieBreak::of_uid(&assignment.binding.spec.resource.uid);
     match strategy {
-        Strategy::Duplicated | Strategy::Whole => {
-            Ok(selected.iter().map(|candidate| Share { row: candidate.row, replicas }).collect())
-        }
+        Strategy::Duplicated | Strategy::Whole => Ok(selected
+            .iter()
+            .map(|candidate| Share {
+                row: candidate.row,
+                replicas,
+            })
+            .collect()),
         Strategy::StaticWeight => {
             let weights = static_weights(assignment, selected);
             let kept: Vec<_> = scheduled(assignment, selected)
@@ -160,7 +204,14 @@ fn divide(
         Strategy::Dynamic(packing) => {
             let scheduled = scheduled(assignment, selected);
             let mode = mode(assignment.binding);
-            divide::divide(&Division { replicas, packing, mode, ties, selected, scheduled: &scheduled })
+            divide::divide(&Division {
+                replicas,
+                packing,
+                mode,
+                ties,
+                selected,
+                scheduled: &scheduled,
+            })
         }
     }
 }
@@ -192,7 +243,10 @@ fn scheduled(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<Share> 
     let rows: BTreeSet<u32> = selected.iter().map(|candidate| candidate.row).collect();
     let share = |target: &TargetCluster| {
         let row = assignment.snapshot.row(&target.name).filter(|row| rows.contains(row))?;
-        Some(Share { row, replicas: target.replicas })
+        Some(Share {
+            row,
+            replicas: target.replicas,
+        })
     };
     spec.clusters.iter().filter_map(share).collect()
 }
@@ -215,7 +269,11 @@ fn static_weights(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<(u
     let weight = |candidate: &Candidate| weights.get(candidate.row as usize).copied().unwrap_or(0);
     let weighted = |candidate: &Candidate| Some((candidate.row, weight(candidate))).filter(|(_, weight)| *weight > 0);
     let weights: Vec<_> = selected.iter().filter_map(weighted).collect();
-    if weights.iter().fold(0_i64, |sum, (_, weight)| sum.wrapping_add(*weight)) == 0 { equal() } else { weights }
+    if weights.iter().fold(0_i64, |sum, (_, weight)| sum.wrapping_add(*weight)) == 0 {
+        equal()
+    } else {
+        weights
+    }
 }
 
 /// Returns true if the evaluated group has a list of overflow entries, even an empty one.
@@ -225,7 +283,11 @@ fn has_overflow(assignment: &Assignment<'_>) -> bool {
     let term = terms.iter().find(|term| term.affinity_name == *observed);
     assignment.placement.cluster_affinity.is_none()
         && !observed.is_empty()
-        && term.is_some_and(|term| term.overflow_affinities.as_ref().is_some_and(|entries| !entries.is_null()))
+        && term.is_some_and(|term| {
+            term.overflow_affinities
+                .as_ref()
+                .is_some_and(|entries| !entries.is_null())
+        })
 }
 
 /// Assigns as many replicas to the group itself as it has capacity for, then to its overflow entries in order
@@ -237,7 +299,9 @@ fn by_tiers(assignment: &Assignment<'_>, strategy: Strategy, replicas: i32) -> R
     }
     let (mut shares, mut remaining) = (Vec::new(), replicas);
     for tier in tiers.values() {
-        let room = tier.iter().fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
+        let room = tier
+            .iter()
+            .fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
         let replicas = i32::try_from(room.min(i64::from(remaining))).unwrap_or(0);
         if replicas <= 0 {
             continue;

@@ -45,10 +45,17 @@ pub(super) fn attempt(
     if let Some(explanation) = &mut output.explanation {
         let group = &snapshot.binding.status.scheduler_observed_affinity_name;
         let affinity_name = placement.cluster_affinities.is_some().then(|| group.clone());
-        explanation.attempts.push(AttemptExplanation { affinity_name, ..AttemptExplanation::default() });
+        explanation.attempts.push(AttemptExplanation {
+            affinity_name,
+            ..AttemptExplanation::default()
+        });
     }
     let result = place(snapshot, placement, policies, output);
-    if let Some(attempt) = output.explanation.as_mut().and_then(|explanation| explanation.attempts.last_mut()) {
+    if let Some(attempt) = output
+        .explanation
+        .as_mut()
+        .and_then(|explanation| explanation.attempts.last_mut())
+    {
         attempt.conclude(&output.rejections, &result);
     }
     result
@@ -60,10 +67,19 @@ fn place(
     policies: &PolicySet,
     output: &mut AttemptOutput,
 ) -> Result<Vec<TargetCluster>, ScheduleError> {
-    let SchedulingSnapshot { binding, clusters, options, now, .. } = snapshot;
+    let SchedulingSnapshot {
+        binding,
+        clusters,
+        options,
+        now,
+        ..
+    } = snapshot;
     let spec = &binding.spec;
     if spec.replicas < 0 {
-        return Err(ScheduleError::BadInput(format!("spec.replicas is {}, it must be 0 or more", spec.replicas)));
+        return Err(ScheduleError::BadInput(format!(
+            "spec.replicas is {}, it must be 0 or more",
+            spec.replicas
+        )));
     }
     let lost = lost::rows(snapshot);
     let feasible = filter(snapshot, policies, &lost, output);
@@ -71,10 +87,26 @@ fn place(
         return Err(ScheduleError::NoClusterFit(output.rejections.no_cluster_fits()));
     }
     let feasible = Candidates::of_rows(clusters, &feasible);
-    let scored = combine::score(policies, ScoreCall { binding, clusters: feasible, now });
+    let scored = combine::score(
+        policies,
+        ScoreCall {
+            binding,
+            clusters: feasible,
+            now,
+        },
+    );
     output.diagnostics.extend(scored.diagnostics);
     let (assumed, accurate) = (snapshot.assumed, snapshot.accurate);
-    let mut estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
+    let mut estimates = capacity::available(
+        &Availability {
+            spec,
+            placement,
+            options,
+            assumed,
+            accurate,
+        },
+        feasible,
+    )?;
     for (row, available) in feasible.rows().iter().zip(&mut estimates.available) {
         if lost.contains(row) {
             *available = 0;
@@ -91,9 +123,21 @@ fn place(
         ReplicaSchedulingType::Divided if components::placed_as_sets(spec, placement, options) => Some(1),
         ReplicaSchedulingType::Divided => Some(i64::from(spec.replicas)),
     };
-    let selection = Selection { placement, replicas: spec.replicas, needed, snapshot: clusters };
+    let selection = Selection {
+        placement,
+        replicas: spec.replicas,
+        needed,
+        snapshot: clusters,
+    };
     let (selected, regions) = select::select(&selection, candidates)?;
-    let assignment = Assignment { binding, placement, snapshot: clusters, options, selected: &selected, lost: &lost };
+    let assignment = Assignment {
+        binding,
+        placement,
+        snapshot: clusters,
+        options,
+        selected: &selected,
+        lost: &lost,
+    };
     if let Some(attempt) = output.attempt() {
         attempt.regions = regions;
         attempt.division = assign::explain(&assignment);
@@ -110,18 +154,40 @@ fn filter(
     lost: &BTreeSet<u32>,
     output: &mut AttemptOutput,
 ) -> Vec<u32> {
-    let SchedulingSnapshot { binding, clusters, peers, now, .. } = snapshot;
+    let SchedulingSnapshot {
+        binding,
+        clusters,
+        peers,
+        now,
+        ..
+    } = snapshot;
     let present = clusters.present();
-    let mut filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
+    let mut filtered = combine::filter(
+        policies,
+        FilterCall {
+            binding,
+            clusters: present,
+            peers,
+            now,
+        },
+    );
     for ((row, cluster), rejection) in present.rows().iter().zip(present.iter()).zip(&mut filtered.rejections) {
         if rejection.is_none() && lost.contains(row) && !binding.spec.targets(&cluster.name) {
             *rejection = Some(Box::new(lost::rejection(cluster)));
         }
     }
-    let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());
+    let passed = present
+        .rows()
+        .iter()
+        .zip(&filtered.rejections)
+        .filter(|(_, rejection)| rejection.is_none());
     let feasible = passed.map(|(row, _)| *row).collect();
     output.diagnostics.extend(filtered.diagnostics);
     let (clusters, asked) = (Arc::clone(clusters), present.rows().to_vec());
-    output.rejections = Rejections { clusters, asked, rejections: filtered.rejections };
+    output.rejections = Rejections {
+        clusters,
+        asked,
+        rejections: filtered.rejections,
+    };
     feasible
 }

@@ -48,7 +48,12 @@ pub(super) fn rank(
 
 /// Returns the sort key: lower overflow order, higher score, more capacity, earlier name.
 pub(super) fn sort_key(candidate: &Candidate) -> (u32, Reverse<i64>, Reverse<i64>, u32) {
-    (candidate.overflow, Reverse(candidate.score), Reverse(candidate.available), candidate.row)
+    (
+        candidate.overflow,
+        Reverse(candidate.score),
+        Reverse(candidate.available),
+        candidate.row,
+    )
 }
 
 /// Returns the current replicas of each candidate. If a cluster has several entries, the first one counts.

@@ -26,5 +26,8 @@ pub(super) fn placed_as_sets(spec: &BindingSpec, placement: &Placement, options:
 
 /// Returns the components in the format of a scheduling result.
 pub(super) fn as_assigned(components: &[Component]) -> Vec<Value> {
-    components.iter().map(|component| json!({"name": component.name, "replicas": component.replicas})).collect()
+    components
+        .iter()
+        .map(|component| json!({"name": component.name, "replicas": component.replicas}))
+        .collect()
 }

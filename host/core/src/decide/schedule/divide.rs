@@ -53,9 +53,17 @@ pub(super) struct Division<'a> {
 /// Divides the replicas. The result has Karmada's order: allocated replicas by name, then previous replicas without
 /// an addition. (Karmada takes the second part from a Go map; here it is sorted by name.)
 pub(super) fn divide(division: &Division<'_>) -> Result<Vec<Share>, ScheduleError> {
-    let Division { replicas, selected, scheduled, .. } = *division;
+    let Division {
+        replicas,
+        selected,
+        scheduled,
+        ..
+    } = *division;
     let assigned = sum(scheduled);
-    let room = |candidate: &Candidate| Share { row: candidate.row, replicas: candidate.allocatable };
+    let room = |candidate: &Candidate| Share {
+        row: candidate.row,
+        replicas: candidate.allocatable,
+    };
     match division.mode {
         Mode::Fresh => {
             let mut available: Vec<_> = selected.iter().map(room).collect();
@@ -83,7 +91,9 @@ pub(super) fn divide(division: &Division<'_>) -> Result<Vec<Share>, ScheduleErro
 
 fn prefixed(prefix: &str) -> impl Fn(NotEnough) -> ScheduleError {
     move |NotEnough(sum)| {
-        ScheduleError::Unschedulable(format!("{prefix}Clusters available replicas {sum} are not enough to schedule."))
+        ScheduleError::Unschedulable(format!(
+            "{prefix}Clusters available replicas {sum} are not enough to schedule."
+        ))
     }
 }
 
@@ -113,8 +123,11 @@ pub(super) fn sum(shares: &[Share]) -> i32 {
 /// Returns the fewest clusters with enough total capacity: clusters in use first, then larger ones first.
 fn fewest(mut available: Vec<Share>, target: i32, kept: &[Share]) -> Vec<Share> {
     gosort::sort(&mut available, |a, b| a.replicas > b.replicas);
-    let in_use: std::collections::BTreeSet<u32> =
-        kept.iter().filter(|share| share.replicas > 0).map(|share| share.row).collect();
+    let in_use: std::collections::BTreeSet<u32> = kept
+        .iter()
+        .filter(|share| share.replicas > 0)
+        .map(|share| share.row)
+        .collect();
     if !in_use.is_empty() {
         let (first, others): (Vec<_>, Vec<_>) = available.iter().partition(|share| in_use.contains(&share.row));
         available = first.into_iter().chain(others).copied().collect();
@@ -131,7 +144,10 @@ fn fewest(mut available: Vec<Share>, target: i32, kept: &[Share]) -> Vec<Share> 
 /// Allocates seats by weight, in name order; returns nothing if the weights add up to zero. If a cluster has several
 /// weights, the last one counts.
 pub(super) fn by_weight(seats: i32, weights: &[Share], ties: TieBreak) -> Vec<Share> {
-    let weights: Vec<_> = weights.iter().map(|weight| (weight.row, i64::from(weight.replicas))).collect();
+    let weights: Vec<_> = weights
+        .iter()
+        .map(|weight| (weight.row, i64::from(weight.replicas)))
+        .collect();
     dispense_by_row(seats, weights, ties)
 }
 
@@ -141,8 +157,14 @@ pub(super) fn dispense_by_row(seats: i32, mut weights: Vec<(u32, i64)>, ties: Ti
     weights.sort_by_key(|(row, _)| *row);
     weights.dedup_by_key(|(row, _)| *row);
     let votes: Vec<_> = weights.iter().map(|(_, votes)| *votes).collect();
-    let Some(seats) = dispense(seats, &votes, ties) else { return Vec::new() };
-    weights.iter().zip(seats).map(|((row, _), replicas)| Share { row: *row, replicas }).collect()
+    let Some(seats) = dispense(seats, &votes, ties) else {
+        return Vec::new();
+    };
+    weights
+        .iter()
+        .zip(seats)
+        .map(|((row, _), replicas)| Share { row: *row, replicas })
+        .collect()
 }
 
 /// Merges allocated replicas into the previous ones (Karmada: `pkg/util/binding.go:MergeTargetClusters`).

@@ -61,7 +61,12 @@ pub struct Verdict {
 /// Derives the condition from the results of decision and write (Karmada: `helper.go:getConditionByError`,
 /// `scheduler.go:handleErr`).
 pub(super) fn verdict(decided: Option<&ScheduleError>, written: Result<(), &WriteError>) -> Verdict {
-    let failed = |reason, message: String, retry| Verdict { status: ConditionStatus::False, reason, message, retry };
+    let failed = |reason, message: String, retry| Verdict {
+        status: ConditionStatus::False,
+        reason,
+        message,
+        retry,
+    };
     match (decided, written) {
         (None, Ok(())) => Verdict {
             status: ConditionStatus::True,
@@ -70,7 +75,11 @@ pub(super) fn verdict(decided: Option<&ScheduleError>, written: Result<(), &Writ
             retry: Retry::Forget,
         },
         (None, Err(error)) => {
-            let reason = if error.quota_exceeded { "QuotaExceeded" } else { "SchedulerError" };
+            let reason = if error.quota_exceeded {
+                "QuotaExceeded"
+            } else {
+                "SchedulerError"
+            };
             failed(reason, error.to_string(), Retry::Backoff)
         }
         (Some(error @ ScheduleError::NoClusterFit(_)), Ok(())) => {

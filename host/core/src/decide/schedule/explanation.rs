@@ -172,7 +172,10 @@ impl AttemptExplanation {
 
     pub(super) fn conclude(&mut self, rejections: &Rejections, result: &Result<Vec<TargetCluster>, ScheduleError>) {
         self.terminating = rejections.terminating();
-        self.rejected = rejections.iter().map(|(name, attribution)| (name.to_owned(), attribution.clone())).collect();
+        self.rejected = rejections
+            .iter()
+            .map(|(name, attribution)| (name.to_owned(), attribution.clone()))
+            .collect();
         match result {
             Ok(targets) => self.targets = Some(targets.clone()),
             Err(error) => self.error = Some(error.to_string()),

@@ -214,7 +214,11 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
             quarters = quarters.map(|middle| self.median(middle - 1, middle, middle + 1, &mut swaps));
         }
         let [first, middle, last] = quarters;
-        let pivot = if length >= 8 { self.median(first, middle, last, &mut swaps) } else { middle };
+        let pivot = if length >= 8 {
+            self.median(first, middle, last, &mut swaps)
+        } else {
+            middle
+        };
         let hint = match swaps {
             0 => Hint::Increasing,
             SWAPS_MAX => Hint::Decreasing,
@@ -283,7 +287,11 @@ mod tests {
                         1 => i / divisor,
                         2 => (length - i) / divisor,
                         3 => {
-                            let ramp = if i < length / 2 { i / divisor } else { (length - i) / divisor };
+                            let ramp = if i < length / 2 {
+                                i / divisor
+                            } else {
+                                (length - i) / divisor
+                            };
                             if next() % 10 == 0 { 0 } else { ramp }
                         }
                         _ => random,

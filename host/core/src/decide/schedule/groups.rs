@@ -45,7 +45,15 @@ pub fn select_groups(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>>
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
     let most = usize::try_from(bounds.groups_max).unwrap_or(0).min(groups.len());
-    let mut search = Search { groups, order: &order, bounds, most, best: None, path: Vec::new(), limits: Vec::new() };
+    let mut search = Search {
+        groups,
+        order: &order,
+        bounds,
+        most,
+        best: None,
+        path: Vec::new(),
+        limits: Vec::new(),
+    };
     search.limits = search.limits();
     search.visit(0, 0, 0);
     let mut best = search.best?.path;
@@ -80,7 +88,10 @@ struct Largest {
 
 impl Largest {
     fn new(most: usize) -> Self {
-        Self { most, numbers: Vec::with_capacity(most + 1) }
+        Self {
+            most,
+            numbers: Vec::with_capacity(most + 1),
+        }
     }
 
     fn insert(&mut self, number: i64) {
@@ -143,7 +154,11 @@ impl Search<'_> {
         if self.bounds.are_met(self.path.len(), value) {
             let better = |best: &Best| (weight, value) > (best.weight, best.value);
             if self.best.as_ref().is_none_or(better) {
-                self.best = Some(Best { weight, value, path: self.path.clone() });
+                self.best = Some(Best {
+                    weight,
+                    value,
+                    path: self.path.clone(),
+                });
             }
             return;
         }
@@ -174,14 +189,18 @@ impl Search<'_> {
         let missing = self.bounds.value_min.saturating_sub(value).max(0);
         let for_value = missing / smallest + i64::from(missing % smallest > 0);
         let for_count = self.bounds.groups_min.saturating_sub(self.path.len() as i64);
-        usize::try_from(for_value.max(for_count).max(1)).unwrap_or(most).min(most)
+        usize::try_from(for_value.max(for_count).max(1))
+            .unwrap_or(most)
+            .min(most)
     }
 
     /// Returns true if no combination from this start can meet the bounds or beat the best one.
     fn cannot_win(&self, start: usize, weight: i64, value: i64) -> bool {
         let left = self.groups_left(start, value);
         let row = self.limits.get(start).or(self.limits.first());
-        let Some((more_weight, more_value)) = row.and_then(|row| row.get(left)).copied() else { return false };
+        let Some((more_weight, more_value)) = row.and_then(|row| row.get(left)).copied() else {
+            return false;
+        };
         let most = (weight.saturating_add(more_weight), value.saturating_add(more_value));
         let groups_left = self.order.len() - start;
         let too_few = ((self.path.len() + groups_left) as i64) < self.bounds.groups_min;
@@ -218,15 +237,21 @@ mod tests {
             path.sort_by_key(|&index| (Reverse(groups[index].weight), groups[index].name));
         }
         let sum = |path: &[usize], of: fn(&Group<'_>) -> i64| path.iter().map(|index| of(&groups[*index])).sum::<i64>();
-        found.sort_by_key(|path| (Reverse(sum(path, |group| group.weight)), Reverse(sum(path, |group| group.value))));
+        found.sort_by_key(|path| {
+            (
+                Reverse(sum(path, |group| group.weight)),
+                Reverse(sum(path, |group| group.value)),
+            )
+        });
         let mut paths = found.into_iter();
         let first = paths.next()?;
-        Some(paths.fold(
-            first,
-            |best, path| {
-                if path.len() < best.len() && best.starts_with(&path) { path } else { best }
-            },
-        ))
+        Some(paths.fold(first, |best, path| {
+            if path.len() < best.len() && best.starts_with(&path) {
+                path
+            } else {
+                best
+            }
+        }))
     }
 
     #[test]
@@ -245,11 +270,23 @@ mod tests {
             let groups: Vec<_> = NAMES
                 .iter()
                 .take(count)
-                .map(|&name| Group { name, value: 1 + next(4), weight: next(4) * 1000 + next(2) * 50 })
+                .map(|&name| Group {
+                    name,
+                    value: 1 + next(4),
+                    weight: next(4) * 1000 + next(2) * 50,
+                })
                 .collect();
             let groups_min = next(4);
-            let bounds = Bounds { groups_min, groups_max: groups_min + next(3), value_min: next(12) };
-            assert_eq!(select_groups(&groups, bounds), by_listing(&groups, bounds), "{groups:?} {bounds:?}");
+            let bounds = Bounds {
+                groups_min,
+                groups_max: groups_min + next(3),
+                value_min: next(12),
+            };
+            assert_eq!(
+                select_groups(&groups, bounds),
+                by_listing(&groups, bounds),
+                "{groups:?} {bounds:?}"
+            );
         }
     }
 }

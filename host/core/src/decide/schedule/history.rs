@@ -22,12 +22,23 @@ struct Eviction {
 /// Returns the clusters excluded for a binding at `now`, each with the end of its exclusion, which is absent if
 /// permanent. An entry without a time applies only to permanent exclusions; a malformed entry is ignored.
 pub fn blocked_until(binding: &Binding, now: Time) -> Vec<(String, Option<Time>)> {
-    let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    let application = binding
+        .spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.application.as_ref());
     let Some(seconds) = application.and_then(|application| application.block_predecessor_seconds) else {
         return Vec::new();
     };
-    let history = binding.spec.rest.get(EVICTION_HISTORY).and_then(serde_json::Value::as_array);
-    let evictions = history.into_iter().flatten().filter_map(|entry| Eviction::deserialize(entry).ok());
+    let history = binding
+        .spec
+        .rest
+        .get(EVICTION_HISTORY)
+        .and_then(serde_json::Value::as_array);
+    let evictions = history
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Eviction::deserialize(entry).ok());
     let block = |eviction: Eviction| match (seconds, eviction.creation_timestamp) {
         (0, _) => Some((eviction.cluster_name, None)),
         (seconds, Some(at)) => {

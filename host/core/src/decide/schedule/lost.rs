@@ -14,7 +14,13 @@ use crate::model::{Cluster, ConditionStatus};
 
 /// Returns the rows of these clusters; none unless the binding is being evicted from a cluster.
 pub(super) fn rows(snapshot: SchedulingSnapshot<'_>) -> BTreeSet<u32> {
-    let SchedulingSnapshot { binding, clusters, options, now, .. } = snapshot;
+    let SchedulingSnapshot {
+        binding,
+        clusters,
+        options,
+        now,
+        ..
+    } = snapshot;
     if !options.spares_lost || binding.spec.graceful_eviction_tasks.is_empty() {
         return BTreeSet::new();
     }
@@ -30,14 +36,22 @@ pub(super) fn rows(snapshot: SchedulingSnapshot<'_>) -> BTreeSet<u32> {
 
 /// Returns true if the cluster reports that it is not ready, or does not report any more.
 fn is_lost(cluster: &Cluster) -> bool {
-    cluster.ready().is_some_and(|ready| ready.status != ConditionStatus::True)
+    cluster
+        .ready()
+        .is_some_and(|ready| ready.status != ConditionStatus::True)
 }
 
 /// Returns the rejection of a cluster of [`rows`] that is no target yet.
 pub(super) fn rejection(cluster: &Cluster) -> Attribution {
     if is_lost(cluster) {
-        Attribution::rule("ClusterLost", "cluster(s) is not ready while the workload is being evicted")
+        Attribution::rule(
+            "ClusterLost",
+            "cluster(s) is not ready while the workload is being evicted",
+        )
     } else {
-        Attribution::rule("TolerationExpired", "cluster(s) had a taint whose toleration has expired")
+        Attribution::rule(
+            "TolerationExpired",
+            "cluster(s) had a taint whose toleration has expired",
+        )
     }
 }

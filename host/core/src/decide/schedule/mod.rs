@@ -88,7 +88,10 @@ pub fn decide_explained(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) 
     plan(
         snapshot,
         policies,
-        AttemptOutput { explanation: Some(ScheduleExplanation::default()), ..AttemptOutput::default() },
+        AttemptOutput {
+            explanation: Some(ScheduleExplanation::default()),
+            ..AttemptOutput::default()
+        },
     )
 }
 
@@ -97,9 +100,21 @@ fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut output: Atte
         None => (Outcome::Keep(ScheduleError::NoPlacement), None, Vec::new()),
         Some(placement) => by_placement(snapshot, placement, policies, &mut output),
     };
-    let AttemptOutput { rejections, diagnostics, explanation } = output;
+    let AttemptOutput {
+        rejections,
+        diagnostics,
+        explanation,
+    } = output;
     let (outcome, displaced) = standing::keep(snapshot, outcome);
-    SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, diagnostics }
+    SchedulePlan {
+        outcome,
+        displaced,
+        affinity_name,
+        failed_terms,
+        rejections,
+        explanation,
+        diagnostics,
+    }
 }
 
 /// Outcome, affinity group that it comes from, and groups that failed before.
@@ -121,7 +136,11 @@ fn by_placement(
 
 /// Converts an error to an outcome.
 fn unplaced(error: ScheduleError) -> Outcome {
-    if matches!(error, ScheduleError::NoClusterFit(_)) { Outcome::Clear(error) } else { Outcome::Keep(error) }
+    if matches!(error, ScheduleError::NoClusterFit(_)) {
+        Outcome::Clear(error)
+    } else {
+        Outcome::Keep(error)
+    }
 }
 
 /// Tries the affinity groups in order, starting with the observed one; each must succeed completely. If all fail, the
@@ -138,7 +157,10 @@ fn by_terms(
     let first = if reschedule_required(snapshot.binding) {
         0
     } else {
-        terms.iter().position(|term| term.affinity_name == *observed).unwrap_or(0)
+        terms
+            .iter()
+            .position(|term| term.affinity_name == *observed)
+            .unwrap_or(0)
     };
     let mut failed_terms = Vec::new();
     for (index, term) in terms.iter().enumerate().skip(first) {
@@ -148,8 +170,14 @@ fn by_terms(
             snapshot
         } else {
             binding = snapshot.binding.clone();
-            binding.status.scheduler_observed_affinity_name.clone_from(&term.affinity_name);
-            SchedulingSnapshot { binding: &binding, ..snapshot }
+            binding
+                .status
+                .scheduler_observed_affinity_name
+                .clone_from(&term.affinity_name);
+            SchedulingSnapshot {
+                binding: &binding,
+                ..snapshot
+            }
         };
         let result = attempt::attempt(evaluated, placement, policies, output);
         match result {
@@ -157,6 +185,8 @@ fn by_terms(
             Err(error) => failed_terms.push(FailedTerm { index, error }),
         }
     }
-    let outcome = failed_terms.first().map_or(Outcome::Nothing, |failed| unplaced(failed.error.clone()));
+    let outcome = failed_terms
+        .first()
+        .map_or(Outcome::Nothing, |failed| unplaced(failed.error.clone()));
     (outcome, None, failed_terms)
 }

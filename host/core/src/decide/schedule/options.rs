@@ -45,8 +45,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(10);
 pub fn backoff(attempts: u32) -> Duration {
     match attempts.checked_sub(1) {
         None => Duration::ZERO,
-        Some(doublings) => {
-            BACKOFF_BASE.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(BACKOFF_MAX)
-        }
+        Some(doublings) => BACKOFF_BASE
+            .saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX))
+            .min(BACKOFF_MAX),
     }
 }

@@ -71,11 +71,18 @@ pub struct ScheduleEvent {
 impl ScheduleEvent {
     /// Returns the reason of the event.
     pub fn reason(&self) -> &'static str {
-        if self.succeeded { "ScheduleBindingSucceed" } else { "ScheduleBindingFailed" }
+        if self.succeeded {
+            "ScheduleBindingSucceed"
+        } else {
+            "ScheduleBindingFailed"
+        }
     }
 
     fn failed(message: impl Into<String>) -> Self {
-        Self { succeeded: false, message: message.into() }
+        Self {
+            succeeded: false,
+            message: message.into(),
+        }
     }
 }
 
@@ -105,7 +112,10 @@ impl SchedulePlan {
         match &self.outcome {
             Outcome::Place(targets) if written.is_ok() => {
                 let message = success_message(binding, targets);
-                events.push(ScheduleEvent { succeeded: true, message });
+                events.push(ScheduleEvent {
+                    succeeded: true,
+                    message,
+                });
             }
             Outcome::Place(_) | Outcome::Clear(_) => events.push(ScheduleEvent::failed(&verdict.message)),
             // Errors of affinity groups are already reported individually.
@@ -114,13 +124,21 @@ impl SchedulePlan {
             }
             Outcome::Keep(_) | Outcome::Nothing => {}
         }
-        Conclusion { verdict, events, affinity_name: self.affinity_name.clone() }
+        Conclusion {
+            verdict,
+            events,
+            affinity_name: self.affinity_name.clone(),
+        }
     }
 }
 
 /// Returns the event for a binding that is being deleted and is no longer scheduled.
 pub fn deleting_event(binding: &Binding) -> ScheduleEvent {
-    let kind = if binding.namespace.is_some() { "resourceBinding" } else { "clusterResourceBinding" };
+    let kind = if binding.namespace.is_some() {
+        "resourceBinding"
+    } else {
+        "clusterResourceBinding"
+    };
     ScheduleEvent::failed(format!("skip schedule deleting {kind}: {}", binding.key()))
 }
 
@@ -137,8 +155,14 @@ impl FailedTerm {
 /// Returns Karmada's success message, which has no colon for a ClusterResourceBinding.
 fn success_message(binding: &Binding, targets: &[TargetCluster]) -> String {
     let colon = if binding.namespace.is_some() { ":" } else { "" };
-    let targets: Vec<_> = targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect();
-    format!("Binding has been scheduled successfully. Result{colon} {{{}}}", targets.join(", "))
+    let targets: Vec<_> = targets
+        .iter()
+        .map(|target| format!("{}:{}", target.name, target.replicas))
+        .collect();
+    format!(
+        "Binding has been scheduled successfully. Result{colon} {{{}}}",
+        targets.join(", ")
+    )
 }
 
 impl Conclusion {
@@ -152,7 +176,12 @@ impl Conclusion {
             status.scheduler_observed_affinity_name.clone_from(name);
             changed = true;
         }
-        let Verdict { status: scheduled, reason, message, .. } = &self.verdict;
+        let Verdict {
+            status: scheduled,
+            reason,
+            message,
+            ..
+        } = &self.verdict;
         if *scheduled == crate::model::ConditionStatus::True {
             status.scheduler_observed_generation = generation;
             status.last_scheduled_time = Some(now.truncated());

@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 
 /// Karmada's in-tree plugins without a feature gate, sorted by name.
-pub const IN_TREE: [&str; 6] =
-    ["APIEnablement", "ClusterAffinity", "ClusterEviction", "ClusterLocality", "SpreadConstraint", "TaintToleration"];
+pub const IN_TREE: [&str; 6] = [
+    "APIEnablement",
+    "ClusterAffinity",
+    "ClusterEviction",
+    "ClusterLocality",
+    "SpreadConstraint",
+    "TaintToleration",
+];
 
 /// Karmada's in-tree plugins behind the feature gate WorkloadAffinity.
 pub const IN_TREE_WORKLOAD_AFFINITY: [&str; 2] = ["WorkloadAffinity", "WorkloadAntiAffinity"];
@@ -14,8 +20,11 @@ pub const IN_TREE_WORKLOAD_AFFINITY: [&str; 2] = ["WorkloadAffinity", "WorkloadA
 /// A `*` anywhere enables all first. Then entries apply from left to right: a known name is enabled, and a `-` prefix
 /// disables the name, if it is enabled at that point. Unknown names are ignored.
 pub fn enabled_plugins(list: &[String], known: &[&str]) -> Vec<String> {
-    let mut enabled: BTreeSet<&str> =
-        if list.iter().any(|entry| entry == "*") { known.iter().copied().collect() } else { BTreeSet::new() };
+    let mut enabled: BTreeSet<&str> = if list.iter().any(|entry| entry == "*") {
+        known.iter().copied().collect()
+    } else {
+        BTreeSet::new()
+    };
     for entry in list {
         if let Some(name) = known.iter().find(|name| *name == entry) {
             enabled.insert(name);

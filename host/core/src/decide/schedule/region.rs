@@ -49,7 +49,11 @@ pub(super) fn select(
             weight: score(selection, by_region.min_groups, clusters_min, &region.members),
         })
         .collect();
-    let bounds = Bounds { groups_min: by_region.min_groups, groups_max: by_region.max_groups, value_min: clusters_min };
+    let bounds = Bounds {
+        groups_min: by_region.min_groups,
+        groups_max: by_region.max_groups,
+        value_min: clusters_min,
+    };
     let chosen = select_groups(&groups, bounds).unwrap_or_default();
     if chosen.is_empty() {
         let message = "the number of clusters is less than the cluster spreadConstraint.MinGroups";
@@ -85,8 +89,14 @@ fn group<'a>(selection: &Selection<'a>, candidates: &[Candidate]) -> Vec<Region<
 
 fn members(regions: &[Region<'_>], chosen: &[usize], clusters_max: i64) -> Vec<Candidate> {
     let chosen: Vec<&Region<'_>> = chosen.iter().filter_map(|index| regions.get(*index)).collect();
-    let mut selected: Vec<_> = chosen.iter().filter_map(|region| region.members.first().copied()).collect();
-    let mut others: Vec<_> = chosen.iter().flat_map(|region| region.members.iter().skip(1).copied()).collect();
+    let mut selected: Vec<_> = chosen
+        .iter()
+        .filter_map(|region| region.members.first().copied())
+        .collect();
+    let mut others: Vec<_> = chosen
+        .iter()
+        .flat_map(|region| region.members.iter().skip(1).copied())
+        .collect();
     let more = clusters_max.saturating_sub(selected.len() as i64);
     others.sort_unstable_by_key(sort_key);
     selected.extend(others.into_iter().take(usize::try_from(more).unwrap_or(0)));
@@ -98,8 +108,14 @@ fn score(selection: &Selection<'_>, regions_min: i64, clusters_min: i64, members
     let replicas = i64::from(selection.replicas);
     if selection.placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated {
         let valid = || members.iter().filter(|member| member.available >= replicas);
-        let (count, sum) = valid().fold((0_i64, 0_i64), |(n, sum), member| (n + 1, sum.wrapping_add(member.score)));
-        return if count == 0 { 0 } else { count * 1000 + sum.div_euclid(count) };
+        let (count, sum) = valid().fold((0_i64, 0_i64), |(n, sum), member| {
+            (n + 1, sum.wrapping_add(member.score))
+        });
+        return if count == 0 {
+            0
+        } else {
+            count * 1000 + sum.div_euclid(count)
+        };
     }
     let target = replicas_per_region(replicas, regions_min);
     let fewest = clusters_min.max(regions_min);
@@ -121,5 +137,9 @@ fn score(selection: &Selection<'_>, regions_min: i64, clusters_min: i64, members
 /// Returns the replicas per region, rounded up. If no region is required, Go divides by zero here and gets the
 /// smallest integer.
 fn replicas_per_region(replicas: i64, regions_min: i64) -> i64 {
-    if regions_min == 0 { i64::MIN } else { (replicas as f64 / regions_min as f64).ceil() as i64 }
+    if regions_min == 0 {
+        i64::MIN
+    } else {
+        (replicas as f64 / regions_min as f64).ceil() as i64
+    }
 }

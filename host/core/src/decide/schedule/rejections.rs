@@ -32,8 +32,11 @@ impl Rejections {
             by_reason.entry(&attribution.reason.message).or_default().push(cluster);
         }
         let line = |(reason, clusters): (&str, Vec<&str>)| {
-            let who =
-                if clusters.len() > NAMED_MAX { format!("{} clusters", clusters.len()) } else { clusters.join(", ") };
+            let who = if clusters.len() > NAMED_MAX {
+                format!("{} clusters", clusters.len())
+            } else {
+                clusters.join(", ")
+            };
             format!("{who}: {reason}")
         };
         by_reason.into_iter().map(line).collect::<Vec<_>>().join("; ")
@@ -41,7 +44,11 @@ impl Rejections {
 
     /// Returns the clusters that are being removed, which are not filtered.
     pub(super) fn terminating(&self) -> Vec<String> {
-        let clusters = self.clusters.clusters().iter().filter(|cluster| cluster.is_terminating());
+        let clusters = self
+            .clusters
+            .clusters()
+            .iter()
+            .filter(|cluster| cluster.is_terminating());
         clusters.map(|cluster| cluster.name.clone()).collect()
     }
 
@@ -56,7 +63,10 @@ impl Rejections {
         if histogram.is_empty() {
             return format!("0/{all} clusters are available: no cluster exists.");
         }
-        let mut reasons: Vec<_> = histogram.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let mut reasons: Vec<_> = histogram
+            .into_iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
         reasons.sort();
         format!("0/{all} clusters are available: {}.", reasons.join(", "))
     }

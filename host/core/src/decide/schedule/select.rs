@@ -36,11 +36,18 @@ pub(super) fn rule(placement: &Placement) -> Result<Rule<'_>, ScheduleError> {
         return Ok(Rule::Everything);
     }
     // If a field is repeated, the last constraint wins.
-    let by = |field: &str| constraints.iter().rev().find(|constraint| constraint.spread_by_field == field);
+    let by = |field: &str| {
+        constraints
+            .iter()
+            .rev()
+            .find(|constraint| constraint.spread_by_field == field)
+    };
     match (by("region"), by("cluster")) {
         (Some(region), cluster) => Ok(Rule::ByRegion(region, cluster)),
         (None, Some(cluster)) => Ok(Rule::ByCluster(cluster)),
-        (None, None) => Err(ScheduleError::Select("just support cluster and region spread constraint".to_owned())),
+        (None, None) => Err(ScheduleError::Select(
+            "just support cluster and region spread constraint".to_owned(),
+        )),
     }
 }
 
@@ -48,7 +55,10 @@ impl From<Rule<'_>> for SelectionRule {
     fn from(rule: Rule<'_>) -> Self {
         match rule {
             Rule::Everything => Self::Everything,
-            Rule::ByCluster(cluster) => Self::ByCluster { min: cluster.min_groups, max: cluster.max_groups },
+            Rule::ByCluster(cluster) => Self::ByCluster {
+                min: cluster.min_groups,
+                max: cluster.max_groups,
+            },
             Rule::ByRegion(region, cluster) => Self::ByRegion {
                 regions_min: region.min_groups,
                 regions_max: region.max_groups,
@@ -81,7 +91,9 @@ fn by_cluster(
         let message = "the number of feasible clusters is less than spreadConstraint.MinGroups";
         return Err(ScheduleError::Select(message.to_owned()));
     }
-    let need = candidates.len().min(usize::try_from(constraint.max_groups).unwrap_or(0));
+    let need = candidates
+        .len()
+        .min(usize::try_from(constraint.max_groups).unwrap_or(0));
     let rest = candidates.split_off(need);
     match selection.needed {
         None => Ok(candidates),
@@ -92,7 +104,9 @@ fn by_cluster(
 /// Swaps in larger clusters, from the back, until the selection has capacity for all replicas. Scores are ignored, so
 /// a cluster in use may be displaced, as in Karmada.
 fn cover(mut keep: Vec<Candidate>, rest: &[Candidate], needed: i64) -> Result<Vec<Candidate>, ScheduleError> {
-    let mut room = keep.iter().fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
+    let mut room = keep
+        .iter()
+        .fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
     // Largest first, ties in list order. A displaced cluster takes the place of its replacement.
     let mut others: BinaryHeap<_> = rest
         .iter()
@@ -103,7 +117,9 @@ fn cover(mut keep: Vec<Candidate>, rest: &[Candidate], needed: i64) -> Result<Ve
         if room >= needed {
             break;
         }
-        let Some(mut largest) = others.peek_mut().filter(|largest| largest.0 > kept.available) else { continue };
+        let Some(mut largest) = others.peek_mut().filter(|largest| largest.0 > kept.available) else {
+            continue;
+        };
         room = room.wrapping_sub(kept.available).wrapping_add(largest.0);
         let displaced = std::mem::replace(kept, largest.2.0);
         largest.0 = displaced.available;
@@ -143,7 +159,9 @@ impl Ord for HeapCandidate {
 /// Returns true for static weights. `weightPreference: {}` respects spread constraints, although it divides the same
 /// way.
 pub(super) fn ignores_spread_constraints(placement: &Placement) -> bool {
-    let Some(scheduling) = &placement.replica_scheduling else { return false };
+    let Some(scheduling) = &placement.replica_scheduling else {
+        return false;
+    };
     scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)
         && scheduling

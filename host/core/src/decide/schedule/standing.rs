@@ -20,7 +20,9 @@ pub const PRODUCER_SCHEDULER: &str = "Scheduler";
 
 /// Replaces an outcome that would delete copies. Returns the tasks that evict them instead.
 pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outcome, Vec<GracefulEvictionTask>) {
-    let SchedulingSnapshot { binding, options, now, .. } = snapshot;
+    let SchedulingSnapshot {
+        binding, options, now, ..
+    } = snapshot;
     let is_given_up = |target: &&TargetCluster| match &outcome {
         Outcome::Place(targets) => !targets.iter().any(|chosen| chosen.name == target.name),
         Outcome::Clear(_) => true,
@@ -34,8 +36,12 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
     if let Outcome::Clear(error) = outcome {
         return (Outcome::Keep(error), Vec::new());
     }
-    let mut spec = BindingSpec { clusters: binding.spec.clusters.clone(), ..BindingSpec::default() };
-    spec.graceful_eviction_tasks.clone_from(&binding.spec.graceful_eviction_tasks);
+    let mut spec = BindingSpec {
+        clusters: binding.spec.clusters.clone(),
+        ..BindingSpec::default()
+    };
+    spec.graceful_eviction_tasks
+        .clone_from(&binding.spec.graceful_eviction_tasks);
     for target in given_up {
         let task = GracefulEvictionTask {
             purge_mode: Some(PurgeMode::Gracefully),
@@ -46,7 +52,9 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
         };
         graceful_evict(&mut spec, &target.name, task);
     }
-    let tasks = spec.graceful_eviction_tasks.split_off(binding.spec.graceful_eviction_tasks.len());
+    let tasks = spec
+        .graceful_eviction_tasks
+        .split_off(binding.spec.graceful_eviction_tasks.len());
     (outcome, tasks)
 }
 
@@ -60,13 +68,25 @@ fn stands(snapshot: SchedulingSnapshot<'_>, target: &TargetCluster) -> bool {
 
 /// Returns true if a user or a policy requested the change that triggered the scheduling.
 fn is_requested(snapshot: SchedulingSnapshot<'_>) -> bool {
-    let SchedulingSnapshot { binding, clusters, options, .. } = snapshot;
-    let Some(placement) = &binding.spec.placement else { return false };
+    let SchedulingSnapshot {
+        binding,
+        clusters,
+        options,
+        ..
+    } = snapshot;
+    let Some(placement) = &binding.spec.placement else {
+        return false;
+    };
     match trigger(binding, placement, clusters, options) {
         Some(Trigger::PlacementChanged) => true,
         Some(Trigger::ReplicasChanged) => {
             let divided = placement.replica_scheduling_type() == ReplicaSchedulingType::Divided;
-            let assigned: i64 = binding.spec.clusters.iter().map(|target| i64::from(target.replicas)).sum();
+            let assigned: i64 = binding
+                .spec
+                .clusters
+                .iter()
+                .map(|target| i64::from(target.replicas))
+                .sum();
             divided && assigned > i64::from(binding.spec.replicas)
         }
         Some(Trigger::RescheduleRequested | Trigger::Always | Trigger::TargetTerminating) | None => false,

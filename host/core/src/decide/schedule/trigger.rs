@@ -57,7 +57,12 @@ pub fn trigger(
         let cluster = clusters.row(name).and_then(|row| clusters.cluster(row));
         cluster.is_some_and(|cluster| cluster.is_terminating())
     };
-    binding.spec.clusters.iter().any(|target| terminating(&target.name)).then_some(Trigger::TargetTerminating)
+    binding
+        .spec
+        .clusters
+        .iter()
+        .any(|target| terminating(&target.name))
+        .then_some(Trigger::TargetTerminating)
 }
 
 /// Returns true if a rescheduling was requested after the last scheduling.
@@ -70,7 +75,10 @@ pub fn reschedule_required(binding: &Binding) -> bool {
 
 /// Compares the placement with the annotation that has the placement of the last scheduling.
 fn is_placement_changed(binding: &Binding, placement: &Placement) -> bool {
-    let applied = binding.annotations.get(keys::APPLIED_PLACEMENT).map_or("", String::as_str);
+    let applied = binding
+        .annotations
+        .get(keys::APPLIED_PLACEMENT)
+        .map_or("", String::as_str);
     placement_changed(placement, applied, &binding.status.scheduler_observed_affinity_name)
 }
 
@@ -81,7 +89,9 @@ pub fn placement_changed(placement: &Placement, applied: &str, observed: &str) -
     if applied.is_empty() {
         return true;
     }
-    let Ok(applied) = Placement::from_json(applied) else { return false };
+    let Ok(applied) = Placement::from_json(applied) else {
+        return false;
+    };
     if applied == *placement {
         return false;
     }
@@ -104,7 +114,9 @@ pub fn placement_changed(placement: &Placement, applied: &str, observed: &str) -
 
 /// Returns true if the assigned replicas are outdated (Karmada: `pkg/util/binding.go:IsBindingReplicasChanged`).
 fn replicas_changed(binding: &Binding, placement: &Placement, options: &SchedulerOptions) -> bool {
-    let Some(scheduling) = &placement.replica_scheduling else { return false };
+    let Some(scheduling) = &placement.replica_scheduling else {
+        return false;
+    };
     let targets = &binding.spec.clusters;
     if options.multiple_pod_templates && !binding.spec.components.is_empty() && targets.is_empty() {
         return true;
@@ -112,7 +124,10 @@ fn replicas_changed(binding: &Binding, placement: &Placement, options: &Schedule
     match scheduling.replica_scheduling_type {
         ReplicaSchedulingType::Duplicated => targets.iter().any(|target| target.replicas != binding.spec.replicas),
         ReplicaSchedulingType::Divided => {
-            targets.iter().fold(0_i32, |sum, target| sum.wrapping_add(target.replicas)) != binding.spec.replicas
+            targets
+                .iter()
+                .fold(0_i32, |sum, target| sum.wrapping_add(target.replicas))
+                != binding.spec.replicas
         }
     }
 }

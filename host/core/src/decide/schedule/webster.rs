@@ -29,7 +29,11 @@ impl TieBreak {
     /// Returns descending if the uid is not empty and its FNV-1a hash is odd, so that workloads favor different
     /// clusters.
     pub fn of_uid(uid: &str) -> Self {
-        if !uid.is_empty() && fnv1a_32(uid.as_bytes()) % 2 == 1 { Self::Descending } else { Self::Ascending }
+        if !uid.is_empty() && fnv1a_32(uid.as_bytes()) % 2 == 1 {
+            Self::Descending
+        } else {
+            Self::Ascending
+        }
     }
 }
 
@@ -39,7 +43,13 @@ pub fn dispense(seats: i32, votes: &[i64], ties: TieBreak) -> Option<Vec<i32>> {
     if votes.iter().fold(0_i64, |sum, votes| sum.wrapping_add(*votes)) == 0 {
         return None;
     }
-    let mut parties: Vec<_> = votes.iter().map(|votes| Party { votes: *votes, seats: 0 }).collect();
+    let mut parties: Vec<_> = votes
+        .iter()
+        .map(|votes| Party {
+            votes: *votes,
+            seats: 0,
+        })
+        .collect();
     allocate(seats, &mut parties, ties);
     Some(parties.into_iter().map(|party| party.seats).collect())
 }
@@ -48,8 +58,11 @@ pub fn dispense(seats: i32, votes: &[i64], ties: TieBreak) -> Option<Vec<i32>> {
 /// the party with fewer seats, then by name.
 pub fn allocate(seats: i32, parties: &mut [Party], ties: TieBreak) {
     let seats = i64::from(seats) - allocate_in_bulk(seats, parties);
-    let mut queue: BinaryHeap<Claim> =
-        parties.iter().enumerate().map(|(place, party)| Claim::new(*party, place, ties)).collect();
+    let mut queue: BinaryHeap<Claim> = parties
+        .iter()
+        .enumerate()
+        .map(|(place, party)| Claim::new(*party, place, ties))
+        .collect();
     for _ in 0..seats {
         let Some(mut first) = queue.peek_mut() else { break };
         let party = &mut parties[first.place];
@@ -78,7 +91,9 @@ fn allocate_in_bulk(seats: i32, parties: &mut [Party]) -> i64 {
             return 0;
         }
         let quotient = |seats: i64| party.votes as f64 / (2 * seats + 1) as f64;
-        let mut until = (((party.votes as f64 / bar) - 1.0) / 2.0).ceil().clamp(0.0, SEATS_BEFORE_WRAP as f64) as i64;
+        let mut until = (((party.votes as f64 / bar) - 1.0) / 2.0)
+            .ceil()
+            .clamp(0.0, SEATS_BEFORE_WRAP as f64) as i64;
         while until > 0 && quotient(until - 1) <= bar {
             until -= 1;
         }
@@ -113,14 +128,21 @@ impl Claim {
             TieBreak::Ascending => -(place as i64),
             TieBreak::Descending => place as i64,
         };
-        Self { quotient, seats: party.seats, rank, place }
+        Self {
+            quotient,
+            seats: party.seats,
+            rank,
+            place,
+        }
     }
 }
 
 impl Ord for Claim {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_quotient = self.quotient.partial_cmp(&other.quotient).unwrap_or(Ordering::Equal);
-        by_quotient.then(other.seats.cmp(&self.seats)).then(self.rank.cmp(&other.rank))
+        by_quotient
+            .then(other.seats.cmp(&self.seats))
+            .then(self.rank.cmp(&other.rank))
     }
 }
 
@@ -176,8 +198,14 @@ mod tests {
                     seats: next(4) as i32,
                 })
                 .collect();
-            let (seats, ties) =
-                (next(400) as i32, if next(2) == 0 { TieBreak::Ascending } else { TieBreak::Descending });
+            let (seats, ties) = (
+                next(400) as i32,
+                if next(2) == 0 {
+                    TieBreak::Ascending
+                } else {
+                    TieBreak::Descending
+                },
+            );
             let (mut at_once, mut one_by_one) = (parties.clone(), parties.clone());
             allocate(seats, &mut at_once, ties);
             (0..seats).for_each(|_| allocate(1, &mut one_by_one, ties));

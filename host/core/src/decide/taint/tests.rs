@@ -21,12 +21,20 @@ impl Policy for Scripted {
     }
 
     fn call(&self, _call: &Call<'_>) -> Result<Reply, Fault> {
-        self.changes.clone().map(|changes| Reply::ClusterTaint(TaintVerdict { changes }))
+        self.changes
+            .clone()
+            .map(|changes| Reply::ClusterTaint(TaintVerdict { changes }))
     }
 }
 
-const OWNED: TaintOptions = TaintOptions { cleans_up: true, policies_are_complete: true };
-const KARMADA: TaintOptions = TaintOptions { cleans_up: false, policies_are_complete: true };
+const OWNED: TaintOptions = TaintOptions {
+    cleans_up: true,
+    policies_are_complete: true,
+};
+const KARMADA: TaintOptions = TaintOptions {
+    cleans_up: false,
+    policies_are_complete: true,
+};
 
 /// Returns a policy with the changes `+key`, `+key=value` or `-key`, all `NoSchedule`.
 fn policy(name: &str, changes: &[&str]) -> Arc<dyn Policy> {
@@ -35,7 +43,15 @@ fn policy(name: &str, changes: &[&str]) -> Arc<dyn Policy> {
         let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
         let (key, effect, reason) = (key.to_owned(), TaintEffect::NoSchedule, Reason::new("R", "m"));
         match sign {
-            "+" => TaintChange::Add { taint: Taint { key, value: value.to_owned(), effect, time_added: None }, reason },
+            "+" => TaintChange::Add {
+                taint: Taint {
+                    key,
+                    value: value.to_owned(),
+                    effect,
+                    time_added: None,
+                },
+                reason,
+            },
             _ => TaintChange::Remove { key, effect, reason },
         }
     };
@@ -44,17 +60,29 @@ fn policy(name: &str, changes: &[&str]) -> Arc<dyn Policy> {
 
 fn scripted(name: &str, changes: Result<Vec<TaintChange>, Fault>) -> Arc<dyn Policy> {
     let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
-    Arc::new(Scripted { id: PolicyId::builtin(name), capabilities, changes })
+    Arc::new(Scripted {
+        id: PolicyId::builtin(name),
+        capabilities,
+        changes,
+    })
 }
 
 /// Returns a cluster with taints `owner:key=value`, where an empty owner is a user.
 fn cluster(taints: &[&str]) -> Cluster {
-    let mut cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
+    let mut cluster = Cluster {
+        name: "member1".to_owned(),
+        ..Cluster::default()
+    };
     for text in taints {
         let (owner, taint) = text.split_once(':').unwrap();
         let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
         let time_added = Some(Time::from_millis(0));
-        let taint = Taint { key: key.to_owned(), value: value.to_owned(), effect: TaintEffect::NoSchedule, time_added };
+        let taint = Taint {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            effect: TaintEffect::NoSchedule,
+            time_added,
+        };
         if !owner.is_empty() {
             cluster.taint_owners.insert(taint.identity(), owner.to_owned());
         }
@@ -76,7 +104,11 @@ fn check(before: &[&str], policies: Vec<Arc<dyn Policy>>, options: TaintOptions,
         .taints
         .iter()
         .map(|taint| {
-            let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+            let value = if taint.value.is_empty() {
+                String::new()
+            } else {
+                format!("={}", taint.value)
+            };
             let owner = cluster.taint_owner(taint).cloned().unwrap_or_default();
             format!("{owner}:{}{value}", taint.key)
         })
@@ -84,7 +116,10 @@ fn check(before: &[&str], policies: Vec<Arc<dyn Policy>>, options: TaintOptions,
     assert_eq!(actual, expected, "{before:?}");
     assert_eq!(is_empty, before == expected, "{before:?}");
     // A second decision after the plan was applied changes nothing.
-    assert!(decide(&cluster, &set, options, Time::from_millis(9_000)).is_empty(), "{before:?} is not settled");
+    assert!(
+        decide(&cluster, &set, options, Time::from_millis(9_000)).is_empty(),
+        "{before:?} is not settled"
+    );
 }
 
 const P: &str = "ClusterTaintPolicy/p";
@@ -107,7 +142,14 @@ fn a_policy_removes_only_what_it_added() {
 fn a_policy_adopts_a_taint_without_an_owner_when_its_remove_conditions_hold() {
     let remove = |name: &str| {
         let (key, effect) = ("k".to_owned(), TaintEffect::NoSchedule);
-        scripted(name, Ok(vec![TaintChange::Remove { key, effect, reason: Reason::new(REMOVE_ON_CONDITIONS, "m") }]))
+        scripted(
+            name,
+            Ok(vec![TaintChange::Remove {
+                key,
+                effect,
+                reason: Reason::new(REMOVE_ON_CONDITIONS, "m"),
+            }]),
+        )
     };
     check(&[":k"], vec![remove(P)], OWNED, &[]);
     check(
@@ -123,10 +165,20 @@ fn a_policy_adopts_nothing_while_the_owners_are_unknown() {
     let mut cluster = cluster(&[":k"]);
     cluster.taint_owners_unknown = true;
     let (key, effect) = ("k".to_owned(), TaintEffect::NoSchedule);
-    let remove = TaintChange::Remove { key, effect, reason: Reason::new(REMOVE_ON_CONDITIONS, "m") };
-    let policies = PolicySet::new(vec![scripted(P, Ok(vec![remove])), policy("ClusterTaintPolicy/q", &["+new"])]);
+    let remove = TaintChange::Remove {
+        key,
+        effect,
+        reason: Reason::new(REMOVE_ON_CONDITIONS, "m"),
+    };
+    let policies = PolicySet::new(vec![
+        scripted(P, Ok(vec![remove])),
+        policy("ClusterTaintPolicy/q", &["+new"]),
+    ]);
     let plan = decide(&cluster, &policies, OWNED, Time::from_millis(9_000));
-    assert!(plan.is_empty(), "no taint is added without an owner, and the malformed record stays: {plan:?}");
+    assert!(
+        plan.is_empty(),
+        "no taint is added without an owner, and the malformed record stays: {plan:?}"
+    );
 }
 
 #[test]
@@ -137,8 +189,14 @@ fn a_malformed_record_of_owners_is_replaced_where_no_taint_needs_it() {
         let policies = PolicySet::new(vec![policy(policy_name, &["+new"])]);
         let plan = decide(&cluster, &policies, options, Time::from_millis(9_000));
         let keys: Vec<_> = plan.added.iter().map(|(taint, _)| taint.key.as_str()).collect();
-        assert_eq!((keys.as_slice(), plan.taints.is_some()), (added, !added.is_empty()), "{present:?}");
-        let found = plan.owners.map(|owners| owners.into_values().collect::<Vec<_>>().join(","));
+        assert_eq!(
+            (keys.as_slice(), plan.taints.is_some()),
+            (added, !added.is_empty()),
+            "{present:?}"
+        );
+        let found = plan
+            .owners
+            .map(|owners| owners.into_values().collect::<Vec<_>>().join(","));
         assert_eq!(found.as_deref(), owners, "{present:?}");
     };
     check(&[], P, OWNED, &["new"], Some(P));
@@ -157,7 +215,15 @@ fn what_a_deleted_policy_added_goes_and_nothing_else() {
     check(&before, vec![policy(P, &[])], OWNED, &after);
     check(&before, vec![policy(P, &[])], KARMADA, &before);
     // Right after a restart, the policies are not known yet and no taint is removed.
-    check(&before, vec![], TaintOptions { policies_are_complete: false, ..OWNED }, &before);
+    check(
+        &before,
+        vec![],
+        TaintOptions {
+            policies_are_complete: false,
+            ..OWNED
+        },
+        &before,
+    );
 }
 
 /// Another writer, such as Karmada, removes a taint and leaves the record of its owner.
@@ -167,7 +233,10 @@ fn the_owner_of_a_taint_that_another_writer_removed_is_cleared() {
         let mut cluster = cluster(&["ReadyCondition:kept"]);
         cluster.taint_owners.insert("k:NoSchedule".to_owned(), P.to_owned());
         let plan = decide(&cluster, &PolicySet::new(policies), OWNED, Time::from_millis(9_000));
-        let owners = plan.owners.as_ref().map(|owners| owners.keys().map(String::as_str).collect::<Vec<_>>());
+        let owners = plan
+            .owners
+            .as_ref()
+            .map(|owners| owners.keys().map(String::as_str).collect::<Vec<_>>());
         assert_eq!((owners, &plan.taints), (Some(vec!["kept:NoSchedule"]), &None));
         assert!(!plan.is_empty() && plan.removed.is_empty(), "{plan:?}");
     }
@@ -175,14 +244,24 @@ fn the_owner_of_a_taint_that_another_writer_removed_is_cleared() {
 
 #[test]
 fn a_value_is_updated_in_ones_own_taint_only() {
-    check(&["ClusterTaintPolicy/p:k=a"], vec![policy(P, &["+k=b"])], OWNED, &["ClusterTaintPolicy/p:k=b"]);
+    check(
+        &["ClusterTaintPolicy/p:k=a"],
+        vec![policy(P, &["+k=b"])],
+        OWNED,
+        &["ClusterTaintPolicy/p:k=b"],
+    );
     check(&[":k=a"], vec![policy(P, &["+k=b"])], OWNED, &[":k=a"]);
 }
 
 #[test]
 fn a_fault_changes_nothing() {
     let faulty = scripted(P, Err(Fault::new(FaultKind::Trap, "trap")));
-    check(&["ClusterTaintPolicy/p:k", ":b"], vec![faulty], OWNED, &["ClusterTaintPolicy/p:k", ":b"]);
+    check(
+        &["ClusterTaintPolicy/p:k", ":b"],
+        vec![faulty],
+        OWNED,
+        &["ClusterTaintPolicy/p:k", ":b"],
+    );
 }
 
 #[test]

@@ -47,7 +47,10 @@ impl Echoes {
         let mut count = 0;
         if !self.0.is_empty() {
             for_each_message(value, &mut |message| {
-                let clean = self.0.iter().fold(message.clone(), |text, (echo, clean)| text.replace(echo, clean));
+                let clean = self
+                    .0
+                    .iter()
+                    .fold(message.clone(), |text, (echo, clean)| text.replace(echo, clean));
                 count += usize::from(clean != *message);
                 *message = clean;
             });
@@ -64,7 +67,9 @@ pub fn without_echoes(message: &str, object: &Value) -> String {
 }
 
 fn cleaned(message: &str, secrets: &[String]) -> String {
-    secrets.iter().fold(message.to_owned(), |text, secret| text.replace(secret, REDACTED))
+    secrets
+        .iter()
+        .fold(message.to_owned(), |text, secret| text.replace(secret, REDACTED))
 }
 
 fn longest_first(secrets: BTreeSet<String>) -> Vec<String> {
@@ -98,7 +103,11 @@ fn secrets(input: &DecisionInput) -> Vec<String> {
         | DecisionInput::GracefulEviction { binding, .. }
         | DecisionInput::Failover { binding, .. }
         | DecisionInput::Failback { binding, .. } => {
-            let statuses = binding.status.aggregated_status.iter().filter_map(|item| item.status.as_ref());
+            let statuses = binding
+                .status
+                .aggregated_status
+                .iter()
+                .filter_map(|item| item.status.as_ref());
             statuses.for_each(|status| collect(status, "", false, &mut found));
         }
         DecisionInput::Taint { .. } => {}
@@ -109,7 +118,10 @@ fn secrets(input: &DecisionInput) -> Vec<String> {
 fn collect(value: &Value, name: &str, is_removed: bool, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
-            let holds_data = matches!(members.get("kind").and_then(Value::as_str), Some("Secret" | "ConfigMap"));
+            let holds_data = matches!(
+                members.get("kind").and_then(Value::as_str),
+                Some("Secret" | "ConfigMap")
+            );
             for (key, value) in members {
                 let is_removed = is_removed
                     || is_secret(key)
@@ -122,7 +134,10 @@ fn collect(value: &Value, name: &str, is_removed: bool, found: &mut BTreeSet<Str
         // Items of a list have no name of their own, so they inherit the name of the list.
         Value::Array(items) => items.iter().for_each(|item| collect(item, name, is_removed, found)),
         Value::String(text) if is_removed => {
-            let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= VALUE_CHARS_MIN);
+            let lines = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.chars().count() >= VALUE_CHARS_MIN);
             found.extend(lines.map(str::to_owned));
         }
         Value::Number(number) if is_removed && number.to_string().len() >= VALUE_CHARS_MIN => {
@@ -141,7 +156,11 @@ mod tests {
     fn check(object: Value, expected: &[&str]) {
         let mut found = BTreeSet::new();
         collect(&object, "", false, &mut found);
-        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{object}");
+        assert_eq!(
+            found.iter().map(String::as_str).collect::<Vec<_>>(),
+            expected,
+            "{object}"
+        );
     }
 
     #[test]
@@ -161,7 +180,10 @@ mod tests {
         let mut record = json!({"message": "p: saw hunter01 and hunter02", "other": [{"message": "saw hunter01"}]});
         assert_eq!(echoes.remove(&mut record), 2);
         let other = json!([{"message": "saw (redacted)"}]);
-        assert_eq!(record, json!({"message": "p: saw (redacted) and (redacted)", "other": other}));
+        assert_eq!(
+            record,
+            json!({"message": "p: saw (redacted) and (redacted)", "other": other})
+        );
     }
 
     #[test]
@@ -170,10 +192,22 @@ mod tests {
             json!({"kind": "Secret", "data": {"a": "hunter01"}, "stringData": {"b": "hunter02\nx"}}),
             &["hunter01", "hunter02"],
         );
-        check(json!({"containers": [{"env": [{"name": "ADDRESS", "value": "hunter03"}]}]}), &["hunter03"]);
-        check(json!({"password": 73_914_682, "tokens": {"ci": ["hunter04"]}}), &["73914682", "hunter04"]);
-        check(json!({"secret": {"secretName": "database"}, "imagePullSecrets": [{"name": "registry"}]}), &[]);
-        check(json!({"refreshToken": "hunter05", "secretRef": {"name": "database"}}), &["hunter05"]);
+        check(
+            json!({"containers": [{"env": [{"name": "ADDRESS", "value": "hunter03"}]}]}),
+            &["hunter03"],
+        );
+        check(
+            json!({"password": 73_914_682, "tokens": {"ci": ["hunter04"]}}),
+            &["73914682", "hunter04"],
+        );
+        check(
+            json!({"secret": {"secretName": "database"}, "imagePullSecrets": [{"name": "registry"}]}),
+            &[],
+        );
+        check(
+            json!({"refreshToken": "hunter05", "secretRef": {"name": "database"}}),
+            &["hunter05"],
+        );
         check(json!({"password": "short", "image": "registry.example.com/app"}), &[]);
     }
 }

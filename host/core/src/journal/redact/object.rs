@@ -61,8 +61,13 @@ const DATA: [&str; 3] = ["data", "stringData", "binaryData"];
 /// Removes the parts of a member cluster's object that decisions do not read, and returns the number of removed
 /// values.
 pub(super) fn object(value: &mut Value) -> usize {
-    let Value::Object(members) = value else { return withhold(value) };
-    let holds_data = matches!(members.get("kind").and_then(Value::as_str), Some("Secret" | "ConfigMap"));
+    let Value::Object(members) = value else {
+        return withhold(value);
+    };
+    let holds_data = matches!(
+        members.get("kind").and_then(Value::as_str),
+        Some("Secret" | "ConfigMap")
+    );
     let mut count = 0;
     for (key, value) in members.iter_mut() {
         count += match (key.as_str(), value) {
@@ -94,9 +99,11 @@ pub(super) fn annotations(annotations: &mut Map<String, Value>) -> usize {
     let mut count = 0;
     for (key, value) in annotations.iter_mut() {
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        let is_ours = ["karmada.io", "bulkhead.dev"]
-            .iter()
-            .any(|ours| domain.strip_suffix(ours).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+        let is_ours = ["karmada.io", "bulkhead.dev"].iter().any(|ours| {
+            domain
+                .strip_suffix(ours)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        });
         // Counters of the API server and its controllers.
         let is_counter =
             key.starts_with("deployment.kubernetes.io/") || key.ends_with("deprecated.daemonset.template.generation");
@@ -129,7 +136,11 @@ pub(super) fn kept(value: &mut Value) -> usize {
     match value {
         Value::Object(members) => {
             let one = |(key, value): (&String, &mut Value)| {
-                if holds_secret(key) { blank_any(value) } else { kept(value) }
+                if holds_secret(key) {
+                    blank_any(value)
+                } else {
+                    kept(value)
+                }
             };
             members.iter_mut().map(one).sum()
         }
@@ -193,7 +204,11 @@ fn withhold(value: &mut Value) -> usize {
     }
     let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
     let digest = Sha256::digest(content.as_bytes());
-    let digest: String = digest.iter().take(16).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+    let digest: String = digest
+        .iter()
+        .take(16)
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect();
     *value = Value::String(format!("{DIGEST_START}{digest})"));
     1
 }

@@ -9,7 +9,10 @@ use super::{REDACTED, is_secret};
 
 /// Removes secrets from a text and returns their number.
 pub(super) fn clean(text: &mut String) -> usize {
-    if !text.bytes().any(|byte| matches!(byte, b'@' | b'=' | b':' | b'-' | b' ')) {
+    if !text
+        .bytes()
+        .any(|byte| matches!(byte, b'@' | b'=' | b':' | b'-' | b' '))
+    {
         return 0;
     }
     let mut count = 0;
@@ -68,7 +71,12 @@ struct Cleaning<'a> {
 
 impl<'a> Cleaning<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, copied: 0, out: String::new(), count: 0 }
+        Self {
+            text,
+            copied: 0,
+            out: String::new(),
+            count: 0,
+        }
     }
 
     fn replace(&mut self, from: usize, to: usize, with: &str) {
@@ -140,7 +148,9 @@ fn url(cleaning: &mut Cleaning<'_>, mut start: usize, end: usize) {
 
 /// Returns the last `@` that does not start the digest of an image.
 fn last_at(text: &str) -> Option<usize> {
-    text.rmatch_indices('@').map(|(at, _)| at).find(|at| !text[at + 1..].starts_with("sha256:"))
+    text.rmatch_indices('@')
+        .map(|(at, _)| at)
+        .find(|at| !text[at + 1..].starts_with("sha256:"))
 }
 
 /// Returns true for key-like path segments, such as those in webhook URLs of chat services. Object names do not
@@ -190,7 +200,10 @@ fn value(text: &str, start: usize, name: &str) -> (usize, usize) {
     let rest = &text[start..];
     if let Some(quoted) = rest.strip_prefix(ESCAPED_QUOTE) {
         let start = start + ESCAPED_QUOTE.len();
-        return (start, quoted.find(ESCAPED_QUOTE).map_or(text.len(), |length| start + length));
+        return (
+            start,
+            quoted.find(ESCAPED_QUOTE).map_or(text.len(), |length| start + length),
+        );
     }
     if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let mut escaped = false;
@@ -203,7 +216,11 @@ fn value(text: &str, start: usize, name: &str) -> (usize, usize) {
     }
     let ends = |c: char| c.is_whitespace() || is_quote(c) || matches!(c, ',' | ';' | '&' | ')' | ']' | '}');
     // The redaction marker contains a bracket, which must not end the value.
-    let from = if rest.starts_with(REDACTED) { start + REDACTED.len() } else { start };
+    let from = if rest.starts_with(REDACTED) {
+        start + REDACTED.len()
+    } else {
+        start
+    };
     let end = word_end(text, from, ends);
     // A header has an authentication scheme before the secret.
     let is_scheme = from == start && text[start..end].bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -233,7 +250,11 @@ fn flags(text: &str) -> (String, usize) {
 fn redact_bearer_tokens(text: &str) -> (String, usize) {
     const WORD: &str = "bearer ";
     let mut cleaning = Cleaning::new(text);
-    if !text.as_bytes().windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD.as_bytes())) {
+    if !text
+        .as_bytes()
+        .windows(WORD.len())
+        .any(|window| window.eq_ignore_ascii_case(WORD.as_bytes()))
+    {
         return cleaning.finish();
     }
     let lower = text.to_ascii_lowercase();
@@ -291,14 +312,26 @@ mod tests {
         check("sent Bearer hunter2 to it", "sent Bearer (redacted) to it");
         check("nats://u:p@a,nats://u:p@b", "nats://a,nats://b");
         check("postgres://u:p/w@h", "postgres://h");
-        check("user=app password=hunter2 host=db", "user=app password=(redacted) host=db");
+        check(
+            "user=app password=hunter2 host=db",
+            "user=app password=(redacted) host=db",
+        );
         check("app:hunter2@tcp(db:3306)/shop", "app:(redacted)@tcp(db:3306)/shop");
         check("https://h/hook?token=hunter2&x=y", "https://h/hook?(redacted)");
         let hook = "https://hooks.example.com/services/T0001/B0002/XXXXXXXXXXXXXXXXXXXXXXXX";
         check(hook, "https://hooks.example.com/services/T0001/B0002/(redacted)");
-        check("{\"password\": \"hunter2\", \"a\": 1}", "{\"password\": \"(redacted)\", \"a\": 1}");
-        check(r#"{"password": "hun\"ter2", "a": 1}"#, r#"{"password": "(redacted)", "a": 1}"#);
-        check(r#"got {\"password\": \"hunter2\"}"#, r#"got {\"password\": \"(redacted)\"}"#);
+        check(
+            "{\"password\": \"hunter2\", \"a\": 1}",
+            "{\"password\": \"(redacted)\", \"a\": 1}",
+        );
+        check(
+            r#"{"password": "hun\"ter2", "a": 1}"#,
+            r#"{"password": "(redacted)", "a": 1}"#,
+        );
+        check(
+            r#"got {\"password\": \"hunter2\"}"#,
+            r#"got {\"password\": \"(redacted)\"}"#,
+        );
         check("db_password: hunter2", "db_password: (redacted)");
     }
 
@@ -310,12 +343,18 @@ mod tests {
             assert_eq!(cleaned, expected);
             assert_eq!(message(&mut cleaned), 0, "what is clean stays as it is: {cleaned}");
         };
-        check(r#"saw {"data": {"login": "hunter2"}} (twice)"#, "saw (redacted) (twice)");
+        check(
+            r#"saw {"data": {"login": "hunter2"}} (twice)"#,
+            "saw (redacted) (twice)",
+        );
         check(
             r#"{"a": ["hunter2"]} and {"b": "hunter3"}: --password=x"#,
             "(redacted) and (redacted): --password=(redacted)",
         );
-        check(r#"{"replicas": 3} of {name}, {} and ["member1"]"#, r#"{"replicas": 3} of {name}, {} and ["member1"]"#);
+        check(
+            r#"{"replicas": 3} of {name}, {} and ["member1"]"#,
+            r#"{"replicas": 3} of {name}, {} and ["member1"]"#,
+        );
     }
 
     #[test]

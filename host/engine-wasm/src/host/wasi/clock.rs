@@ -29,17 +29,25 @@ struct TimezoneDisplay {
 }
 
 /// Nominal resolution of the clocks: times of calls are in milliseconds.
-const RESOLUTION: Datetime = Datetime { seconds: 0, nanoseconds: 1_000_000 };
+const RESOLUTION: Datetime = Datetime {
+    seconds: 0,
+    nanoseconds: 1_000_000,
+};
 
 impl Datetime {
     /// Converts the time of a call; times before 1970, which WASI does not have, become 0.
     fn of(now_ms: i64) -> Self {
         let now_ms = u64::try_from(now_ms).unwrap_or(0);
-        Self { seconds: now_ms / 1000, nanoseconds: (now_ms % 1000) as u32 * 1_000_000 }
+        Self {
+            seconds: now_ms / 1000,
+            nanoseconds: (now_ms % 1000) as u32 * 1_000_000,
+        }
     }
 
     fn nanoseconds(self) -> u64 {
-        self.seconds.saturating_mul(1_000_000_000).saturating_add(u64::from(self.nanoseconds))
+        self.seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(u64::from(self.nanoseconds))
     }
 }
 
@@ -61,7 +69,9 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     })?;
 
     let mut monotonic = interface(linker, "clocks/monotonic-clock")?;
-    monotonic.func_wrap("now", |call, (): ()| Ok((Datetime::of(call.data().about.now_ms).nanoseconds(),)))?;
+    monotonic.func_wrap("now", |call, (): ()| {
+        Ok((Datetime::of(call.data().about.now_ms).nanoseconds(),))
+    })?;
     monotonic.func_wrap("resolution", |_, (): ()| Ok((RESOLUTION.nanoseconds(),)))?;
     monotonic.func_wrap("subscribe-instant", |_, (_,): (u64,)| Ok((ready(),)))?;
     monotonic.func_wrap("subscribe-duration", |_, (_,): (u64,)| Ok((ready(),)))?;
@@ -72,7 +82,11 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
 
     let mut timezone = interface(linker, "clocks/timezone")?;
     timezone.func_wrap("display", |_, (_,): (Datetime,)| {
-        Ok((TimezoneDisplay { utc_offset: 0, name: "UTC".to_owned(), in_daylight_saving_time: false },))
+        Ok((TimezoneDisplay {
+            utc_offset: 0,
+            name: "UTC".to_owned(),
+            in_daylight_saving_time: false,
+        },))
     })?;
     timezone.func_wrap("utc-offset", |_, (_,): (Datetime,)| Ok((0_i32,)))
 }

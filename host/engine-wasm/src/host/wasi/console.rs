@@ -42,7 +42,11 @@ pub(crate) struct Console {
 
 impl Console {
     fn write(&mut self, stream: u32, bytes: &[u8], lines: &mut Lines) {
-        let (pending, level) = if stream == ERR { (&mut self.err, Level::Warn) } else { (&mut self.out, Level::Info) };
+        let (pending, level) = if stream == ERR {
+            (&mut self.err, Level::Warn)
+        } else {
+            (&mut self.out, Level::Info)
+        };
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE_BYTES_MAX.saturating_sub(pending.len());
             pending.extend(part.iter().take(room).copied().filter(|byte| *byte != b'\n'));
@@ -75,9 +79,10 @@ fn write(host: &mut Host, stream: Resource<OutputStream>, bytes: &[u8]) -> Write
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut error = interface(linker, "io/error")?;
     error.resource("error", ResourceType::host::<StreamFailure>(), |_, _| Ok(()))?;
-    error.func_wrap("[method]error.to-debug-string", |_, (_,): (Resource<StreamFailure>,)| -> Result<(String,)> {
-        Err(denied("error.to-debug-string"))
-    })?;
+    error.func_wrap(
+        "[method]error.to-debug-string",
+        |_, (_,): (Resource<StreamFailure>,)| -> Result<(String,)> { Err(denied("error.to-debug-string")) },
+    )?;
     add_input(linker)?;
     add_output(linker)?;
     interface(linker, "cli/stdin")?.func_wrap("get-stdin", |_, (): ()| Ok((Resource::<InputStream>::new_own(0),)))?;
@@ -93,9 +98,10 @@ fn add_input(linker: &mut Linker<Host>) -> Result<()> {
     streams.resource("input-stream", ResourceType::host::<InputStream>(), |_, _| Ok(()))?;
     for name in ["read", "blocking-read"] {
         let name = format!("[method]input-stream.{name}");
-        streams.func_wrap(&name, |_, (_, _): (Resource<InputStream>, u64)| -> Result<Write<Vec<u8>>> {
-            Ok((Err(StreamError::Closed),))
-        })?;
+        streams.func_wrap(
+            &name,
+            |_, (_, _): (Resource<InputStream>, u64)| -> Result<Write<Vec<u8>>> { Ok((Err(StreamError::Closed),)) },
+        )?;
     }
     for name in ["skip", "blocking-skip"] {
         let name = format!("[method]input-stream.{name}");
@@ -103,16 +109,18 @@ fn add_input(linker: &mut Linker<Host>) -> Result<()> {
             Ok((Err(StreamError::Closed),))
         })?;
     }
-    streams.func_wrap("[method]input-stream.subscribe", |_, (_,): (Resource<InputStream>,)| Ok((ready(),)))
+    streams.func_wrap("[method]input-stream.subscribe", |_, (_,): (Resource<InputStream>,)| {
+        Ok((ready(),))
+    })
 }
 
 fn add_output(linker: &mut Linker<Host>) -> Result<()> {
     let mut streams = interface(linker, "io/streams")?;
     streams.resource("output-stream", ResourceType::host::<OutputStream>(), |_, _| Ok(()))?;
-    streams
-        .func_wrap("[method]output-stream.check-write", |_, (_,): (Resource<OutputStream>,)| -> Result<Write<u64>> {
-            Ok((Ok(WRITE_BYTES_MAX),))
-        })?;
+    streams.func_wrap(
+        "[method]output-stream.check-write",
+        |_, (_,): (Resource<OutputStream>,)| -> Result<Write<u64>> { Ok((Ok(WRITE_BYTES_MAX),)) },
+    )?;
     for name in ["write", "blocking-write-and-flush"] {
         let name = format!("[method]output-stream.{name}");
         streams.func_wrap(&name, |mut call, (stream, bytes): (Resource<OutputStream>, Vec<u8>)| {
@@ -122,12 +130,16 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
     }
     for name in ["flush", "blocking-flush"] {
         let name = format!("[method]output-stream.{name}");
-        streams.func_wrap(&name, |_, (_,): (Resource<OutputStream>,)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
+        streams.func_wrap(&name, |_, (_,): (Resource<OutputStream>,)| -> Result<Write<()>> {
+            Ok((Ok(()),))
+        })?;
     }
     // Zeros are control characters, which the log drops.
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
         let name = format!("[method]output-stream.{name}");
-        streams.func_wrap(&name, |_, (_, _): (Resource<OutputStream>, u64)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
+        streams.func_wrap(&name, |_, (_, _): (Resource<OutputStream>, u64)| -> Result<Write<()>> {
+            Ok((Ok(()),))
+        })?;
     }
     // The only input is at its end.
     for name in ["splice", "blocking-splice"] {
@@ -139,7 +151,10 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
             },
         )?;
     }
-    streams.func_wrap("[method]output-stream.subscribe", |_, (_,): (Resource<OutputStream>,)| Ok((ready(),)))
+    streams.func_wrap(
+        "[method]output-stream.subscribe",
+        |_, (_,): (Resource<OutputStream>,)| Ok((ready(),)),
+    )
 }
 
 /// Input or output of a terminal. None ever exists.
@@ -154,7 +169,11 @@ fn add_terminals(linker: &mut Linker<Host>) -> Result<()> {
     let mut stdin = interface(linker, "cli/terminal-stdin")?;
     stdin.func_wrap("get-terminal-stdin", |_, (): ()| Ok((None::<Resource<TerminalInput>>,)))?;
     let mut stdout = interface(linker, "cli/terminal-stdout")?;
-    stdout.func_wrap("get-terminal-stdout", |_, (): ()| Ok((None::<Resource<TerminalOutput>>,)))?;
+    stdout.func_wrap("get-terminal-stdout", |_, (): ()| {
+        Ok((None::<Resource<TerminalOutput>>,))
+    })?;
     let mut stderr = interface(linker, "cli/terminal-stderr")?;
-    stderr.func_wrap("get-terminal-stderr", |_, (): ()| Ok((None::<Resource<TerminalOutput>>,)))
+    stderr.func_wrap("get-terminal-stderr", |_, (): ()| {
+        Ok((None::<Resource<TerminalOutput>>,))
+    })
 }

@@ -43,7 +43,15 @@ const INTERFACES: [(&str, &[&str]); 6] = [
     ("filesystem", &["types", "preopens"]),
     (
         "sockets",
-        &["network", "instance-network", "ip-name-lookup", "tcp", "tcp-create-socket", "udp", "udp-create-socket"],
+        &[
+            "network",
+            "instance-network",
+            "ip-name-lookup",
+            "tcp",
+            "tcp-create-socket",
+            "udp",
+            "udp-create-socket",
+        ],
     ),
 ];
 
@@ -58,7 +66,9 @@ pub(crate) fn offers(import: &str) -> bool {
     parts().is_some_and(|(package, interface, patch)| {
         !patch.is_empty()
             && patch.bytes().all(|digit| digit.is_ascii_digit())
-            && INTERFACES.iter().any(|(name, interfaces)| *name == package && interfaces.contains(&interface))
+            && INTERFACES
+                .iter()
+                .any(|(name, interfaces)| *name == package && interfaces.contains(&interface))
     })
 }
 

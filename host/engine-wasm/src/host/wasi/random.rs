@@ -52,14 +52,19 @@ fn random_bytes(host: &mut Host, length: u64) -> Result<Vec<u8>> {
 /// Adds `random`, `insecure` and `insecure-seed`, which all use the same generator.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut random = interface(linker, "random/random")?;
-    random
-        .func_wrap("get-random-bytes", |mut call, (length,): (u64,)| Ok((random_bytes(call.data_mut(), length)?,)))?;
-    random.func_wrap("get-random-u64", |mut call, (): ()| Ok((call.data_mut().random.next(),)))?;
+    random.func_wrap("get-random-bytes", |mut call, (length,): (u64,)| {
+        Ok((random_bytes(call.data_mut(), length)?,))
+    })?;
+    random.func_wrap("get-random-u64", |mut call, (): ()| {
+        Ok((call.data_mut().random.next(),))
+    })?;
     let mut insecure = interface(linker, "random/insecure")?;
     insecure.func_wrap("get-insecure-random-bytes", |mut call, (length,): (u64,)| {
         Ok((random_bytes(call.data_mut(), length)?,))
     })?;
-    insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| Ok((call.data_mut().random.next(),)))?;
+    insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| {
+        Ok((call.data_mut().random.next(),))
+    })?;
     let mut seed = interface(linker, "random/insecure-seed")?;
     seed.func_wrap("insecure-seed", |mut call, (): ()| {
         let random = &mut call.data_mut().random;
@@ -74,7 +79,11 @@ mod tests {
     #[test]
     fn the_sequence_is_that_of_splitmix64() {
         let mut random = RandomNumbers::new(1_234_567);
-        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
         assert_eq!([(); 3].map(|()| random.next()), expected);
     }
 
@@ -85,6 +94,9 @@ mod tests {
         }
         assert!(RandomNumbers::new(7).bytes((1 << 16) + 1).is_err());
         assert!(RandomNumbers::new(7).bytes(u64::MAX).is_err());
-        assert_eq!(RandomNumbers::new(7).bytes(16).unwrap()[..8], RandomNumbers::new(7).next().to_le_bytes());
+        assert_eq!(
+            RandomNumbers::new(7).bytes(16).unwrap()[..8],
+            RandomNumbers::new(7).next().to_le_bytes()
+        );
     }
 }

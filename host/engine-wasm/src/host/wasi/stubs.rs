@@ -118,12 +118,18 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
 fn add_files(linker: &mut Linker<Host>) -> Result<()> {
     let mut types = interface(linker, "filesystem/types")?;
     types.resource("descriptor", ResourceType::host::<Descriptor>(), |_, _| Ok(()))?;
-    types.resource("directory-entry-stream", ResourceType::host::<DirectoryEntryStream>(), |_, _| Ok(()))?;
+    types.resource(
+        "directory-entry-stream",
+        ResourceType::host::<DirectoryEntryStream>(),
+        |_, _| Ok(()),
+    )?;
     unreachable(&mut types, "descriptor", &OF_DESCRIPTORS)?;
     unreachable(&mut types, "directory-entry-stream", &["read-directory-entry"])?;
     nothing(&mut types, "filesystem-error-code")?;
     let mut preopens = interface(linker, "filesystem/preopens")?;
-    preopens.func_wrap("get-directories", |_, (): ()| Ok((Vec::<(Resource<Descriptor>, String)>::new(),)))
+    preopens.func_wrap("get-directories", |_, (): ()| {
+        Ok((Vec::<(Resource<Descriptor>, String)>::new(),))
+    })
 }
 
 fn add_network(linker: &mut Linker<Host>) -> Result<()> {
@@ -133,8 +139,16 @@ fn add_network(linker: &mut Linker<Host>) -> Result<()> {
     let mut instance = interface(linker, "sockets/instance-network")?;
     instance.func_wrap("instance-network", |_, (): ()| Ok((Resource::<Network>::new_own(0),)))?;
     let mut lookup = interface(linker, "sockets/ip-name-lookup")?;
-    lookup.resource("resolve-address-stream", ResourceType::host::<ResolveAddressStream>(), |_, _| Ok(()))?;
-    unreachable(&mut lookup, "resolve-address-stream", &["resolve-next-address", "subscribe"])?;
+    lookup.resource(
+        "resolve-address-stream",
+        ResourceType::host::<ResolveAddressStream>(),
+        |_, _| Ok(()),
+    )?;
+    unreachable(
+        &mut lookup,
+        "resolve-address-stream",
+        &["resolve-next-address", "subscribe"],
+    )?;
     access_denied(&mut lookup, "resolve-addresses")
 }
 
@@ -142,28 +156,50 @@ fn add_sockets(linker: &mut Linker<Host>) -> Result<()> {
     let mut tcp = interface(linker, "sockets/tcp")?;
     tcp.resource("tcp-socket", ResourceType::host::<TcpSocket>(), |_, _| Ok(()))?;
     unreachable(&mut tcp, "tcp-socket", &OF_TCP_SOCKETS)?;
-    access_denied(&mut interface(linker, "sockets/tcp-create-socket")?, "create-tcp-socket")?;
+    access_denied(
+        &mut interface(linker, "sockets/tcp-create-socket")?,
+        "create-tcp-socket",
+    )?;
     let mut udp = interface(linker, "sockets/udp")?;
     udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), |_, _| Ok(()))?;
-    udp.resource("incoming-datagram-stream", ResourceType::host::<IncomingDatagramStream>(), |_, _| Ok(()))?;
-    udp.resource("outgoing-datagram-stream", ResourceType::host::<OutgoingDatagramStream>(), |_, _| Ok(()))?;
+    udp.resource(
+        "incoming-datagram-stream",
+        ResourceType::host::<IncomingDatagramStream>(),
+        |_, _| Ok(()),
+    )?;
+    udp.resource(
+        "outgoing-datagram-stream",
+        ResourceType::host::<OutgoingDatagramStream>(),
+        |_, _| Ok(()),
+    )?;
     unreachable(&mut udp, "udp-socket", &OF_UDP_SOCKETS)?;
     unreachable(&mut udp, "incoming-datagram-stream", &["receive", "subscribe"])?;
-    unreachable(&mut udp, "outgoing-datagram-stream", &["check-send", "send", "subscribe"])?;
-    access_denied(&mut interface(linker, "sockets/udp-create-socket")?, "create-udp-socket")
+    unreachable(
+        &mut udp,
+        "outgoing-datagram-stream",
+        &["check-send", "send", "subscribe"],
+    )?;
+    access_denied(
+        &mut interface(linker, "sockets/udp-create-socket")?,
+        "create-udp-socket",
+    )
 }
 
 /// Adds methods of a resource that no guest has a handle of.
 fn unreachable(instance: &mut LinkerInstance<'_, Host>, resource: &str, methods: &[&'static str]) -> Result<()> {
     methods.iter().try_for_each(|method| {
         let method = *method;
-        instance.func_new(&format!("[method]{resource}.{method}"), move |_, _, _, _| Err(denied(method)))
+        instance.func_new(&format!("[method]{resource}.{method}"), move |_, _, _, _| {
+            Err(denied(method))
+        })
     })
 }
 
 /// Adds a function that always returns none.
 fn nothing(instance: &mut LinkerInstance<'_, Host>, name: &str) -> Result<()> {
-    instance.func_new(name, |call, _, params, results| answer(call, params, results, Val::Option(None)))
+    instance.func_new(name, |call, _, params, results| {
+        answer(call, params, results, Val::Option(None))
+    })
 }
 
 /// Adds a function that fails with WASI's error code for denied access.

@@ -29,8 +29,10 @@ fn stages(host: &Host) -> Vec<LoadStage> {
 #[test]
 fn a_plugin_that_ended_the_process_during_its_load_is_not_loaded_again_and_holds_evictions() {
     let folder = tempfile::tempdir().unwrap();
-    let list =
-        [("{name: freeze, lua: freeze.lua}", "gate EvictionCheck"), ("{name: other, lua: other.lua}", "release")];
+    let list = [
+        ("{name: freeze, lua: freeze.lua}", "gate EvictionCheck"),
+        ("{name: other, lua: other.lua}", "release"),
+    ];
     let ended = marker(&folder);
     let before = host(&list[..1], patient(), Some(&ended));
     let begun = before.engine.report_to();
@@ -38,16 +40,30 @@ fn a_plugin_that_ended_the_process_during_its_load_is_not_loaded_again_and_holds
     assert_eq!(next(&begun), "freeze");
     let folder = crashed(&folder);
 
-    let retry = LoadLimits { retry_base: Duration::ZERO, ..patient() };
+    let retry = LoadLimits {
+        retry_base: Duration::ZERO,
+        ..patient()
+    };
     let present = marker(&folder);
     let after = host(&list, retry, Some(&present));
     after.engine.open();
     after.plugins.refresh();
     assert_eq!(stages(&after), [LoadStage::Quarantined, LoadStage::Active]);
-    assert_eq!(after.engine.loads.load(Ordering::Relaxed), 1, "the code of the first plugin does not run");
+    assert_eq!(
+        after.engine.loads.load(Ordering::Relaxed),
+        1,
+        "the code of the first plugin does not run"
+    );
     let (released, why) = after.eviction();
-    assert!(!released && why.starts_with("PluginNotLoaded: freeze is not loaded: test freeze.lua failed to "), "{why}");
-    assert!(after.summary()[0].contains("plugins-quarantined is deleted"), "{:?}", after.summary());
+    assert!(
+        !released && why.starts_with("PluginNotLoaded: freeze is not loaded: test freeze.lua failed to "),
+        "{why}"
+    );
+    assert!(
+        after.summary()[0].contains("plugins-quarantined is deleted"),
+        "{:?}",
+        after.summary()
+    );
 
     // The operator deletes the line, and the next attempt loads it.
     std::fs::write(folder.path().join("plugins-quarantined"), "").unwrap();
@@ -67,7 +83,11 @@ fn another_version_of_a_quarantined_plugin_loads_at_once() {
     let folder = crashed(&folder);
 
     let present = marker(&folder);
-    let after = host(&[("{name: freeze, lua: freeze.lua}", "gate")], LoadLimits::default(), Some(&present));
+    let after = host(
+        &[("{name: freeze, lua: freeze.lua}", "gate")],
+        LoadLimits::default(),
+        Some(&present),
+    );
     after.plugins.refresh();
     assert_eq!(after.plugins.status()[0].stage, LoadStage::Quarantined);
     after.data.set(files(&[("{name: freeze, lua: freeze.lua}", "release")]));
@@ -99,14 +119,20 @@ fn of_plugins_that_were_loaded_at_the_same_end_only_the_one_that_ends_the_proces
     let begun = second.engine.report_to();
     second.plugins.look();
     assert_eq!([next(&begun), next(&begun)], ["c", "a"]);
-    assert!(begun.recv_timeout(Duration::from_millis(200)).is_err(), "both suspects are being loaded");
+    assert!(
+        begun.recv_timeout(Duration::from_millis(200)).is_err(),
+        "both suspects are being loaded"
+    );
     let folder = crashed(&folder);
 
     let present = marker(&folder);
     let third = host(&list, patient(), Some(&present));
     third.engine.open();
     third.plugins.refresh();
-    assert_eq!(stages(&third), [LoadStage::Quarantined, LoadStage::Active, LoadStage::Active]);
+    assert_eq!(
+        stages(&third),
+        [LoadStage::Quarantined, LoadStage::Active, LoadStage::Active]
+    );
 
     // If no process ends again, every suspect is loaded.
     let present = marker(&unharmed);

@@ -6,7 +6,10 @@ use super::*;
 fn server(directory: &DataDirectory) -> ApiServer {
     let (contents, persistence) = directory.server("hub").unwrap();
     let options = Options::new("hub", 1, Clock::new(now()));
-    let server = ApiServer::new(Options { persistence: Some(persistence), ..options });
+    let server = ApiServer::new(Options {
+        persistence: Some(persistence),
+        ..options
+    });
     assert!(server.restore(contents).is_empty());
     server
 }
@@ -18,11 +21,23 @@ async fn objects_and_versions_outlive_the_process() {
     let first = server(&directory);
     let kind = first.kind_id("v1", "Namespace").unwrap();
     for name in ["a", "b"] {
-        first.store().create(kind, "", json!({"metadata": {"name": name}})).unwrap();
+        first
+            .store()
+            .create(kind, "", json!({"metadata": {"name": name}}))
+            .unwrap();
     }
-    first.store().delete(&ObjectKey::new(kind, "", "b"), &DeleteOptions::default()).unwrap();
-    let (version, kept) = (first.store().resource_version(), first.store().get(&ObjectKey::new(kind, "", "a")));
-    assert!(DataDirectory::open(folder.path()).is_err(), "two processes use one folder");
+    first
+        .store()
+        .delete(&ObjectKey::new(kind, "", "b"), &DeleteOptions::default())
+        .unwrap();
+    let (version, kept) = (
+        first.store().resource_version(),
+        first.store().get(&ObjectKey::new(kind, "", "a")),
+    );
+    assert!(
+        DataDirectory::open(folder.path()).is_err(),
+        "two processes use one folder"
+    );
     drop((first, directory));
 
     // Simulates a torn last write.
@@ -34,11 +49,19 @@ async fn objects_and_versions_outlive_the_process() {
     let directory = DataDirectory::open(folder.path()).unwrap();
     let second = server(&directory);
     assert_eq!(second.store().resource_version(), version);
-    let names: Vec<_> = second.store().list(kind, None).iter().map(|object| object.name().to_owned()).collect();
+    let names: Vec<_> = second
+        .store()
+        .list(kind, None)
+        .iter()
+        .map(|object| object.name().to_owned())
+        .collect();
     assert_eq!(names, ["a"]);
     let again = second.store().get(&ObjectKey::new(kind, "", "a")).unwrap();
     assert_eq!(again.value(), kept.unwrap().value());
-    let next = second.store().create(kind, "", json!({"metadata": {"name": "c"}})).unwrap();
+    let next = second
+        .store()
+        .create(kind, "", json!({"metadata": {"name": "c"}}))
+        .unwrap();
     assert_eq!(next.resource_version(), version + 1);
 }
 
@@ -53,9 +76,18 @@ fn other_users_read_nothing_of_a_folder_that_was_open_to_them() {
     let directory = DataDirectory::open(&folder).unwrap();
     let first = server(&directory);
     let kind = first.kind_id("v1", "Namespace").unwrap();
-    first.store().create(kind, "", json!({"metadata": {"name": "a"}})).unwrap();
+    first
+        .store()
+        .create(kind, "", json!({"metadata": {"name": "a"}}))
+        .unwrap();
     drop((first, directory));
-    let segments = || segment::list(&hub).unwrap().into_iter().map(|(_, path)| path).collect::<Vec<_>>();
+    let segments = || {
+        segment::list(&hub)
+            .unwrap()
+            .into_iter()
+            .map(|(_, path)| path)
+            .collect::<Vec<_>>()
+    };
     for path in segments().iter().chain([&folder.join("lock")]) {
         assert_eq!(mode(path), 0o600, "{}", path.display());
         open_up(path, 0o644);
@@ -64,7 +96,10 @@ fn other_users_read_nothing_of_a_folder_that_was_open_to_them() {
     open_up(&hub, 0o755);
     let directory = DataDirectory::open(&folder).unwrap();
     let _second = server(&directory);
-    assert_eq!((mode(&folder), mode(&hub), mode(&folder.join("lock"))), (0o700, 0o700, 0o600));
+    assert_eq!(
+        (mode(&folder), mode(&hub), mode(&folder.join("lock"))),
+        (0o700, 0o700, 0o600)
+    );
     assert!(segments().iter().all(|path| mode(path) == 0o600));
 }
 
@@ -74,7 +109,10 @@ fn two_namespaces(folder: &Path) -> (PathBuf, PathBuf) {
     let first = server(&directory);
     let kind = first.kind_id("v1", "Namespace").unwrap();
     for name in ["a", "b"] {
-        first.store().create(kind, "", json!({"metadata": {"name": name}})).unwrap();
+        first
+            .store()
+            .create(kind, "", json!({"metadata": {"name": name}}))
+            .unwrap();
     }
     let hub = folder.join(HUB);
     let (_, path) = segment::list(&hub).unwrap().pop().unwrap();
@@ -96,7 +134,12 @@ fn a_cut_segment_is_kept_and_reported() {
         let copy = path.with_extension("torn-1");
         assert_eq!(fs::read(&copy).unwrap(), bytes);
         assert_eq!(losses.len(), 1);
-        for part in ["incomplete from byte", &read, &path.display().to_string(), &copy.display().to_string()] {
+        for part in [
+            "incomplete from byte",
+            &read,
+            &path.display().to_string(),
+            &copy.display().to_string(),
+        ] {
             assert!(losses[0].contains(part), "{part}: {}", losses[0]);
         }
         let (_, _kept, losses) = Kept::open(&hub, &Arc::default(), true).unwrap();
@@ -110,7 +153,10 @@ fn a_removed_segment_is_reported_and_a_new_server_is_not() {
     let (hub, path) = two_namespaces(folder.path());
     fs::remove_file(path).unwrap();
     let (_, _kept, losses) = Kept::open(&hub, &Arc::default(), true).unwrap();
-    assert!(losses.len() == 1 && losses[0].contains("no segment is left"), "{losses:?}");
+    assert!(
+        losses.len() == 1 && losses[0].contains("no segment is left"),
+        "{losses:?}"
+    );
     let (_, _kept, losses) = Kept::open(&folder.path().join("member1"), &Arc::default(), false).unwrap();
     assert!(losses.is_empty(), "{losses:?}");
 }
@@ -123,7 +169,11 @@ fn a_folder_that_was_changed_is_refused() {
     fs::write(segment::path(&hub, 1), "not a segment").unwrap();
     let directory = DataDirectory::open(folder.path()).unwrap();
     let error = directory.server("hub").map(drop).unwrap_err();
-    for part in ["segment-0000000001", "nothing was changed", "to start without its objects"] {
+    for part in [
+        "segment-0000000001",
+        "nothing was changed",
+        "to start without its objects",
+    ] {
         assert!(format!("{error:#}").contains(part), "{part}: {error:#}");
     }
 }

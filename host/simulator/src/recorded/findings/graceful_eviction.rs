@@ -6,10 +6,13 @@ use bulkhead_core::model::{Binding, GracefulEvictionTask};
 
 use super::super::diff::reason;
 use super::super::explain::Finding;
-use super::{answer, answers, canonical_word, finding, of, ready_of};
+use super::{answers, canonical_word, finding, ready_of};
 
 pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
-    let DecisionInput::GracefulEviction { options, unconfirmed, .. } = &decision.input else {
+    let DecisionInput::GracefulEviction {
+        options, unconfirmed, ..
+    } = &decision.input
+    else {
         return Vec::new();
     };
     let tasks = binding.spec.graceful_eviction_tasks.iter();
@@ -24,12 +27,26 @@ pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cl
         }));
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
         let limit_s = own_s.unwrap_or(options.timeout_s);
-        let age_s = task.creation_timestamp.map(|created| decision.now.millis_since(created).max(0) / 1000);
-        let over = task.creation_timestamp.is_some_and(|created| decision.now > created.plus_seconds(limit_s));
-        let whose = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
+        let age_s = task
+            .creation_timestamp
+            .map(|created| decision.now.millis_since(created).max(0) / 1000);
+        let over = task
+            .creation_timestamp
+            .is_some_and(|created| decision.now > created.plus_seconds(limit_s));
+        let whose = if own_s.is_some() {
+            "gracePeriodSeconds of the task"
+        } else {
+            "graceful-eviction-timeout"
+        };
         findings.push(Finding {
-            observed: age_s.map_or_else(|| "the task has no time stamp yet".to_owned(), |age_s| format!("{age_s} s")),
-            threshold: format!("{limit_s} s ({whose}), then {}", canonical_word(&options.purge_without_replacement)),
+            observed: age_s.map_or_else(
+                || "the task has no time stamp yet".to_owned(),
+                |age_s| format!("{age_s} s"),
+            ),
+            threshold: format!(
+                "{limit_s} s ({whose}), then {}",
+                canonical_word(&options.purge_without_replacement)
+            ),
             would_change: if over {
                 "a longer grace period".to_owned()
             } else {
@@ -38,11 +55,17 @@ pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cl
             ..finding("grace period", if over { "over" } else { "not over" })
         });
         let checks = answers(decision, Some(&task.from_cluster));
-        let asked = if checks.is_empty() { "not called".to_owned() } else { format!("{} were called", checks.len()) };
+        let asked = if checks.is_empty() {
+            "not called".to_owned()
+        } else {
+            format!("{} were called", checks.len())
+        };
         findings.push(Finding {
             threshold: format!(
                 "rule {}",
-                bulkhead_core::journal::canonical(&decision.composition.eviction_check).to_string().trim_matches('"')
+                bulkhead_core::journal::canonical(&decision.composition.eviction_check)
+                    .to_string()
+                    .trim_matches('"')
             ),
             would_change: "a different answer from one of them".to_owned(),
             within: checks,
@@ -59,7 +82,10 @@ fn manual_override(task: &GracefulEvictionTask) -> Finding {
         Some(false) => ("released manually", ""),
         None => ("not set", "setting suppressDeletion of the task"),
     };
-    Finding { would_change: would_change.to_owned(), ..finding("suppressDeletion", verdict) }
+    Finding {
+        would_change: would_change.to_owned(),
+        ..finding("suppressDeletion", verdict)
+    }
 }
 
 pub(super) fn source(decision: &DecisionRecord, binding: &Binding, task: &GracefulEvictionTask) -> Finding {
@@ -68,8 +94,9 @@ pub(super) fn source(decision: &DecisionRecord, binding: &Binding, task: &Gracef
         ScheduleResult::Empty => "the workload has no other placement",
         ScheduleResult::NoneYet => "the scheduler has not placed the workload yet",
     };
-    let ready =
-        decision.cluster(&task.from_cluster).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
+    let ready = decision
+        .cluster(&task.from_cluster)
+        .map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
     Finding {
         observed: format!("{ready}; {placed}"),
         would_change: "recovery of the cluster while the workload has no other placement".to_owned(),
@@ -79,12 +106,17 @@ pub(super) fn source(decision: &DecisionRecord, binding: &Binding, task: &Gracef
 
 /// Returns the outcome of a task according to the plan.
 fn outcome(decision: &DecisionRecord, cluster: &str) -> Finding {
-    for (list, verdict) in
-        [("released", "the old copy may go"), ("held", "the old copy stays"), ("calledOff", "called off")]
-    {
+    for (list, verdict) in [
+        ("released", "the old copy may go"),
+        ("held", "the old copy stays"),
+        ("calledOff", "called off"),
+    ] {
         let mut items = decision.plan[list].as_array().into_iter().flatten();
         if let Some(item) = items.find(|item| item["task"]["fromCluster"] == cluster) {
-            return Finding { observed: reason(&item["because"]), ..finding("result", verdict) };
+            return Finding {
+                observed: reason(&item["because"]),
+                ..finding("result", verdict)
+            };
         }
     }
     finding("result", "the task received its timestamp")

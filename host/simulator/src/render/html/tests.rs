@@ -36,7 +36,10 @@ fn event(at_ms: i64, cluster: &str, what: &str) -> TimelineEntry {
 
 /// Returns a report with two clusters and one event.
 pub(in crate::render) fn report() -> Report {
-    let flags = Flags { resource_eviction_rate: 0.25, ..Flags::default() };
+    let flags = Flags {
+        resource_eviction_rate: 0.25,
+        ..Flags::default()
+    };
     Report {
         scenario: "a <b> & \"c\"".to_owned(),
         description: String::new(),
@@ -107,9 +110,17 @@ fn the_page_can_be_used_with_a_keyboard_and_a_screen_reader() {
         held: false,
         seen: "it stayed".to_owned(),
     });
-    report.violations.push(Violation { invariant: "S1", at_ms: 5, seen: "a copy too few".to_owned() });
+    report.violations.push(Violation {
+        invariant: "S1",
+        at_ms: 5,
+        seen: "a copy too few".to_owned(),
+    });
     let elements = checks::check(&html(&report));
-    let headings: Vec<_> = elements.iter().filter(|element| element.name == "h2").map(|h| h.text.as_str()).collect();
+    let headings: Vec<_> = elements
+        .iter()
+        .filter(|element| element.name == "h2")
+        .map(|h| h.text.as_str())
+        .collect();
     let expected = [
         "Summary",
         "Broken promises",
@@ -123,7 +134,11 @@ fn the_page_can_be_used_with_a_keyboard_and_a_screen_reader() {
     ];
     assert_eq!(headings, expected);
     // Colours repeat words.
-    let cells: Vec<_> = elements.iter().filter(|element| element.name == "td").map(|cell| cell.text.as_str()).collect();
+    let cells: Vec<_> = elements
+        .iter()
+        .filter(|element| element.name == "td")
+        .map(|cell| cell.text.as_str())
+        .collect();
     for word in ["✗ failed", "decided, problem", "a copy too few"] {
         assert!(cells.contains(&word), "{word}: {cells:?}");
     }
@@ -139,7 +154,10 @@ fn the_origin_names_version_digests_seed_and_changed_settings() {
         ("seed", "7".to_owned()),
         ("resource-eviction-rate", "0.25".to_owned()),
     ] {
-        assert!(page.contains(&format!("<th scope=\"row\">{name}</th><td>{value}</td>")), "{name}: {value}");
+        assert!(
+            page.contains(&format!("<th scope=\"row\">{name}</th><td>{value}</td>")),
+            "{name}: {value}"
+        );
     }
 }
 
@@ -158,7 +176,11 @@ fn events_that_coincide_share_a_marker_that_lists_them() {
     let links: Vec<_> = marks.iter().filter_map(|mark| mark.get("href")).collect();
     assert_eq!(links, ["#e0", "#e3", "#e2"], "one marker for both events, lane by lane");
     let label = marks[0].get("aria-label").unwrap();
-    for part in ["2 events from 1m40s to 1m41s", " evicted (decided, problem)", " held (decided, problem)"] {
+    for part in [
+        "2 events from 1m40s to 1m41s",
+        " evicted (decided, problem)",
+        " held (decided, problem)",
+    ] {
         assert!(label.contains(part), "{part}: {label}");
     }
 }
@@ -169,8 +191,14 @@ fn a_marker_of_many_events_says_how_many_it_does_not_list() {
     report.timeline = (0..20).map(|_| event(500, "member1", "evicted")).collect();
     let elements = checks::check(&html(&report));
     let label = marks(&elements)[0].get("aria-label").unwrap();
-    assert!(label.starts_with("20 events") && label.ends_with("and 8 more"), "{label}");
-    let counts: Vec<_> = elements.iter().filter(|element| element.get("class") == Some("count")).collect();
+    assert!(
+        label.starts_with("20 events") && label.ends_with("and 8 more"),
+        "{label}"
+    );
+    let counts: Vec<_> = elements
+        .iter()
+        .filter(|element| element.get("class") == Some("count"))
+        .collect();
     assert!(counts.iter().any(|count| count.text == "20"), "the number is not drawn");
 }
 
@@ -181,14 +209,19 @@ fn clusters_without_a_lane_are_named_and_counted() {
     for cluster in &mut report.clusters {
         cluster.not_ready_ms.clear();
     }
-    report.timeline = (10..30).map(|number| event(100, &format!("member{number}"), "evicted")).collect();
+    report.timeline = (10..30)
+        .map(|number| event(100, &format!("member{number}"), "evicted"))
+        .collect();
     let page = html(&report);
     checks::check(&page);
     assert!(page.contains("14 clusters have no lane") && page.contains("the 4 events of clusters without a lane"));
     let hidden: Vec<_> = (26..40).map(|number| format!("member{number}")).collect();
     assert!(page.contains(&hidden.join(", ")), "the names are not listed");
     for name in hidden {
-        assert!(page.contains(&format!("<th scope=\"row\">{name}</th><td>Push</td>")), "{name}");
+        assert!(
+            page.contains(&format!("<th scope=\"row\">{name}</th><td>Push</td>")),
+            "{name}"
+        );
     }
 }
 
@@ -218,7 +251,10 @@ fn the_numbers_of_the_drawing_are_a_table() {
 #[test]
 fn the_line_of_an_injected_event_is_above_the_areas_of_all_lanes() {
     let mut report = report();
-    report.timeline = vec![TimelineEntry { source: EntrySource::Injected, ..event(100, "member1", "fails") }];
+    report.timeline = vec![TimelineEntry {
+        source: EntrySource::Injected,
+        ..event(100, "member1", "fails")
+    }];
     let page = html(&report);
     let line = page.find("<line class=\"injected\"").unwrap();
     let area = page.rfind("<path class=\"replicas\"").unwrap();

@@ -33,8 +33,13 @@ impl Element {
 fn attributes(mut text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     while let Some((name, rest)) = text.trim_start().split_once("=\"") {
-        let (value, rest) = rest.split_once('"').unwrap_or_else(|| panic!("an attribute does not end: {text}"));
-        assert!(found.insert(name.to_owned(), value.to_owned()).is_none(), "{name} is there twice: {text}");
+        let (value, rest) = rest
+            .split_once('"')
+            .unwrap_or_else(|| panic!("an attribute does not end: {text}"));
+        assert!(
+            found.insert(name.to_owned(), value.to_owned()).is_none(),
+            "{name} is there twice: {text}"
+        );
         text = rest;
     }
     assert_eq!(text.trim(), "", "an attribute without a value");
@@ -43,7 +48,9 @@ fn attributes(mut text: &str) -> BTreeMap<String, String> {
 
 /// Returns the elements of a page. Panics if a tag is not closed in its order.
 pub(crate) fn elements(page: &str) -> Vec<Element> {
-    let mut rest = page.strip_prefix("<!doctype html>").expect("a page begins with its doctype");
+    let mut rest = page
+        .strip_prefix("<!doctype html>")
+        .expect("a page begins with its doctype");
     let (mut found, mut open) = (Vec::new(), Vec::<String>::new());
     while let Some((_, after)) = rest.split_once('<') {
         let (tag, after) = after.split_once('>').expect("a tag ends");
@@ -56,9 +63,17 @@ pub(crate) fn elements(page: &str) -> Vec<Element> {
         let (name, given) = tag.split_once(' ').unwrap_or((tag, ""));
         let text = rest.split('<').next().unwrap_or_default().to_owned();
         let around = open.clone();
-        found.push(Element { name: name.to_owned(), attributes: attributes(given), around, text });
+        found.push(Element {
+            name: name.to_owned(),
+            attributes: attributes(given),
+            around,
+            text,
+        });
         if RAW.contains(&name) {
-            rest = rest.split_once(&format!("</{name}>")).expect("a style or script ends").1;
+            rest = rest
+                .split_once(&format!("</{name}>"))
+                .expect("a style or script ends")
+                .1;
         } else if !is_empty && !VOID.contains(&name) {
             open.push(name.to_owned());
         }
@@ -82,20 +97,34 @@ pub(crate) fn check(page: &str) -> Vec<Element> {
     let unique: BTreeSet<_> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len(), "an id is there twice");
     for element in &all {
-        let link = element.get("href").map(|href| href.strip_prefix('#').expect("a link stays in the page"));
+        let link = element
+            .get("href")
+            .map(|href| href.strip_prefix('#').expect("a link stays in the page"));
         let refers = ["aria-labelledby", "aria-describedby", "aria-controls", "for"];
         let refers = refers.iter().filter_map(|attribute| element.get(attribute));
         for id in refers.flat_map(str::split_whitespace).chain(link) {
-            assert!(unique.contains(id), "<{}> refers to {id}, which is not there", element.name);
+            assert!(
+                unique.contains(id),
+                "<{}> refers to {id}, which is not there",
+                element.name
+            );
         }
         if let Some(index) = element.get("tabindex") {
-            assert!(["0", "-1"].contains(&index), "tabindex {index} changes the order of the page");
+            assert!(
+                ["0", "-1"].contains(&index),
+                "tabindex {index} changes the order of the page"
+            );
         }
     }
 
     let mut level = 0;
-    for heading in all.iter().filter(|element| element.name.len() == 2 && element.name.starts_with('h')) {
-        let Ok(next) = heading.name[1..].parse::<usize>() else { continue };
+    for heading in all
+        .iter()
+        .filter(|element| element.name.len() == 2 && element.name.starts_with('h'))
+    {
+        let Ok(next) = heading.name[1..].parse::<usize>() else {
+            continue;
+        };
         assert!(next <= level + 1, "{} follows a heading of level {level}", heading.text);
         level = next;
     }
@@ -107,16 +136,24 @@ pub(crate) fn check(page: &str) -> Vec<Element> {
 fn check_content(all: &[Element]) {
     for (index, element) in all.iter().enumerate() {
         let next = all.get(index + 1).map(|next| next.name.as_str());
-        let is_named = ["aria-label", "aria-labelledby"].iter().any(|attribute| element.get(attribute).is_some());
+        let is_named = ["aria-label", "aria-labelledby"]
+            .iter()
+            .any(|attribute| element.get(attribute).is_some());
         match element.name.as_str() {
             "table" => {
                 assert_eq!(next, Some("caption"), "a table has no caption");
                 assert!(is_in_scroller(all, index), "a table does not scroll on a narrow screen");
             }
             "caption" | "summary" => assert!(!element.text.trim().is_empty(), "an empty {}", element.name),
-            "th" => assert!(matches!(element.get("scope"), Some("col" | "row")), "a head without a scope"),
+            "th" => assert!(
+                matches!(element.get("scope"), Some("col" | "row")),
+                "a head without a scope"
+            ),
             "section" | "nav" => assert!(is_named, "a {} without a name", element.name),
-            "svg" => assert!(is_named || element.get("aria-hidden") == Some("true"), "a drawing without a name"),
+            "svg" => assert!(
+                is_named || element.get("aria-hidden") == Some("true"),
+                "a drawing without a name"
+            ),
             "input" | "select" => assert!(is_named || element.is_in("label"), "a field without a label"),
             "a" if element.is_in("svg") => {
                 let label = element.get("aria-label").unwrap_or_default();

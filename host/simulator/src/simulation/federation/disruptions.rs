@@ -24,7 +24,9 @@ const REGISTERED_IN_MEMBERS: [(&str, &str); 6] = [
 impl Federation {
     /// Sets the state of a member cluster.
     pub(in crate::simulation) fn set_state(&mut self, name: &str, state: ClusterState) {
-        let Some(member) = self.members.get_mut(name) else { return };
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
         let (link, ready) = (state.link(), state.ready());
         member.cluster.link().set(link);
         member.uplink.set(link);
@@ -35,7 +37,9 @@ impl Federation {
 
     /// Returns true if a member cluster is reachable and its health endpoint reports ready.
     pub(in crate::simulation) fn is_well(&self, name: &str) -> bool {
-        self.members.get(name).is_some_and(|member| member.reachable && member.healthy)
+        self.members
+            .get(name)
+            .is_some_and(|member| member.reachable && member.healthy)
     }
 
     /// Rejects all requests for objects of a member cluster for a duration. Its health endpoint stays reachable.
@@ -49,7 +53,9 @@ impl Federation {
     pub(in crate::simulation) fn set_peerless(&self, name: &str, peerless: bool) {
         if let Some(member) = self.members.get(name) {
             if peerless {
-                member.cluster.set_failure(Some(FailureMode::CrashLoop { ready_for: Duration::from_secs(1) }));
+                member.cluster.set_failure(Some(FailureMode::CrashLoop {
+                    ready_for: Duration::from_secs(1),
+                }));
             } else {
                 member::set_failures(&member.cluster, &member.failure_modes, &[]);
             }
@@ -80,10 +86,18 @@ impl Federation {
     pub(in crate::simulation) fn rejoin(&self, name: &str) {
         let Some(member) = self.members.get(name) else { return };
         let (server, store) = (member.cluster.server(), member.cluster.server().store());
-        let kinds = REGISTERED_IN_MEMBERS.iter().filter_map(|(version, kind)| server.kind_id(version, kind));
+        let kinds = REGISTERED_IN_MEMBERS
+            .iter()
+            .filter_map(|(version, kind)| server.kind_id(version, kind));
         for object in kinds.flat_map(|kind| store.list(kind, None).into_iter().map(move |object| (kind, object))) {
             let (kind, object) = object;
-            let text = |pointer: &str| object.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let text = |pointer: &str| {
+                object
+                    .value()
+                    .pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
             if object.value().pointer("/metadata/labels/karmada.io~1managed").is_some() {
                 let key = ObjectKey::new(kind, text("/metadata/namespace"), text("/metadata/name"));
                 // A missing object is not an error.

@@ -50,16 +50,29 @@ impl Federation {
     }
 
     async fn try_apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
-        let text = |pointer: &str| object.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            object
+                .value
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let kind = ObjectKind::new(text("/apiVersion"), text("/kind"));
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let about = || format!("{}: applying {} {name}", object.origin, kind.kind);
-        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let known = self
+            .kinds
+            .resolve(&kind)
+            .await
+            .map_err(anyhow::Error::new)
+            .with_context(about)?;
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let api = known.api(self.client(), namespace);
         if api.get_opt(name).await.with_context(about)?.is_some() {
             let patch = Patch::Merge(&object.value);
-            api.patch(name, &PatchParams::default(), &patch).await.with_context(about)?;
+            api.patch(name, &PatchParams::default(), &patch)
+                .await
+                .with_context(about)?;
         } else {
             let typed = serde_json::from_value(completed(&kind, &object.value)).with_context(about)?;
             api.create(&PostParams::default(), &typed).await.with_context(about)?;
@@ -75,9 +88,16 @@ impl Federation {
     async fn try_delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {
         let kind = ObjectKind::new(&object.api_version, &object.kind);
         let about = || format!("deleting {} {}", object.kind, object.name);
-        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let known = self
+            .kinds
+            .resolve(&kind)
+            .await
+            .map_err(anyhow::Error::new)
+            .with_context(about)?;
         let api = known.api(self.client(), &object.namespace);
-        api.delete(&object.name, &DeleteParams::background()).await.with_context(about)?;
+        api.delete(&object.name, &DeleteParams::background())
+            .await
+            .with_context(about)?;
         Ok(())
     }
 }

@@ -19,9 +19,15 @@ impl Person {
     }
 
     fn object_of(&self, request: &ResourceRequest) -> Option<(ObjectKey, Value)> {
-        let info = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.plural == request.plural)?;
+        let info = bulkhead_api::kinds::REGISTERED
+            .iter()
+            .find(|info| info.plural == request.plural)?;
         let kind = self.0.kind_id(&info.api_version(), info.kind)?;
-        let key = ObjectKey::new(kind, request.namespace.as_deref().unwrap_or_default(), request.name.as_deref()?);
+        let key = ObjectKey::new(
+            kind,
+            request.namespace.as_deref().unwrap_or_default(),
+            request.name.as_deref()?,
+        );
         self.object(key)
     }
 
@@ -43,7 +49,9 @@ impl Person {
     /// true on success.
     pub(in crate::simulation) fn touch(&self, request: &ResourceRequest) -> bool {
         let of_spec = request.subresource.is_none();
-        let Some((key, mut object)) = self.object_of(request).filter(|_| of_spec) else { return false };
+        let Some((key, mut object)) = self.object_of(request).filter(|_| of_spec) else {
+            return false;
+        };
         if request.plural == "clusters" {
             let taint = json!({"key": TRACE, "value": "person", "effect": "NoSchedule"});
             match object["spec"]["taints"].as_array_mut() {
@@ -67,11 +75,15 @@ impl Person {
     /// Removes the taint that [`Self::touch`] added to a cluster. Returns true if it had one.
     pub(in crate::simulation) fn untaint(&self, cluster: &str) -> bool {
         let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster");
-        let Some(key) = kind.map(|kind| ObjectKey::new(kind, "", cluster)) else { return false };
+        let Some(key) = kind.map(|kind| ObjectKey::new(kind, "", cluster)) else {
+            return false;
+        };
         let Some(mut object) = self.0.store().get(&key).map(|object| Value::clone(object.value())) else {
             return false;
         };
-        let Some(taints) = object.pointer_mut("/spec/taints").and_then(Value::as_array_mut) else { return false };
+        let Some(taints) = object.pointer_mut("/spec/taints").and_then(Value::as_array_mut) else {
+            return false;
+        };
         let before = taints.len();
         taints.retain(|taint| taint["key"] != TRACE);
         taints.len() < before && self.0.store().update(&key, object).is_ok()
@@ -81,20 +93,28 @@ impl Person {
     fn unused_cluster(&self, object: &Value) -> Option<String> {
         let names = |list: &str, field: &str| {
             let items = object["spec"][list].as_array().into_iter().flatten();
-            items.filter_map(|item| Some(item[field].as_str()?.to_owned())).collect::<Vec<_>>()
+            items
+                .filter_map(|item| Some(item[field].as_str()?.to_owned()))
+                .collect::<Vec<_>>()
         };
         let targets = names("clusters", "name");
         let used = [targets.clone(), names("gracefulEvictionTasks", "fromCluster")].concat();
         let kind = self.cluster_kind().filter(|_| !targets.is_empty())?;
         let clusters = self.0.store().list(kind, None);
-        let mut names = clusters.iter().filter_map(|cluster| cluster.value()["metadata"]["name"].as_str());
-        names.find(|name| !used.iter().any(|used| used == name)).map(str::to_owned)
+        let mut names = clusters
+            .iter()
+            .filter_map(|cluster| cluster.value()["metadata"]["name"].as_str());
+        names
+            .find(|name| !used.iter().any(|used| used == name))
+            .map(str::to_owned)
     }
 
     /// Deletes and recreates the object of a request, if the request writes its status. Returns true on success.
     pub(in crate::simulation) fn recreate(&self, request: &ResourceRequest) -> bool {
         let of_status = request.subresource.as_deref() == Some("status");
-        let Some((key, object)) = self.object_of(request).filter(|_| of_status) else { return false };
+        let Some((key, object)) = self.object_of(request).filter(|_| of_status) else {
+            return false;
+        };
         self.replace(&key, object)
     }
 
@@ -111,7 +131,9 @@ impl Person {
             return false;
         }
         let (store, mut again) = (self.0.store(), object.clone());
-        let Some(metadata) = object["metadata"].as_object_mut() else { return false };
+        let Some(metadata) = object["metadata"].as_object_mut() else {
+            return false;
+        };
         metadata.remove("finalizers");
         if store.update(key, object).is_err() || store.delete(key, &DeleteOptions::default()).is_err() {
             return false;
@@ -119,7 +141,13 @@ impl Person {
         if let Some(again) = again.as_object_mut() {
             again.remove("status");
             if let Some(metadata) = again.get_mut("metadata").and_then(Value::as_object_mut) {
-                let of_server = ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"];
+                let of_server = [
+                    "uid",
+                    "resourceVersion",
+                    "creationTimestamp",
+                    "generation",
+                    "managedFields",
+                ];
                 metadata.retain(|field, _| !of_server.contains(&field.as_str()));
             }
         }

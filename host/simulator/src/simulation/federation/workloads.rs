@@ -19,12 +19,18 @@ impl Federation {
         let stores = &self.context.stores;
         let targets = |spec: &bulkhead_core::model::BindingSpec| {
             let moves = !spec.graceful_eviction_tasks.is_empty();
-            spec.clusters.iter().filter(|_| moves).map(|target| target.name.clone()).collect::<Vec<_>>()
+            spec.clusters
+                .iter()
+                .filter(|_| moves)
+                .map(|target| target.name.clone())
+                .collect::<Vec<_>>()
         };
         let bindings = stores.bindings.list();
         let cluster_bindings = stores.cluster_bindings.list();
         let of_bindings = bindings.iter().flat_map(|binding| targets(&binding.spec));
-        of_bindings.chain(cluster_bindings.iter().flat_map(|binding| targets(&binding.spec))).collect()
+        of_bindings
+            .chain(cluster_bindings.iter().flat_map(|binding| targets(&binding.spec)))
+            .collect()
     }
 
     /// Returns the ready replicas of a workload by member cluster, without clusters in which it does not exist.
@@ -35,16 +41,26 @@ impl Federation {
         name: &str,
         reachable_only: bool,
     ) -> BTreeMap<String, i64> {
-        let members = self.members.iter().filter(|(_, member)| member.reachable || !reachable_only);
+        let members = self
+            .members
+            .iter()
+            .filter(|(_, member)| member.reachable || !reachable_only);
         let ready = members.filter_map(|(cluster, member)| {
-            Some((cluster.clone(), member::ready_replicas(&member.cluster, kind, namespace, name)?))
+            Some((
+                cluster.clone(),
+                member::ready_replicas(&member.cluster, kind, namespace, name)?,
+            ))
         });
         ready.collect()
     }
 
     /// Returns the number of pods of a workload that a member cluster has no room for.
     pub(in crate::simulation) fn unschedulable_pods(&self, cluster: &str, resource: &ObjectReference) -> i64 {
-        let ObjectReference { kind, namespace, name, .. } = resource;
-        self.members.get(cluster).map_or(0, |member| member::unschedulable_pods(&member.cluster, kind, namespace, name))
+        let ObjectReference {
+            kind, namespace, name, ..
+        } = resource;
+        self.members.get(cluster).map_or(0, |member| {
+            member::unschedulable_pods(&member.cluster, kind, namespace, name)
+        })
     }
 }

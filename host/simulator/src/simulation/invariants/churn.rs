@@ -67,7 +67,10 @@ fn can_only_return(before: &Binding, source: &str, clusters: &BTreeMap<String, A
     let spec = &before.spec;
     let placement = spec.placement.clone().unwrap_or_default();
     let everywhere = placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
-    let application = spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    let application = spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.application.as_ref());
     let is_blocked = application.is_none_or(|application| application.block_predecessor_seconds.is_some());
     let runs_elsewhere = spec.clusters.iter().any(|target| target.name != source);
     let is_new = |cluster: &Arc<Cluster>| !spec.targets(&cluster.name) && may_select(cluster, &placement);
@@ -77,10 +80,13 @@ fn can_only_return(before: &Binding, source: &str, clusters: &BTreeMap<String, A
 /// Returns true if the placement may select a cluster, regardless of its state.
 fn may_select(cluster: &Cluster, placement: &Placement) -> bool {
     match &placement.cluster_affinities {
-        Some(terms) => {
-            terms.iter().any(|term| term.overflow_affinities.is_some() || affinity::matches(&term.affinity, cluster))
-        }
-        None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
+        Some(terms) => terms
+            .iter()
+            .any(|term| term.overflow_affinities.is_some() || affinity::matches(&term.affinity, cluster)),
+        None => placement
+            .cluster_affinity
+            .as_ref()
+            .is_none_or(|one| affinity::matches(one, cluster)),
     }
 }
 
@@ -92,7 +98,10 @@ mod tests {
 
     /// Returns a binding with these targets that is leaving other clusters.
     fn binding(targets: &[&str], leaving: &[&str]) -> Binding {
-        let targets: Vec<_> = targets.iter().map(|name| json!({"name": name, "replicas": 1})).collect();
+        let targets: Vec<_> = targets
+            .iter()
+            .map(|name| json!({"name": name, "replicas": 1}))
+            .collect();
         let task = |name: &&str| json!({"fromCluster": name, "reason": REASON_APPLICATION_FAILURE, "producer": "p"});
         let tasks: Vec<_> = leaving.iter().map(task).collect();
         serde_json::from_value(json!({
@@ -107,14 +116,23 @@ mod tests {
     }
 
     fn clusters(names: &[&str]) -> BTreeMap<String, Arc<Cluster>> {
-        let cluster = |name: &&str| Arc::new(Cluster { name: (*name).to_owned(), ..Cluster::default() });
+        let cluster = |name: &&str| {
+            Arc::new(Cluster {
+                name: (*name).to_owned(),
+                ..Cluster::default()
+            })
+        };
         names.iter().map(|name| ((*name).to_owned(), cluster(name))).collect()
     }
 
     /// Evicts the workload twice from `m1`. `between` happens after the first eviction ended.
     fn twice(known: &[&str], between: impl Fn(&mut Departures)) -> Option<String> {
         let (mut departures, known) = (Departures::default(), clusters(known));
-        let (both, left, one) = (binding(&["m1", "m2"], &[]), binding(&["m2"], &["m1"]), binding(&["m2"], &[]));
+        let (both, left, one) = (
+            binding(&["m1", "m2"], &[]),
+            binding(&["m2"], &["m1"]),
+            binding(&["m2"], &[]),
+        );
         for (before, after) in [(&both, &left), (&left, &one), (&one, &both)] {
             assert_eq!(departures.changed(before, after, &known), None);
         }
@@ -128,7 +146,10 @@ mod tests {
         assert_eq!(twice(&["m1", "m2", "m3"], |_| {}), None);
         assert_eq!(twice(&["m1", "m2"], Departures::forget), None);
         let work = work_name(&binding(&["m1"], &[]));
-        assert_eq!(twice(&["m1", "m2"], |departures| departures.withdrawn(&work, "m1")), None);
+        assert_eq!(
+            twice(&["m1", "m2"], |departures| departures.withdrawn(&work, "m1")),
+            None
+        );
     }
 
     #[test]
@@ -140,7 +161,10 @@ mod tests {
             assert_eq!(departures.changed(before, after, &known), None);
         }
         assert_eq!(departures.changed(&both, &left, &known), None);
-        assert_eq!(departures.changed(&left, &binding(&["m2", "m3"], &["m1"]), &known), None);
+        assert_eq!(
+            departures.changed(&left, &binding(&["m2", "m3"], &["m1"]), &known),
+            None
+        );
         assert_eq!(departures.changed(&both, &left, &known), None);
     }
 }

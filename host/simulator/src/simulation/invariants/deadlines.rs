@@ -57,7 +57,10 @@ struct Unhealthy {
 
 impl EvictionDeadlines {
     pub(super) fn new(flags: &Flags) -> Self {
-        let rate = flags.resource_eviction_rate_per_cluster.unwrap_or(f64::MAX).min(flags.resource_eviction_rate);
+        let rate = flags
+            .resource_eviction_rate_per_cluster
+            .unwrap_or(f64::MAX)
+            .min(flags.resource_eviction_rate);
         Self {
             options: flags.evict_options(),
             pre_check: flags.eviction_pre_check,
@@ -87,7 +90,11 @@ impl EvictionDeadlines {
     /// Returns violations for overdue evictions.
     pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
         // Controllers that are stopped or refused do not know of a failure, so its time does not count.
-        let passed = if at < self.disturbed_until { Duration::ZERO } else { at.0.saturating_sub(self.last_look.0) };
+        let passed = if at < self.disturbed_until {
+            Duration::ZERO
+        } else {
+            at.0.saturating_sub(self.last_look.0)
+        };
         self.last_look = at;
         let applications = self.applications(hub, passed, federation.now());
         let clusters = self.clusters(hub, federation.now(), at);
@@ -96,7 +103,11 @@ impl EvictionDeadlines {
             self.due.clear();
             return Vec::new();
         }
-        applications.into_iter().chain(clusters).chain(self.purges(hub, federation.now())).collect()
+        applications
+            .into_iter()
+            .chain(clusters)
+            .chain(self.purges(hub, federation.now()))
+            .collect()
     }
 
     /// L1: workloads that have to leave a cluster, and have another placement, leave as fast as the rates allow.
@@ -109,7 +120,11 @@ impl EvictionDeadlines {
             if self.rate <= 0.0 || brake.state(&brake.group_of(cluster)) != BrakeState::Open {
                 continue;
             }
-            for binding in hub.bindings.values().filter(|binding| binding.spec.targets(&cluster.name)) {
+            for binding in hub
+                .bindings
+                .values()
+                .filter(|binding| binding.spec.targets(&cluster.name))
+            {
                 if self.has_to_leave(binding, cluster, &clusters, now) {
                     let key = (binding.key(), cluster.name.clone());
                     let since = self.due.get(&key).copied().unwrap_or(at);
@@ -118,9 +133,16 @@ impl EvictionDeadlines {
             }
         }
         self.due = due_now;
-        self.crowd = if self.due.is_empty() { 0 } else { self.crowd.max(self.due.len()) };
+        self.crowd = if self.due.is_empty() {
+            0
+        } else {
+            self.crowd.max(self.due.len())
+        };
         let longest = SLACK + Duration::from_secs_f64((self.crowd as f64 + 1.0) / self.rate.max(0.001));
-        let late = self.due.iter().find(|(_, since)| at.0.saturating_sub(since.0) > longest);
+        let late = self
+            .due
+            .iter()
+            .find(|(_, since)| at.0.saturating_sub(since.0) > longest);
         late.map(|((binding, cluster), _)| {
             let crowd = self.crowd;
             (
@@ -131,7 +153,10 @@ impl EvictionDeadlines {
     }
 
     fn has_to_leave(&self, binding: &Binding, cluster: &Cluster, clusters: &[Arc<Cluster>], now: Time) -> bool {
-        let leaves = matches!(due(Evictable::from(binding), cluster, self.options, now), Ok(Due::Now(_)));
+        let leaves = matches!(
+            due(Evictable::from(binding), cluster, self.options, now),
+            Ok(Due::Now(_))
+        );
         let placement = applied_placement(binding).filter(|_| leaves);
         placement.is_some_and(|placement| {
             has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters, now)
@@ -149,27 +174,38 @@ impl EvictionDeadlines {
 
     /// L1: a replacement does not wait for the purge of a lost cluster for longer than the task's grace period.
     fn purges(&self, hub: &Hub, now: Time) -> Option<(&'static str, String)> {
-        hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()).find_map(|binding| {
-            let works = hub.works.get(&work_name(binding));
-            let missing = |target: &&TargetCluster| works.is_none_or(|works| !works.contains_key(&target.name));
-            let target = binding.spec.clusters.iter().find(missing)?;
-            // Each task may hold the replacement back for its own grace period, so that the last one to end counts.
-            let is_direct = |task: &GracefulEvictionTask| task.purge_mode == Some(PurgeMode::Directly);
-            let direct = |task| self.grace_left_ms(task, now).filter(|_| is_direct(task));
-            let tasks = binding.spec.graceful_eviction_tasks.iter();
-            let (left_ms, task) =
-                tasks.filter_map(|task| Some((direct(task)?, task))).max_by_key(|(left_ms, _)| *left_ms)?;
-            if left_ms + PURGE_SLACK_MS >= 0 {
-                return None;
-            }
-            let (key, from) = (binding.key(), &task.from_cluster);
-            Some(("L1", format!("the copy of {key} on {} waits for the purge of {from}", target.name)))
-        })
+        hub.bindings
+            .values()
+            .filter(|binding| binding.deletion_timestamp.is_none())
+            .find_map(|binding| {
+                let works = hub.works.get(&work_name(binding));
+                let missing = |target: &&TargetCluster| works.is_none_or(|works| !works.contains_key(&target.name));
+                let target = binding.spec.clusters.iter().find(missing)?;
+                // Each task may hold the replacement back for its own grace period, so that the last one to end counts.
+                let is_direct = |task: &GracefulEvictionTask| task.purge_mode == Some(PurgeMode::Directly);
+                let direct = |task| self.grace_left_ms(task, now).filter(|_| is_direct(task));
+                let tasks = binding.spec.graceful_eviction_tasks.iter();
+                let (left_ms, task) = tasks
+                    .filter_map(|task| Some((direct(task)?, task)))
+                    .max_by_key(|(left_ms, _)| *left_ms)?;
+                if left_ms + PURGE_SLACK_MS >= 0 {
+                    return None;
+                }
+                let (key, from) = (binding.key(), &task.from_cluster);
+                Some((
+                    "L1",
+                    format!("the copy of {key} on {} waits for the purge of {from}", target.name),
+                ))
+            })
     }
 
     /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.
     fn may_leave(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
-        let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+        let application = binding
+            .spec
+            .failover
+            .as_ref()
+            .and_then(|failover| failover.application.as_ref());
         let clusters: Vec<_> = hub.clusters.values().cloned().collect();
         let clusters = application_failover::usable_clusters(binding, &clusters, now);
         let (spec, reports) = (&binding.spec, &binding.status.aggregated_status);
@@ -183,10 +219,19 @@ impl EvictionDeadlines {
     fn applications(&mut self, hub: &Hub, passed: Duration, now: Time) -> Option<(&'static str, String)> {
         let mut unhealthy = BTreeMap::new();
         let mut late = None;
-        for binding in hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
+        for binding in hub
+            .bindings
+            .values()
+            .filter(|binding| binding.deletion_timestamp.is_none())
+        {
             let failover = binding.spec.failover.as_ref().filter(|_| binding.spec.propagate_deps);
-            let Some(application) = failover.and_then(|failover| failover.application.as_ref()) else { continue };
-            let tolerated_s = application.decision_conditions.toleration_seconds.unwrap_or(TOLERATION_S);
+            let Some(application) = failover.and_then(|failover| failover.application.as_ref()) else {
+                continue;
+            };
+            let tolerated_s = application
+                .decision_conditions
+                .toleration_seconds
+                .unwrap_or(TOLERATION_S);
             let tolerated = Duration::from_secs(u64::try_from(tolerated_s).unwrap_or(0)) + APPLICATION_SLACK;
             for item in &binding.status.aggregated_status {
                 let cluster = &item.cluster_name;
@@ -207,7 +252,10 @@ impl EvictionDeadlines {
                     Duration::ZERO
                 };
                 if lasts > tolerated && may_leave > PLACE_RECHECK {
-                    late = Some(("L1", format!("{} is unhealthy on {cluster} for {lasts:?} and stays", key.0)));
+                    late = Some((
+                        "L1",
+                        format!("{} is unhealthy on {cluster} for {lasts:?} and stays", key.0),
+                    ));
                 }
                 unhealthy.insert(key, Unhealthy { lasts, may_leave });
             }

@@ -19,8 +19,14 @@ const EVICTION_MAX_MS: i64 = 150_000;
 
 /// Returns true if an eviction of the binding is so young that its end cannot be expected.
 fn moves(binding: &Binding, now: Time) -> bool {
-    let begun = binding.spec.graceful_eviction_tasks.iter().filter_map(|task| task.creation_timestamp);
-    begun.max().is_some_and(|begun| now.millis_since(begun) < EVICTION_MAX_MS)
+    let begun = binding
+        .spec
+        .graceful_eviction_tasks
+        .iter()
+        .filter_map(|task| task.creation_timestamp);
+    begun
+        .max()
+        .is_some_and(|begun| now.millis_since(begun) < EVICTION_MAX_MS)
 }
 
 impl Observed {
@@ -31,12 +37,22 @@ impl Observed {
             let condition = |key: &str| key == keys::NOT_READY_TAINT || key == keys::UNREACHABLE_TAINT;
             let owned =
                 |taint: &&bulkhead_core::model::Taint| cluster.taint_owner(taint).is_some() || condition(&taint.key);
-            let remaining: Vec<_> = cluster.spec.taints.iter().filter(owned).map(ToString::to_string).collect();
+            let remaining: Vec<_> = cluster
+                .spec
+                .taints
+                .iter()
+                .filter(owned)
+                .map(ToString::to_string)
+                .collect();
             if !cluster.is_ready() || !remaining.is_empty() {
                 let ready = cluster.is_ready();
                 found(
                     "L2",
-                    format!("{} is back and cannot be used: ready {ready}, {}", cluster.name, remaining.join(", ")),
+                    format!(
+                        "{} is back and cannot be used: ready {ready}, {}",
+                        cluster.name,
+                        remaining.join(", ")
+                    ),
                 );
             }
         }
@@ -55,13 +71,24 @@ impl Observed {
         }
         // A replacement in a full member never gets ready, so the old copy stays for its grace period.
         let (spec, now) = (&binding.spec, federation.now());
-        let is_full = spec.clusters.iter().any(|one| federation.unschedulable_pods(&one.name, &spec.resource) > 0);
+        let is_full = spec
+            .clusters
+            .iter()
+            .any(|one| federation.unschedulable_pods(&one.name, &spec.resource) > 0);
         let waits = |task: &GracefulEvictionTask| {
-            is_full && self.deadlines.grace_left_ms(task, now).is_some_and(|left_ms| left_ms > 0)
+            is_full
+                && self
+                    .deadlines
+                    .grace_left_ms(task, now)
+                    .is_some_and(|left_ms| left_ms > 0)
         };
         let ends = |task: &&GracefulEvictionTask| task.suppress_deletion != Some(true) && !waits(task);
         for task in binding.spec.graceful_eviction_tasks.iter().filter(ends) {
-            let seen = format!("the eviction of {} from {} never ends", binding.key(), task.from_cluster);
+            let seen = format!(
+                "the eviction of {} from {} never ends",
+                binding.key(),
+                task.from_cluster
+            );
             self.inspector.found("L1", at, seen);
         }
     }
@@ -79,7 +106,9 @@ impl Observed {
         let (live, going): (Vec<_>, Vec<_>) = works.partition(|(_, going)| !**going);
         let live: BTreeSet<_> = live.into_iter().map(|(cluster, _)| cluster.as_str()).collect();
         if !targets.is_subset(&live) {
-            found(format!("{key} is not dispatched to every target: {targets:?}, Works in {live:?}"));
+            found(format!(
+                "{key} is not dispatched to every target: {targets:?}, Works in {live:?}"
+            ));
         }
         if !going.is_empty() {
             let going: Vec<_> = going.into_iter().map(|(cluster, _)| cluster.as_str()).collect();
@@ -96,23 +125,39 @@ impl Observed {
             // A member may be full: some placements ignore capacity, and workloads can be placed in the same moment.
             let unschedulable = federation.unschedulable_pods(&target.name, resource);
             if existing > wanted || existing + unschedulable < wanted {
-                found(format!("{existing} of {} replicas of {key} are ready on {}", target.replicas, target.name));
+                found(format!(
+                    "{existing} of {} replicas of {key} are ready on {}",
+                    target.replicas, target.name
+                ));
             }
         }
     }
 
     /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
     fn has_place(&self, binding: &Binding) -> bool {
-        let Some(placement) = &binding.spec.placement else { return true };
+        let Some(placement) = &binding.spec.placement else {
+            return true;
+        };
         let selects = |cluster: &Cluster| match &placement.cluster_affinities {
             Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
-            None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
+            None => placement
+                .cluster_affinity
+                .as_ref()
+                .is_none_or(|one| affinity::matches(one, cluster)),
         };
         let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
         let open = |cluster: &Cluster| {
             let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
-            taints.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+            taints.all(|taint| {
+                placement
+                    .cluster_tolerations
+                    .iter()
+                    .any(|toleration| toleration.tolerates(taint))
+            })
         };
-        self.hub.clusters.values().any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
+        self.hub
+            .clusters
+            .values()
+            .any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
     }
 }

@@ -74,7 +74,15 @@ impl Hub {
         let all = [kinds.binding, kinds.cluster_binding, kinds.cluster, kinds.work];
         let changes = server.store().subscribe(&all);
         let (bindings, clusters, works, placed) = Default::default();
-        let mut hub = Self { server: server.clone(), kinds, changes, bindings, clusters, placed, works };
+        let mut hub = Self {
+            server: server.clone(),
+            kinds,
+            changes,
+            bindings,
+            clusters,
+            placed,
+            works,
+        };
         hub.list();
         Some(hub)
     }
@@ -97,7 +105,13 @@ impl Hub {
         self.bindings.clear();
         self.clusters.clear();
         self.works.clear();
-        let Kinds { binding, cluster_binding, cluster, work, taint_policy: _ } = self.kinds;
+        let Kinds {
+            binding,
+            cluster_binding,
+            cluster,
+            work,
+            taint_policy: _,
+        } = self.kinds;
         for kind in [binding, cluster_binding, cluster, work] {
             for object in self.server.store().list(kind, None) {
                 self.apply(kind, &object, true);
@@ -152,7 +166,9 @@ impl Hub {
 
     fn live(&self, template: &ObjectReference) -> Option<Arc<Object>> {
         let kind = self.server.kind_id(&template.api_version, &template.kind)?;
-        self.server.store().get(&ObjectKey::new(kind, &template.namespace, &template.name))
+        self.server
+            .store()
+            .get(&ObjectKey::new(kind, &template.namespace, &template.name))
     }
 
     /// Returns true if all taint policies depend on the Ready condition only.
@@ -172,8 +188,15 @@ impl Hub {
         let cluster = names::cluster_of_execution_namespace(namespace)?;
         let going = !exists || text("/metadata/deletionTimestamp").is_some();
         let clusters = self.works.entry(name.to_owned()).or_default();
-        let went = if exists { clusters.insert(cluster.to_owned(), going) } else { clusters.remove(cluster) };
-        (going && went == Some(false)).then(|| Step::WorkGoes { name: name.to_owned(), cluster: cluster.to_owned() })
+        let went = if exists {
+            clusters.insert(cluster.to_owned(), going)
+        } else {
+            clusters.remove(cluster)
+        };
+        (going && went == Some(false)).then(|| Step::WorkGoes {
+            name: name.to_owned(),
+            cluster: cluster.to_owned(),
+        })
     }
 }
 

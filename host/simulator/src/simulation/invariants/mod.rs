@@ -63,7 +63,10 @@ pub(super) struct Inspector {
 impl Inspector {
     /// Returns a sink that inspects every record and forwards it.
     pub(super) fn sink(&self, next: Option<Box<dyn Sink>>) -> Box<dyn Sink> {
-        Box::new(Inspecting { inspector: self.clone(), next })
+        Box::new(Inspecting {
+            inspector: self.clone(),
+            next,
+        })
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut Ledger) -> T) -> T {
@@ -100,7 +103,11 @@ impl Sink for Inspecting {
         }
         self.inspector.with(|ledger| {
             for (invariant, seen) in ledger.recorded.look(record, decision, &ledger.truth) {
-                ledger.found(Violation { invariant, at_ms: record.entry.at.as_millis(), seen });
+                ledger.found(Violation {
+                    invariant,
+                    at_ms: record.entry.at.as_millis(),
+                    seen,
+                });
             }
         });
     }

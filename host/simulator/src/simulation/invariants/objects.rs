@@ -63,7 +63,11 @@ pub(in crate::simulation) struct Observed {
 /// Returns the taints of a cluster that were not added by a policy or these controllers.
 fn foreign_taints(cluster: &Cluster) -> BTreeSet<(String, String)> {
     let ours = |key: &str| [keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT, keys::DRAIN_TAINT].contains(&key);
-    let foreign = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint).is_none() && !ours(&taint.key));
+    let foreign = cluster
+        .spec
+        .taints
+        .iter()
+        .filter(|taint| cluster.taint_owner(taint).is_none() && !ours(&taint.key));
     foreign.map(|taint| (cluster.name.clone(), taint.identity())).collect()
 }
 
@@ -84,14 +88,21 @@ impl Observed {
         let hub = Hub::new(federation.hub())?;
         inspector.with(|ledger| ledger.truth.follow(federation, has_slow_plugins));
         let flags = &federation.context().flags;
-        let foreign = hub.clusters.values().flat_map(|cluster| foreign_taints(cluster)).collect();
+        let foreign = hub
+            .clusters
+            .values()
+            .flat_map(|cluster| foreign_taints(cluster))
+            .collect();
         Some(Self {
             inspector,
             hub,
             deadlines: EvictionDeadlines::new(flags),
             departures: Departures::default(),
             rate: flags.resource_eviction_rate,
-            failure_threshold: flags.cluster_failure_threshold.0.min(flags.cluster_monitor_grace_period.0),
+            failure_threshold: flags
+                .cluster_failure_threshold
+                .0
+                .min(flags.cluster_monitor_grace_period.0),
             unheld: BTreeMap::new(),
             deleted: BTreeMap::new(),
             replanned: BTreeMap::new(),
@@ -116,7 +127,8 @@ impl Observed {
 
     /// Records a period in which the control plane or its clients cannot observe the member clusters.
     pub(in crate::simulation) fn record_hidden_members(&self, lasts: GoDuration) {
-        self.inspector.with(|ledger| ledger.truth.record_hidden_members(lasts.0));
+        self.inspector
+            .with(|ledger| ledger.truth.record_hidden_members(lasts.0));
     }
 
     /// Records the state of the member clusters before the next injection.
@@ -140,10 +152,16 @@ impl Observed {
         }
         for step in steps.unwrap_or_default() {
             match step {
-                Step::Binding { before: Some(before), after: None } => {
+                Step::Binding {
+                    before: Some(before),
+                    after: None,
+                } => {
                     self.deleted.insert(before.key(), before);
                 }
-                Step::Binding { before, after: Some(after) } => {
+                Step::Binding {
+                    before,
+                    after: Some(after),
+                } => {
                     // Another program may delete an object and create it again with the same spec.
                     let is_copy = |deleted: &Arc<Binding>| {
                         !after.spec.graceful_eviction_tasks.is_empty()
@@ -152,7 +170,10 @@ impl Observed {
                     let before = before.or_else(|| self.deleted.remove(&after.key()).filter(is_copy));
                     self.binding(before.as_deref(), &after, observer, at);
                 }
-                Step::Binding { before: None, after: None } => {}
+                Step::Binding {
+                    before: None,
+                    after: None,
+                } => {}
                 Step::Cluster { before, after } => self.cluster(before.as_deref(), after.as_deref(), at),
                 Step::WorkGoes { name, cluster } => {
                     self.departures.withdrawn(&name, &cluster);
@@ -165,7 +186,11 @@ impl Observed {
         for (invariant, seen) in self.deadlines.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
         }
-        if let Some(writes) = federation.report_only().map(|process| process.writes()).filter(|writes| *writes > 0) {
+        if let Some(writes) = federation
+            .report_only()
+            .map(|process| process.writes())
+            .filter(|writes| *writes > 0)
+        {
             self.found("S5", at, format!("a process that only reports sent {writes} writes"));
         }
         self.last_look = at;
@@ -181,22 +206,37 @@ impl Observed {
             self.replanned.insert(key.clone(), at);
         }
         if old.resource.uid != new.resource.uid && self.hub.exists(&old.resource) {
-            let seen = format!("{key} is taken from {}, which still exists, for {}", old.resource, new.resource);
+            let seen = format!(
+                "{key} is taken from {}, which still exists, for {}",
+                old.resource, new.resource
+            );
             self.found("S6", at, seen);
         }
-        for task in new.graceful_eviction_tasks.iter().filter(|task| !old.is_evicting(&task.from_cluster)) {
+        for task in new
+            .graceful_eviction_tasks
+            .iter()
+            .filter(|task| !old.is_evicting(&task.from_cluster))
+        {
             if task.producer != PRODUCER_PERSON {
                 self.task(after, task, observer, at);
             }
         }
-        for task in old.graceful_eviction_tasks.iter().filter(|task| !new.is_evicting(&task.from_cluster)) {
+        for task in old
+            .graceful_eviction_tasks
+            .iter()
+            .filter(|task| !new.is_evicting(&task.from_cluster))
+        {
             let cluster = &task.from_cluster;
             if !self.inspector.with(|ledger| ledger.recorded.has_end(&key, cluster)) {
                 self.found("S1", at, format!("the task of {key} for {cluster} is lost"));
             }
         }
         if let Some(cluster) = self.departures.changed(before, after, &self.hub.clusters) {
-            self.found("S1", at, format!("{key} leaves {cluster} again, and its copy there was never withdrawn"));
+            self.found(
+                "S1",
+                at,
+                format!("{key} leaves {cluster} again, and its copy there was never withdrawn"),
+            );
         }
         self.targets(before, after, at);
         let clusters = self.hub.clusters.keys().cloned().collect::<Vec<_>>();
@@ -210,7 +250,10 @@ impl Observed {
         let (key, cluster) = (binding.key(), &task.from_cluster);
         self.deadlines.evicted(&key, cluster);
         self.inspector.with(|ledger| ledger.truth.task_begins(&key, cluster));
-        if !self.inspector.with(|ledger| ledger.recorded.has_eviction(&key, cluster)) {
+        if !self
+            .inspector
+            .with(|ledger| ledger.recorded.has_eviction(&key, cluster))
+        {
             self.found("S7", at, format!("{key} leaves {cluster}, and no record says so"));
         }
         if task.producer == PRODUCER_TAINT_MANAGER {
@@ -227,11 +270,19 @@ impl Observed {
         if task.reason == REASON_APPLICATION_FAILURE {
             let resource = &binding.spec.resource;
             let workload = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
-            let well_for = observer.fully_ready_since(cluster, &workload).map(|since| at.0.saturating_sub(since.0));
+            let well_for = observer
+                .fully_ready_since(cluster, &workload)
+                .map(|since| at.0.saturating_sub(since.0));
             // The last report of a cluster that cannot be reached is all that is known of it.
-            let is_known = self.inspector.with(|ledger| ledger.truth.is_reachable_for(cluster, LATE));
+            let is_known = self
+                .inspector
+                .with(|ledger| ledger.truth.is_reachable_for(cluster, LATE));
             if is_known && well_for.is_some_and(|well_for| well_for > LATE) {
-                self.found("S4", at, format!("{key} leaves {cluster} as failed, and all of it is ready there"));
+                self.found(
+                    "S4",
+                    at,
+                    format!("{key} leaves {cluster} as failed, and all of it is ready there"),
+                );
             }
         }
     }
@@ -245,14 +296,19 @@ impl Observed {
             && placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
         let selects = self.hub.clusters.get(cluster).is_some_and(|cluster| {
             !cluster.is_terminating()
-                && placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster))
+                && placement
+                    .cluster_affinity
+                    .as_ref()
+                    .is_none_or(|affinity| affinity::matches(affinity, cluster))
         });
         wants_all && selects && !self.is_replanned(&binding.key(), at)
     }
 
     /// Returns true if a policy or a person changed the placement or removed replicas lately.
     fn is_replanned(&self, key: &str, at: GoDuration) -> bool {
-        self.replanned.get(key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE)
+        self.replanned
+            .get(key)
+            .is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE)
     }
 
     /// Returns true if a cluster failed for the configured threshold. Also true if the failure cannot be judged:
@@ -262,7 +318,10 @@ impl Observed {
         let joined = self.joined.contains(cluster);
         let judged = !joined && self.hub.only_readiness_taints() && !self.foreign.iter().any(others);
         let (threshold, lately) = (self.failure_threshold, RECENTLY);
-        !judged || self.inspector.with(|ledger| ledger.truth.failed_for(cluster, threshold, lately))
+        !judged
+            || self
+                .inspector
+                .with(|ledger| ledger.truth.failed_for(cluster, threshold, lately))
     }
 
     /// Checks that a target is removed only by an eviction, or because a policy or a person changed the placement.
@@ -276,7 +335,11 @@ impl Observed {
         let has_copy = |target: &&TargetCluster| target.replicas > 0 || !before.spec.is_workload();
         for target in before.spec.clusters.iter().filter(has_copy) {
             let (spec, name) = (&after.spec, &target.name);
-            let gone = self.hub.clusters.get(name).is_none_or(|cluster| cluster.is_terminating());
+            let gone = self
+                .hub
+                .clusters
+                .get(name)
+                .is_none_or(|cluster| cluster.is_terminating());
             if !spec.targets(name) && !spec.is_evicting(name) && !before.spec.is_evicting(name) && !gone {
                 self.found("S1", at, format!("{key} is taken off {name} without an eviction"));
             }
@@ -301,7 +364,10 @@ impl Observed {
             return;
         };
         let key = (binding.key(), cluster.to_owned());
-        let lately = self.unheld.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
+        let lately = self
+            .unheld
+            .get(&key)
+            .is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
         if holds(binding, cluster) && !lately && binding.deletion_timestamp.is_none() {
             self.found("S1", at, format!("the copy of {} on {cluster} is taken away", key.0));
         }
@@ -320,8 +386,12 @@ impl Observed {
         if self.taints_replaced.contains(&after.name) {
             self.foreign.retain(|(cluster, _)| *cluster != after.name);
         }
-        let lost: Vec<_> =
-            self.foreign.iter().filter(|known| known.0 == after.name && !existing.contains(*known)).cloned().collect();
+        let lost: Vec<_> = self
+            .foreign
+            .iter()
+            .filter(|known| known.0 == after.name && !existing.contains(*known))
+            .cloned()
+            .collect();
         for (cluster, taint) in lost {
             self.found("S6", at, format!("{cluster} lost the taint {taint}, which is not ours"));
             self.foreign.remove(&(cluster, taint));

@@ -58,11 +58,18 @@ impl Recorded {
         }
         broken.extend(trusted_faulty_plugin(record));
         let Some(decision) = decision else {
-            let needs = matches!(entry.decision, Decision::Evicted | Decision::Released | Decision::Scheduled);
+            let needs = matches!(
+                entry.decision,
+                Decision::Evicted | Decision::Released | Decision::Scheduled
+            );
             broken.extend(needs.then(|| ("S7", format!("record {} has nothing to replay it from", record.id))));
             return broken;
         };
-        if !self.last_decision.as_ref().is_some_and(|last| Arc::ptr_eq(last, decision)) {
+        if !self
+            .last_decision
+            .as_ref()
+            .is_some_and(|last| Arc::ptr_eq(last, decision))
+        {
             self.last_decision = Some(Arc::clone(decision));
             broken.extend(replay(record, decision));
         }
@@ -70,7 +77,15 @@ impl Recorded {
             (DecisionInput::GracefulEviction { binding, options, .. }, Decision::Released) => {
                 broken.extend(released(record, decision, binding, *options, truth));
             }
-            (DecisionInput::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
+            (
+                DecisionInput::Evict {
+                    binding,
+                    cluster,
+                    pre_check: PreCheck::Feasible,
+                    ..
+                },
+                Decision::Evicted,
+            ) => {
                 broken.extend(all_dead(record, decision));
                 broken.extend(nowhere(record, decision, binding, cluster));
             }
@@ -97,12 +112,25 @@ fn replay(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
 fn trusted_faulty_plugin(record: &Record) -> Option<Broken> {
     use Decision as D;
     let entry = &record.entry;
-    let by_faulty_plugin = entry.attribution.policy.as_ref().is_some_and(|policy| policy.name == FAULTY_PLUGIN);
-    let acts =
-        matches!(entry.decision, D::Evicted | D::Released | D::Tainted | D::Untainted | D::Scheduled | D::Removed);
+    let by_faulty_plugin = entry
+        .attribution
+        .policy
+        .as_ref()
+        .is_some_and(|policy| policy.name == FAULTY_PLUGIN);
+    let acts = matches!(
+        entry.decision,
+        D::Evicted | D::Released | D::Tainted | D::Untainted | D::Scheduled | D::Removed
+    );
     let says_sick = entry.decision == D::HealthChanged && entry.effect != Health::Unknown.as_str();
-    (by_faulty_plugin && (acts || says_sick))
-        .then(|| ("S4", format!("record {}: {:?} because of a plugin that fails", record.id, entry.decision)))
+    (by_faulty_plugin && (acts || says_sick)).then(|| {
+        (
+            "S4",
+            format!(
+                "record {}: {:?} because of a plugin that fails",
+                record.id, entry.decision
+            ),
+        )
+    })
 }
 
 /// Checks a release against the recorded binding, independent of the decision, and against the running pods,
@@ -115,13 +143,23 @@ fn released(
     truth: &Truth,
 ) -> Option<Broken> {
     let cluster = record.entry.cluster.as_deref().unwrap_or_default();
-    let task = binding.spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster);
-    let Some(task) = task else { return Some(("S1", format!("record {}: there is no task for {cluster}", record.id))) };
+    let task = binding
+        .spec
+        .graceful_eviction_tasks
+        .iter()
+        .find(|task| task.from_cluster == cluster);
+    let Some(task) = task else {
+        return Some(("S1", format!("record {}: there is no task for {cluster}", record.id)));
+    };
     if task.suppress_deletion == Some(false) {
         return None;
     }
     let is_healthy = |name: &str| {
-        let reported = binding.status.aggregated_status.iter().find(|item| item.cluster_name == name);
+        let reported = binding
+            .status
+            .aggregated_status
+            .iter()
+            .find(|item| item.cluster_name == name);
         reported.and_then(|item| item.health) == Some(Health::Healthy)
     };
     let targets = &binding.spec.clusters;
@@ -129,8 +167,14 @@ fn released(
     let waited = is_over(task, decision, options) && !targets.is_empty();
     let reason = &record.entry.attribution.reason;
     let grace = Duration::from_secs(u64::try_from(limit_s(task, options)).unwrap_or(0));
-    if let Some(age) = truth.too_young(&binding.key(), cluster, grace).filter(|_| waited && !replaced) {
-        let seen = format!("record {}: {cluster} is left after {age:?}, and its grace period is {grace:?}", record.id);
+    if let Some(age) = truth
+        .too_young(&binding.key(), cluster, grace)
+        .filter(|_| waited && !replaced)
+    {
+        let seen = format!(
+            "record {}: {cluster} is left after {age:?}, and its grace period is {grace:?}",
+            record.id
+        );
         return Some(("S1", seen));
     }
     if replaced && !waited && options.replacement_health != ReplacementHealth::Reported {
@@ -167,15 +211,27 @@ fn nowhere_for(
     let placement = placement?;
     let selects = |cluster: &Cluster| match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
-        None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
+        None => placement
+            .cluster_affinity
+            .as_ref()
+            .is_none_or(|one| affinity::matches(one, cluster)),
     };
-    let found = decision.clusters.iter().any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
-    (!found).then(|| ("S1", format!("record {}: evicted from {from} with nowhere to go", record.id)))
+    let found = decision
+        .clusters
+        .iter()
+        .any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
+    (!found).then(|| {
+        (
+            "S1",
+            format!("record {}: evicted from {from} with nowhere to go", record.id),
+        )
+    })
 }
 
 fn is_over(task: &GracefulEvictionTask, decision: &DecisionRecord, options: GracefulEvictionOptions) -> bool {
     let limit_s = limit_s(task, options);
-    task.creation_timestamp.is_some_and(|created| decision.now > created.plus_seconds(limit_s))
+    task.creation_timestamp
+        .is_some_and(|created| decision.now > created.plus_seconds(limit_s))
 }
 
 fn limit_s(task: &GracefulEvictionTask, options: GracefulEvictionOptions) -> i64 {
@@ -187,5 +243,10 @@ fn all_dead(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
     let clusters = &decision.clusters;
     let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
     let drained = record.entry.attribution.reason.code == bulkhead_core::decide::eviction::taint_based::REASON_DRAINED;
-    (dead && !drained).then(|| ("S3", format!("record {}: evicted while every cluster looks dead", record.id)))
+    (dead && !drained).then(|| {
+        (
+            "S3",
+            format!("record {}: evicted while every cluster looks dead", record.id),
+        )
+    })
 }

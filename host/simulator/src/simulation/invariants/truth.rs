@@ -72,7 +72,12 @@ pub(super) struct Shortfall {
 
 impl std::fmt::Display for Shortfall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cluster, ready, wanted, reachable } = self;
+        let Self {
+            cluster,
+            ready,
+            wanted,
+            reachable,
+        } = self;
         match (*reachable, *ready) {
             (false, _) => write!(f, "{cluster} cannot be reached"),
             (true, ..0) => write!(f, "{cluster} has no copy"),
@@ -93,7 +98,15 @@ impl Truth {
             let changes = cluster.server().store().subscribe(&kinds);
             let (reachable, lost, ready, failures) = (Instant::now(), None, BTreeMap::new(), Vec::new());
             let silence_max = federation.silence_max(name);
-            let member = Member { cluster: cluster.clone(), changes, reachable, lost, silence_max, ready, failures };
+            let member = Member {
+                cluster: cluster.clone(),
+                changes,
+                reachable,
+                lost,
+                silence_max,
+                ready,
+                failures,
+            };
             self.members.insert(name.to_owned(), member);
         }
     }
@@ -104,7 +117,8 @@ impl Truth {
         for (name, member) in &mut self.members {
             member.sample(federation.is_well(name), now);
         }
-        self.hidden_periods.retain(|(_, until)| now.duration_since(*until) < HISTORY_MAX);
+        self.hidden_periods
+            .retain(|(_, until)| now.duration_since(*until) < HISTORY_MAX);
     }
 
     /// Records a period in which controllers cannot observe the member clusters.
@@ -115,18 +129,25 @@ impl Truth {
 
     /// Returns true if a cluster was reachable without interruption for this time, so that its reports are current.
     pub(super) fn is_reachable_for(&self, cluster: &str, time: Duration) -> bool {
-        self.members.get(cluster).is_some_and(|member| member.lost.is_none_or(|lost| lost.elapsed() > time))
+        self.members
+            .get(cluster)
+            .is_some_and(|member| member.lost.is_none_or(|lost| lost.elapsed() > time))
     }
 
     /// Records the start of an eviction task.
     pub(super) fn task_begins(&mut self, binding: &str, cluster: &str) {
-        self.tasks.insert((binding.to_owned(), cluster.to_owned()), Instant::now());
+        self.tasks
+            .insert((binding.to_owned(), cluster.to_owned()), Instant::now());
     }
 
     /// Returns the age of a task in monotonic time, if its grace period cannot be over yet.
     pub(super) fn too_young(&self, binding: &str, cluster: &str, grace: Duration) -> Option<Duration> {
         let age = self.tasks.get(&(binding.to_owned(), cluster.to_owned()))?.elapsed();
-        let slack = if self.has_slow_plugins { STAMP_SLACK_SLOW } else { STAMP_SLACK };
+        let slack = if self.has_slow_plugins {
+            STAMP_SLACK_SLOW
+        } else {
+            STAMP_SLACK
+        };
         (age + slack < grace).then_some(age)
     }
 
@@ -154,13 +175,20 @@ impl Truth {
             let reachable = member.is_reachable() || member.reachable >= since;
             let ready = member.most_ready(resource, since).unwrap_or(wanted);
             let cluster = target.name.clone();
-            (!reachable || ready < wanted).then_some(Shortfall { cluster, ready, wanted, reachable })
+            (!reachable || ready < wanted).then_some(Shortfall {
+                cluster,
+                ready,
+                wanted,
+                reachable,
+            })
         })
     }
 
     /// Returns true if a cluster recently failed for at least the threshold.
     pub(super) fn failed_for(&self, cluster: &str, threshold: Duration, lately: Duration) -> bool {
-        let Some(member) = self.members.get(cluster) else { return true };
+        let Some(member) = self.members.get(cluster) else {
+            return true;
+        };
         let (now, mut longest, mut open) = (Instant::now(), Duration::ZERO, None::<(Instant, Instant)>);
         for (from, until) in &member.failures {
             let until = until.unwrap_or(now);
@@ -196,10 +224,16 @@ impl Member {
         for change in self.changes.drain().unwrap_or_default() {
             let object = change.object.value();
             let is_gone = change.change_type == bulkhead_apiserver::ChangeType::Deleted;
-            let ready = object.pointer("/status/readyReplicas").and_then(Value::as_i64).filter(|_| !is_gone);
+            let ready = object
+                .pointer("/status/readyReplicas")
+                .and_then(Value::as_i64)
+                .filter(|_| !is_gone);
             let history = self.ready.entry(workload_key(object)).or_default();
             history.push((now, ready.unwrap_or(0)));
-            let old = history.iter().take_while(|(at, _)| now.duration_since(*at) > HISTORY_MAX).count();
+            let old = history
+                .iter()
+                .take_while(|(at, _)| now.duration_since(*at) > HISTORY_MAX)
+                .count();
             drop(history.drain(..old.saturating_sub(1)));
         }
     }
@@ -213,14 +247,23 @@ impl Member {
         if !WORKLOAD_KINDS.iter().any(|(_, known)| *known == resource.kind) {
             return if object.is_some() { None } else { Some(-1) };
         }
-        let uid = object.as_ref().and_then(|object| object.value().pointer("/metadata/uid")?.as_str());
+        let uid = object
+            .as_ref()
+            .and_then(|object| object.value().pointer("/metadata/uid")?.as_str());
         let pods = self.cluster.server().kind_id("v1", "Pod").zip(uid);
         let pods = pods.map(|(pod, uid)| store.dependents(uid, pod)).unwrap_or_default();
         let ready_now = pods.iter().filter(|pod| is_ready(pod.value())).count();
         let key = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
         let history = self.ready.get(&key).map_or(&[][..], Vec::as_slice);
-        let first = history.iter().take_while(|(at, _)| *at <= since).count().saturating_sub(1);
-        let before = history[first.min(history.len())..].iter().map(|(_, ready)| *ready).max();
+        let first = history
+            .iter()
+            .take_while(|(at, _)| *at <= since)
+            .count()
+            .saturating_sub(1);
+        let before = history[first.min(history.len())..]
+            .iter()
+            .map(|(_, ready)| *ready)
+            .max();
         Some(before.unwrap_or(0).max(i64::try_from(ready_now).unwrap_or(i64::MAX)))
     }
 }
@@ -237,5 +280,10 @@ fn is_ready(pod: &Value) -> bool {
 
 fn workload_key(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
 }

@@ -103,13 +103,27 @@ fn many_tolerant_workloads(rng: &mut SeededRng, scenario: &mut Value, clusters: 
     let tolerations = json!([{"operator": "Exists"}]);
     let placement = json!({"clusterAffinity": {"clusterNames": [lost]}, "clusterTolerations": tolerations});
     let other = json!({"placement": {"clusterAffinities": prefer_first(clusters)}});
-    let mut objects: Vec<_> = (1..=crowd).map(|n| config_map(&format!("a-tolerant-{n}"), "a-tolerant")).collect();
-    objects.push(policy("a-tolerant", "v1", "ConfigMap", &json!({"placement": placement})));
-    objects.extend([config_map("z-other", "z-other"), policy("z-other", "v1", "ConfigMap", &other)]);
+    let mut objects: Vec<_> = (1..=crowd)
+        .map(|n| config_map(&format!("a-tolerant-{n}"), "a-tolerant"))
+        .collect();
+    objects.push(policy(
+        "a-tolerant",
+        "v1",
+        "ConfigMap",
+        &json!({"placement": placement}),
+    ));
+    objects.extend([
+        config_map("z-other", "z-other"),
+        policy("z-other", "v1", "ConfigMap", &other),
+    ]);
     add(scenario, "/manifests/0/objects", objects);
     scenario["flags"]["resource-eviction-rate"] = json!(0.1);
     let (at_s, back_s) = (CALM_S + rng.between(0, 20), CALM_S + 200);
-    add(scenario, "/events", [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")]);
+    add(
+        scenario,
+        "/events",
+        [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")],
+    );
 }
 
 /// Adds two kinds of one name, and an object of each that derives the same name of a binding.
@@ -121,7 +135,11 @@ fn namesakes(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     for (group, is_late) in [("networking.istio.io", false), ("gateway.networking.k8s.io", true)] {
         let Some(cluster) = rng.one_of(clusters) else { return };
         let api_version = format!("{group}/v1");
-        add(scenario, "/customKinds", [json!({"apiVersion": api_version, "kind": "Gateway", "plural": "gateways"})]);
+        add(
+            scenario,
+            "/customKinds",
+            [json!({"apiVersion": api_version, "kind": "Gateway", "plural": "gateways"})],
+        );
         let mut gateway = config_map("public", "public");
         gateway["apiVersion"] = json!(api_version);
         gateway["kind"] = json!("Gateway");
@@ -130,7 +148,11 @@ fn namesakes(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
         policy["metadata"]["name"] = json!(if is_late { "public-late" } else { "public" });
         let objects = [gateway, policy];
         if is_late {
-            add(scenario, "/events", [json!({"at": format!("{at_s}s"), "apply": {"objects": objects}})]);
+            add(
+                scenario,
+                "/events",
+                [json!({"at": format!("{at_s}s"), "apply": {"objects": objects}})],
+            );
         } else {
             add(scenario, "/manifests/0/objects", objects);
         }
@@ -140,7 +162,9 @@ fn namesakes(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
 /// Adds a binding with two tasks: a cluster is lost, and the application fails on another one before the slow
 /// replacement is ready. Only the second task has its own grace period.
 fn several_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
-    let [failing, lost, slow, spare, ..] = clusters else { return };
+    let [failing, lost, slow, spare, ..] = clusters else {
+        return;
+    };
     let (name, fails_s) = ("two-tasks", CALM_S + rng.between(45, 60));
     let spread = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]);
     let names = [failing, lost, slow, spare];
@@ -152,7 +176,11 @@ fn several_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String])
             "gracePeriodSeconds": rng.between(15, 30),
         }},
     });
-    add(scenario, "/manifests/0/objects", [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)],
+    );
     for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
         if cluster["name"] == **slow {
             cluster["replicaReadyAfter"] = json!("100s");
@@ -162,7 +190,13 @@ fn several_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String])
     let fails = |at_s: u64, modes: Value| json!({"at": format!("{at_s}s"), "cluster": failing, "failureModes": modes});
     let back_s = CALM_S + 140;
     let moments = [state(CALM_S, lost, "unreachable"), fails(fails_s, modes)];
-    add(scenario, "/events", moments.into_iter().chain([state(back_s, lost, "recover"), fails(back_s, json!([]))]));
+    add(
+        scenario,
+        "/events",
+        moments
+            .into_iter()
+            .chain([state(back_s, lost, "recover"), fails(back_s, json!([]))]),
+    );
 }
 
 /// Adds a failing application whose interpreter fails intermittently, on an odd number of replicas.
@@ -180,14 +214,22 @@ fn unknown_health(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]
         scenario["plugins"] = json!([]);
     }
     let kinds = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
-    add(scenario, "/plugins", [json!({"name": "odd", "lua": file, "kinds": kinds})]);
+    add(
+        scenario,
+        "/plugins",
+        [json!({"name": "odd", "lua": file, "kinds": kinds})],
+    );
     let spec = json!({
         "placement": {"clusterAffinities": prefer_first(clusters)}, "propagateDeps": true,
         "failover": {"application": {
             "decisionConditions": {"tolerationSeconds": 20}, "purgeMode": "Gracefully", "gracePeriodSeconds": 60,
         }},
     });
-    add(scenario, "/manifests/0/objects", [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)],
+    );
     let modes = json!([{"mode": "never-ready", "workload": format!("default/{name}")}]);
     let fails = |at_s: u64, modes: Value| json!({"at": format!("{at_s}s"), "cluster": failing, "failureModes": modes});
     let scaled = |at_s: u64, replicas: u64| json!({"at": format!("{at_s}s"), "apply": {"objects": [deployment(name, replicas)]}});
@@ -211,7 +253,10 @@ fn racing_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) 
     };
     let times = rng.between(2, 4);
     let races: Vec<_> = (0..times).map(|_| race(lost_s + rng.between(10, 60))).collect();
-    let moments = [state(lost_s, cluster, "unreachable"), state(lost_s + 90, cluster, "recover")];
+    let moments = [
+        state(lost_s, cluster, "unreachable"),
+        state(lost_s + 90, cluster, "recover"),
+    ];
     add(scenario, "/events", moments.into_iter().chain(races));
 }
 
@@ -220,15 +265,29 @@ fn all_lost(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     scenario["flags"]["eviction-pre-check"] = json!("none");
     let (lost_s, lasts_s) = (CALM_S + rng.between(0, 20), rng.between(80, 110));
     for cluster in clusters {
-        add(scenario, "/events", [state(lost_s, cluster, "unreachable"), state(lost_s + lasts_s, cluster, "recover")]);
+        add(
+            scenario,
+            "/events",
+            [
+                state(lost_s, cluster, "unreachable"),
+                state(lost_s + lasts_s, cluster, "recover"),
+            ],
+        );
     }
 }
 
 /// Adds a workload on all clusters of one region, which has too few of them after a loss, so that the scheduler gives up
 /// the copy on the other cluster of that region.
 fn other_region(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
-    let [lost, given_up, third, fourth, ..] = clusters else { return };
-    let regions = [(lost, "north"), (given_up, "north"), (third, "south"), (fourth, "south")];
+    let [lost, given_up, third, fourth, ..] = clusters else {
+        return;
+    };
+    let regions = [
+        (lost, "north"),
+        (given_up, "north"),
+        (third, "south"),
+        (fourth, "south"),
+    ];
     for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
         if let Some((_, region)) = regions.iter().find(|(name, _)| cluster["name"] == **name) {
             cluster["region"] = json!(region);
@@ -241,11 +300,22 @@ fn other_region(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) 
     ]);
     let names = [lost, given_up, third, fourth];
     let spec = json!({"placement": {"clusterAffinity": {"clusterNames": names}, "spreadConstraints": spread}});
-    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)],
+    );
     // One of the two regions is chosen; each loses a cluster at a time of its own.
     let lost_s = CALM_S + rng.between(0, 20);
     for (at_s, cluster) in [(lost_s, lost), (lost_s + 130, third)] {
-        add(scenario, "/events", [state(at_s, cluster, "unreachable"), state(at_s + 80, cluster, "recover")]);
+        add(
+            scenario,
+            "/events",
+            [
+                state(at_s, cluster, "unreachable"),
+                state(at_s + 80, cluster, "recover"),
+            ],
+        );
     }
 }
 
@@ -257,11 +327,19 @@ fn direct_purge(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) 
         "placement": {"clusterAffinities": prefer_first(clusters)}, "propagateDeps": true,
         "failover": {"cluster": {"purgeMode": "Directly"}},
     });
-    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)],
+    );
     scenario["flags"]["graceful-eviction-timeout"] = json!("15s");
     scenario["flags"]["purge-without-replacement"] = json!("only-by-policy");
     let lost_s = CALM_S + rng.between(0, 10);
-    add(scenario, "/events", [state(lost_s, lost, "unreachable"), state(lost_s + 180, lost, "recover")]);
+    add(
+        scenario,
+        "/events",
+        [state(lost_s, lost, "unreachable"), state(lost_s + 180, lost, "recover")],
+    );
 }
 
 /// Adds an outage of the writes of bindings that is over long before the lost cluster recovers.
@@ -269,12 +347,24 @@ fn long_outage(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let Some(lost) = clusters.first() else { return };
     let name = "held-up";
     let spec = json!({"placement": {"clusterAffinities": prefer_first(clusters)}});
-    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)],
+    );
     // Longer than the whole back-off of a retry would take.
     let (lost_s, lasts_s) = (rng.between(40, 50), rng.between(220, 230));
     let fault = json!({"kind": "write-outage", "resource": "resourcebindings", "for": format!("{lasts_s}s")});
     let outage = json!({"at": format!("{lost_s}s"), "fault": fault});
-    add(scenario, "/events", [state(lost_s, lost, "unreachable"), outage, state(lost_s + 400, lost, "recover")]);
+    add(
+        scenario,
+        "/events",
+        [
+            state(lost_s, lost, "unreachable"),
+            outage,
+            state(lost_s + 400, lost, "recover"),
+        ],
+    );
 }
 
 /// Adds a workload that tolerates the loss of its cluster, and a person who scales it up meanwhile.
@@ -283,11 +373,23 @@ fn scaled_while_lost(rng: &mut SeededRng, scenario: &mut Value, clusters: &[Stri
     let name = "scaled-up";
     let tolerations = json!([{"operator": "Exists", "effect": "NoExecute"}]);
     let spec = json!({"placement": {"clusterTolerations": tolerations}});
-    add(scenario, "/manifests/0/objects", [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)],
+    );
     let lost_s = CALM_S + rng.between(0, 10);
     let scaled =
         json!({"at": format!("{}s", lost_s + rng.between(50, 60)), "apply": {"objects": [deployment(name, 2)]}});
-    add(scenario, "/events", [state(lost_s, lost, "unreachable"), scaled, state(lost_s + 120, lost, "recover")]);
+    add(
+        scenario,
+        "/events",
+        [
+            state(lost_s, lost, "unreachable"),
+            scaled,
+            state(lost_s + 120, lost, "recover"),
+        ],
+    );
 }
 
 /// Adds a drain whose replacement is slow, a step of the wall clock during it, and a change of leaders after that.
@@ -301,7 +403,11 @@ fn stepped_takeover(rng: &mut SeededRng, scenario: &mut Value, clusters: &[Strin
     let name = "outlives-leader";
     let pair = [drained.clone(), slow.clone()];
     let spec = json!({"placement": {"clusterAffinities": prefer_first(&pair)}});
-    add(scenario, "/manifests/0/objects", [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)]);
+    add(
+        scenario,
+        "/manifests/0/objects",
+        [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)],
+    );
     for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
         if cluster["name"] == **slow {
             cluster["replicaReadyAfter"] = json!("100s");
@@ -310,7 +416,11 @@ fn stepped_takeover(rng: &mut SeededRng, scenario: &mut Value, clusters: &[Strin
     scenario["flags"]["graceful-eviction-timeout"] = json!("80s");
     let drained_s = CALM_S + rng.between(0, 10);
     let stepped_s = drained_s + rng.between(5, 30);
-    let kind = if rng.chance(50) { "clock-step-ahead" } else { "clock-step-back" };
+    let kind = if rng.chance(50) {
+        "clock-step-ahead"
+    } else {
+        "clock-step-back"
+    };
     let step = json!({"kind": kind, "by": format!("{}s", rng.between(100, 600))});
     let moments = [
         json!({"at": format!("{drained_s}s"), "drain": {"cluster": drained}}),
@@ -328,5 +438,13 @@ fn racing_person(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String])
     let fault = json!({"kind": "racing-write", "resource": "clusters"});
     let race = json!({"at": format!("{at_s}s"), "fault": fault});
     let back_s = at_s + lost_s;
-    add(scenario, "/events", [race, state(at_s, cluster, "unreachable"), state(back_s, cluster, "recover")]);
+    add(
+        scenario,
+        "/events",
+        [
+            race,
+            state(at_s, cluster, "unreachable"),
+            state(back_s, cluster, "recover"),
+        ],
+    );
 }

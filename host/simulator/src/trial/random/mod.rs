@@ -31,7 +31,9 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     let names: Vec<_> = (1..=count).map(|n| format!("member{n}")).collect();
     let mut settings = settings::draw(&mut rng);
     let clusters: Vec<_> = names.iter().map(|name| cluster(&mut rng, name)).collect();
-    let apps: Vec<_> = (1..=rng.between(1, WORKLOADS_MAX)).map(|n| workloads::draw(&mut rng, n)).collect();
+    let apps: Vec<_> = (1..=rng.between(1, WORKLOADS_MAX))
+        .map(|n| workloads::draw(&mut rng, n))
+        .collect();
     let mut objects = policies::taints(&mut rng, &mut settings);
     let crowded = settings.crowded;
     for app in &apps {
@@ -79,7 +81,9 @@ fn cluster(rng: &mut SeededRng, name: &str) -> Value {
 /// cannot.
 fn crowd(scenario: &mut Value, apps: &[workloads::App]) {
     let pods: u64 = apps.iter().map(|app| app.replicas).sum();
-    let Some(clusters) = scenario["clusters"].as_array_mut() else { return };
+    let Some(clusters) = scenario["clusters"].as_array_mut() else {
+        return;
+    };
     let others = u64::try_from(clusters.len()).unwrap_or(1).saturating_sub(1).max(1);
     let room = pods.div_ceil(others) * 3 / 2 + 2;
     for cluster in clusters {
@@ -98,10 +102,16 @@ mod tests {
         let mut shapes = BTreeSet::new();
         for seed in 0..150 {
             let draft = draft(seed, Path::new("random.yaml"));
-            let loaded = draft.load().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{:#}", draft.scenario));
+            let loaded = draft
+                .load()
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{:#}", draft.scenario));
             assert_eq!(loaded.warnings, [""; 0], "seed {seed}");
             assert_eq!(draft.scenario, super::draft(seed, Path::new("random.yaml")).scenario);
-            shapes.insert(format!("{} clusters, {} plugins", loaded.clusters.len(), loaded.plugins.len()));
+            shapes.insert(format!(
+                "{} clusters, {} plugins",
+                loaded.clusters.len(),
+                loaded.plugins.len()
+            ));
         }
         assert!(shapes.len() > 10, "{shapes:?}");
     }

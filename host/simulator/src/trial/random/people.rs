@@ -34,8 +34,13 @@ pub(super) fn draw(rng: &mut SeededRng, apps: &[App], clusters: &[String]) -> Ve
 }
 
 fn drain(rng: &mut SeededRng, clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
-    let Some(cluster) = rng.one_of(clusters) else { return Vec::new() };
-    vec![json!({"at": at, "drain": {"cluster": cluster}}), json!({"at": undone, "undrain": cluster})]
+    let Some(cluster) = rng.one_of(clusters) else {
+        return Vec::new();
+    };
+    vec![
+        json!({"at": at, "drain": {"cluster": cluster}}),
+        json!({"at": undone, "undrain": cluster}),
+    ]
 }
 
 fn pause(rng: &mut SeededRng, apps: &[App], clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {

@@ -16,14 +16,21 @@ pub(super) fn taints(rng: &mut SeededRng, settings: &mut Settings) -> Vec<Value>
     match rng.between(1, 10) {
         1 | 2 => settings.flags["failover-eviction-timeout"] = json!(rng.seconds(5, 20)),
         3 | 4 => {
-            let effect = if settings.prefers { "PreferNoExecute" } else { "NoExecute" };
+            let effect = if settings.prefers {
+                "PreferNoExecute"
+            } else {
+                "NoExecute"
+            };
             let windows =
                 json!({"addOnMatchSeconds": rng.between(5, 20), "removeOnMismatchSeconds": rng.between(5, 20)});
             let mut taint = json!({"key": "cluster.karmada.io/not-ready", "effect": effect});
             if let (Some(taint), Some(windows)) = (taint.as_object_mut(), windows.as_object()) {
                 taint.extend(windows.clone());
             }
-            policies.push(policy("windows", json!({"matchConditions": not_ready, "taintsToAdd": [taint]})));
+            policies.push(policy(
+                "windows",
+                json!({"matchConditions": not_ready, "taintsToAdd": [taint]}),
+            ));
         }
         _ => {
             let spec = json!({
@@ -44,7 +51,11 @@ pub(super) fn taints(rng: &mut SeededRng, settings: &mut Settings) -> Vec<Value>
 
 /// Generates the policy of one workload.
 pub(super) fn propagation(rng: &mut SeededRng, app: &App, clusters: &[String], settings: &Settings) -> Value {
-    let kind = if app.cluster_scoped { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
+    let kind = if app.cluster_scoped {
+        "ClusterPropagationPolicy"
+    } else {
+        "PropagationPolicy"
+    };
     let mut metadata = json!({"name": app.name});
     if !app.cluster_scoped {
         metadata["namespace"] = json!("default");
@@ -62,7 +73,11 @@ pub(super) fn propagation(rng: &mut SeededRng, app: &App, clusters: &[String], s
 
 fn placement(rng: &mut SeededRng, app: &App, clusters: &[String], crowded: bool) -> Value {
     let mut placement = json!({});
-    let selected = if crowded { clusters.to_vec() } else { rng.some_of(clusters, 1) };
+    let selected = if crowded {
+        clusters.to_vec()
+    } else {
+        rng.some_of(clusters, 1)
+    };
     match rng.between(1, 10) {
         1 | 2 => {}
         3 | 4 if clusters.len() > 1 && !crowded => {
@@ -140,5 +155,8 @@ fn failover(rng: &mut SeededRng, app: &App, settings: &Settings) -> Option<Value
         }
         failover["application"] = application;
     }
-    failover.as_object().is_some_and(|members| !members.is_empty()).then_some(failover)
+    failover
+        .as_object()
+        .is_some_and(|members| !members.is_empty())
+        .then_some(failover)
 }

@@ -54,5 +54,9 @@ pub(super) fn draw(rng: &mut SeededRng) -> Settings {
     if rng.chance(10) {
         flags["cluster-taint-policy-damping-window"] = json!("30s");
     }
-    Settings { flags, prefers, crowded }
+    Settings {
+        flags,
+        prefers,
+        crowded,
+    }
 }

@@ -27,7 +27,13 @@ pub(super) fn draw(rng: &mut SeededRng, n: u64) -> App {
     let name = format!("app-{n}");
     match rng.between(1, 10) {
         1 => plain(name, "v1", "ConfigMap", false, json!({"data": {"n": n.to_string()}})),
-        2 => plain(name, "rbac.authorization.k8s.io/v1", "ClusterRole", true, json!({"rules": []})),
+        2 => plain(
+            name,
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            true,
+            json!({"rules": []}),
+        ),
         3 | 4 => workload(rng, name, "StatefulSet"),
         _ => workload(rng, name, "Deployment"),
     }
@@ -41,7 +47,14 @@ fn plain(name: String, api_version: &'static str, kind: &'static str, cluster_sc
     if let (Some(object), Some(rest)) = (object.as_object_mut(), rest.as_object()) {
         object.extend(rest.clone());
     }
-    App { name, api_version, kind, replicas: 0, cluster_scoped, objects: vec![object] }
+    App {
+        name,
+        api_version,
+        kind,
+        replicas: 0,
+        cluster_scoped,
+        objects: vec![object],
+    }
 }
 
 fn workload(rng: &mut SeededRng, name: String, kind: &'static str) -> App {
@@ -62,5 +75,12 @@ fn workload(rng: &mut SeededRng, name: String, kind: &'static str) -> App {
         spec["podManagementPolicy"] = json!("Parallel");
     }
     let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec});
-    App { name, api_version: "apps/v1", kind, replicas, cluster_scoped: false, objects: vec![object] }
+    App {
+        name,
+        api_version: "apps/v1",
+        kind,
+        replicas,
+        cluster_scoped: false,
+        objects: vec![object],
+    }
 }

@@ -34,12 +34,20 @@ impl Play<'_> {
         let Some(binding) = self.bindings.get_mut(index) else {
             return;
         };
-        let leaving =
-            binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |target| target.replicas);
+        let leaving = binding
+            .spec
+            .clusters
+            .iter()
+            .find(|target| target.name == from)
+            .map_or(0, |target| target.replicas);
         binding.spec = spec;
         binding.generation += 1;
-        let before: BTreeMap<_, _> =
-            binding.spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect();
+        let before: BTreeMap<_, _> = binding
+            .spec
+            .clusters
+            .iter()
+            .map(|target| (target.name.clone(), target.replicas))
+            .collect();
         let snapshot = SchedulingSnapshot {
             binding,
             clusters: &self.snapshot,
@@ -52,10 +60,16 @@ impl Play<'_> {
         let plan = schedule::decide(snapshot, &self.scheduling);
         if let Some(targets) = plan.targets() {
             binding.spec.clusters = targets.to_vec();
-            binding.spec.graceful_eviction_tasks.extend(plan.displaced.iter().cloned());
+            binding
+                .spec
+                .graceful_eviction_tasks
+                .extend(plan.displaced.iter().cloned());
         }
         if let Some(error) = plan.error() {
-            self.answer.nowhere.push(Unplaced { binding: binding.key(), why: error.to_string() });
+            self.answer.nowhere.push(Unplaced {
+                binding: binding.key(),
+                why: error.to_string(),
+            });
         }
         let gained = |target: &bulkhead_core::model::TargetCluster| {
             let more = target.replicas - before.get(&target.name).copied().unwrap_or(0);
@@ -63,7 +77,12 @@ impl Play<'_> {
         };
         let to: BTreeMap<_, _> = binding.spec.clusters.iter().filter_map(gained).collect();
         let now_on = |name: &String| {
-            binding.spec.clusters.iter().find(|target| target.name == *name).map_or(0, |target| target.replicas)
+            binding
+                .spec
+                .clusters
+                .iter()
+                .find(|target| target.name == *name)
+                .map_or(0, |target| target.replicas)
         };
         let lost = |(name, replicas): (&String, &i32)| {
             let fewer = replicas - now_on(name);
@@ -84,7 +103,15 @@ impl Play<'_> {
         }
         self.changed = now;
         let (at_ms, key) = (millis(now), binding.key());
-        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), leaving, to, shrunk, reason });
+        self.answer.moves.push(Move {
+            at_ms,
+            binding: key,
+            from: from.to_owned(),
+            leaving,
+            to,
+            shrunk,
+            reason,
+        });
     }
 }
 
@@ -96,10 +123,17 @@ fn add(existing: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
             let needs = |one: &AssumedWorkload| one.components.first().map(|one| one.replica_requirements.clone());
             other.namespace == workload.namespace && needs(other) == Some(component.replica_requirements.clone())
         };
-        match existing.iter_mut().find(alike).and_then(|other| other.components.first_mut()) {
+        match existing
+            .iter_mut()
+            .find(alike)
+            .and_then(|other| other.components.first_mut())
+        {
             Some(known) => known.replicas = known.replicas.saturating_add(component.replicas),
             None => {
-                existing.push(AssumedWorkload { namespace: workload.namespace.clone(), components: vec![component] });
+                existing.push(AssumedWorkload {
+                    namespace: workload.namespace.clone(),
+                    components: vec![component],
+                });
             }
         }
     }

@@ -35,7 +35,10 @@ fn answers() -> String {
     let mut text = String::new();
     let mut note = |name: &str, value: String| write!(text, "{name}={value} ").expect("a string takes it");
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    note("wall-ms", since_epoch.map_or_else(|_| "before".to_owned(), |age| age.as_millis().to_string()));
+    note(
+        "wall-ms",
+        since_epoch.map_or_else(|_| "before".to_owned(), |age| age.as_millis().to_string()),
+    );
     let started = Instant::now();
     std::thread::sleep(Duration::from_secs(3600));
     note("slept-ms", started.elapsed().as_millis().to_string());
@@ -49,7 +52,13 @@ fn answers() -> String {
     note("bound", UdpSocket::bind("127.0.0.1:0").is_ok().to_string());
     note("resolved", "localhost:80".to_socket_addrs().is_ok().to_string());
     let mut input = String::new();
-    note("input", std::io::stdin().read_to_string(&mut input).map_or(u64::MAX, |read| read as u64).to_string());
+    note(
+        "input",
+        std::io::stdin()
+            .read_to_string(&mut input)
+            .map_or(u64::MAX, |read| read as u64)
+            .to_string(),
+    );
     text
 }
 

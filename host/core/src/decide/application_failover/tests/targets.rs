@@ -13,13 +13,20 @@ fn all_fail(clusters: &[&str], placement: Value, targets: &[&str], options: Fail
     let plan = decide_among(clusters, &binding, PRODUCER, options, at(0));
     apply(&mut binding, &plan);
     let plan = decide_among(clusters, &binding, PRODUCER, options, at(61));
-    assert_eq!(plan.again_after_ms.is_some(), !plan.without_target.is_empty(), "clusters may change");
+    assert_eq!(
+        plan.again_after_ms.is_some(),
+        !plan.without_target.is_empty(),
+        "clusters may change"
+    );
     for (_, attribution) in &plan.without_target {
         let known = ["NoTargetCluster", "LastTarget", "WouldReturn"];
         assert!(known.contains(&attribution.reason.code.as_str()), "{attribution:?}");
     }
     let evicted = plan.evicted.iter().map(|(task, _)| task.from_cluster.clone()).collect();
-    [evicted, plan.without_target.into_iter().map(|(cluster, _)| cluster).collect()]
+    [
+        evicted,
+        plan.without_target.into_iter().map(|(cluster, _)| cluster).collect(),
+    ]
 }
 
 #[test]
@@ -36,11 +43,23 @@ fn an_application_that_fails_everywhere_keeps_a_place() {
     check(&["m1", "m2"], json!({}), &["m1", "m2"], &[], &["m1", "m2"]);
     // One of several targets stays until the others are placed.
     check(&["m1", "m2", "m3"], json!({}), &["m1", "m2"], &["m1"], &["m2"]);
-    check(&["m1", "m2", "m3"], json!({"clusterAffinity": {"clusterNames": ["m1"]}}), &["m1"], &[], &["m1"]);
+    check(
+        &["m1", "m2", "m3"],
+        json!({"clusterAffinity": {"clusterNames": ["m1"]}}),
+        &["m1"],
+        &[],
+        &["m1"],
+    );
     let two = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]});
     check(&["m1", "m2"], two, &["m1", "m2"], &[], &["m1", "m2"]);
-    let off = FailoverOptions { pre_check: Some(PreCheck::None), ..ON };
-    assert_eq!(all_fail(&["m1"], json!({}), &["m1"], off), [Vec::new(), vec!["m1".to_owned()]]);
+    let off = FailoverOptions {
+        pre_check: Some(PreCheck::None),
+        ..ON
+    };
+    assert_eq!(
+        all_fail(&["m1"], json!({}), &["m1"], off),
+        [Vec::new(), vec!["m1".to_owned()]]
+    );
     assert_eq!(pre_check(off, PurgeMode::Gracefully), PreCheck::None);
     let recorded_before = FailoverOptions { pre_check: None, ..ON };
     assert_eq!(pre_check(recorded_before, PurgeMode::Directly), PreCheck::None);
@@ -57,7 +76,13 @@ fn on_two(application: Value, reports: &[(&str, &str)], options: FailoverOptions
     apply(&mut binding, &plan);
     let plan = decide(&binding, PRODUCER, options, at(61));
     let evicted = plan.evicted.iter().map(|(task, _)| task.from_cluster.clone()).collect();
-    (evicted, plan.without_target.into_iter().map(|(_, attribution)| attribution.reason.code).collect())
+    (
+        evicted,
+        plan.without_target
+            .into_iter()
+            .map(|(_, attribution)| attribution.reason.code)
+            .collect(),
+    )
 }
 
 /// The policy of the proposal "Application failover mechanism" without a block: the workload was evicted, released and
@@ -65,19 +90,38 @@ fn on_two(application: Value, reports: &[(&str, &str)], options: FailoverOptions
 #[test]
 fn an_application_that_can_only_return_stays_unless_a_block_keeps_it_away() {
     let check = |application: Value, m2: &str, pre_check: PreCheck, evicted: &[&str], stays: &[&str]| {
-        let options = FailoverOptions { pre_check: Some(pre_check), ..ON };
+        let options = FailoverOptions {
+            pre_check: Some(pre_check),
+            ..ON
+        };
         let found = on_two(application.clone(), &[("m1", "Unhealthy"), ("m2", m2)], options);
         let expected = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        assert_eq!(found, (expected(evicted), expected(stays)), "{application} {m2} {pre_check:?}");
+        assert_eq!(
+            found,
+            (expected(evicted), expected(stays)),
+            "{application} {m2} {pre_check:?}"
+        );
     };
     let blocked = || json!({"blockPredecessorSeconds": 600});
     for pre_check in [PreCheck::Feasible, PreCheck::Proposal, PreCheck::None] {
         check(json!({}), "Healthy", pre_check, &[], &["WouldReturn"]);
-        check(json!({"purgeMode": "Directly"}), "Healthy", pre_check, &[], &["WouldReturn"]);
+        check(
+            json!({"purgeMode": "Directly"}),
+            "Healthy",
+            pre_check,
+            &[],
+            &["WouldReturn"],
+        );
         check(blocked(), "Healthy", pre_check, &["m1"], &[]);
     }
     // A block gains nothing if the other copies are unhealthy as well.
-    check(blocked(), "Unhealthy", PreCheck::Feasible, &[], &["NoTargetCluster", "NoTargetCluster"]);
+    check(
+        blocked(),
+        "Unhealthy",
+        PreCheck::Feasible,
+        &[],
+        &["NoTargetCluster", "NoTargetCluster"],
+    );
 }
 
 #[test]
@@ -89,7 +133,12 @@ fn a_cluster_with_an_unhealthy_copy_that_has_not_left_is_no_target() {
     let held = decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(61));
     assert_eq!((held.spec, held.without_target.len()), (None, 1));
     report(&mut binding, &[("m2", "Unhealthy")]);
-    assert!(decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(61)).spec.is_some(), "the copy on m1 has left");
+    assert!(
+        decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(61))
+            .spec
+            .is_some(),
+        "the copy on m1 has left"
+    );
 }
 
 #[test]
@@ -102,5 +151,10 @@ fn a_blocked_predecessor_is_no_target() {
     apply(&mut binding, &plan);
     let held = decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(61));
     assert_eq!((held.spec, held.without_target.len()), (None, 1));
-    assert!(decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(101)).spec.is_some(), "the block is over");
+    assert!(
+        decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(101))
+            .spec
+            .is_some(),
+        "the block is over"
+    );
 }

@@ -5,11 +5,19 @@ use super::*;
 const S: fn(u64) -> Duration = Duration::from_secs;
 
 fn waiting(cluster: &str, priority: i32) -> Waiting {
-    Waiting { cluster: cluster.to_owned(), priority: priority.into(), not_before: Duration::ZERO }
+    Waiting {
+        cluster: cluster.to_owned(),
+        priority: priority.into(),
+        not_before: Duration::ZERO,
+    }
 }
 
 fn global(rate: f64) -> impl Fn(&str) -> Limit {
-    move |_| Limit { global: Rate::per_second(rate), group: None, cluster: None }
+    move |_| Limit {
+        global: Rate::per_second(rate),
+        group: None,
+        cluster: None,
+    }
 }
 
 /// Takes, charges and finishes items until `end`. Returns them with the second of their eviction.
@@ -22,8 +30,10 @@ fn drain(
     while now <= end {
         match queue.next(now, &limit) {
             Next::Take(key) => {
-                let cluster =
-                    queue.items().find(|(existing, _)| **existing == key).map(|(_, cluster)| cluster.to_owned());
+                let cluster = queue
+                    .items()
+                    .find(|(existing, _)| **existing == key)
+                    .map(|(_, cluster)| cluster.to_owned());
                 let cluster = cluster.unwrap_or_default();
                 let slot = queue.charge(&cluster, &limit(&cluster), now);
                 queue.settle(&slot, &cluster, &limit(&cluster), now);
@@ -59,9 +69,17 @@ fn every_rate_is_kept_the_global_one_that_of_the_group_and_that_of_the_cluster()
         group: (cluster == "slow").then(|| ("g".to_owned(), Rate::per_second(0.1))),
         cluster: (cluster == "own").then(|| Rate::per_second(0.2)),
     };
-    let mut queue =
-        queue(&[("s1", "slow", 0), ("s2", "slow", 0), ("o1", "own", 0), ("o2", "own", 0), ("f", "free", 0)]);
-    assert_eq!(drain(&mut queue, limit, S(100)), [(0, "s1"), (1, "o1"), (2, "f"), (6, "o2"), (10, "s2")]);
+    let mut queue = queue(&[
+        ("s1", "slow", 0),
+        ("s2", "slow", 0),
+        ("o1", "own", 0),
+        ("o2", "own", 0),
+        ("f", "free", 0),
+    ]);
+    assert_eq!(
+        drain(&mut queue, limit, S(100)),
+        [(0, "s1"), (1, "o1"), (2, "f"), (6, "o2"), (10, "s2")]
+    );
 }
 
 #[test]
@@ -110,7 +128,9 @@ fn one_in_four_slots_goes_to_the_oldest_item_that_is_over_age() {
     }
     let mut order = Vec::new();
     for second in 20..26 {
-        let Next::Take(key) = queue.next(S(second), global(1.0)) else { panic!("nothing is open at {second}") };
+        let Next::Take(key) = queue.next(S(second), global(1.0)) else {
+            panic!("nothing is open at {second}")
+        };
         let slot = queue.charge("m1", &global(1.0)("m1"), S(second));
         queue.settle(&slot, "m1", &global(1.0)("m1"), S(second));
         queue.finish(&key, Finished::Done, S(second));
@@ -122,7 +142,14 @@ fn one_in_four_slots_goes_to_the_oldest_item_that_is_over_age() {
 #[test]
 fn what_waits_is_dropped_when_its_cluster_recovers() {
     let mut queue = queue(&[("a", "m1", 0), ("b", "m1", 0), ("c", "m2", 0)]);
-    queue.put("d", Waiting { not_before: S(60), ..waiting("m1", 0) }, S(0));
+    queue.put(
+        "d",
+        Waiting {
+            not_before: S(60),
+            ..waiting("m1", 0)
+        },
+        S(0),
+    );
     assert_eq!(queue.next(S(0), global(1.0)), Next::Take("a"));
     assert_eq!(queue.drop_cluster("m1"), ["b", "d"]);
     queue.finish(&"a", Finished::Done, S(0));
@@ -132,16 +159,39 @@ fn what_waits_is_dropped_when_its_cluster_recovers() {
 #[test]
 fn the_earlier_time_counts_and_a_failure_waits_longer_each_time() {
     let mut queue = EvictionQueue::new(None);
-    queue.put("a", Waiting { not_before: S(60), ..waiting("m1", 0) }, S(0));
-    queue.put("a", Waiting { not_before: S(30), ..waiting("m1", 0) }, S(0));
-    queue.put("a", Waiting { not_before: S(90), ..waiting("m1", 0) }, S(0));
+    queue.put(
+        "a",
+        Waiting {
+            not_before: S(60),
+            ..waiting("m1", 0)
+        },
+        S(0),
+    );
+    queue.put(
+        "a",
+        Waiting {
+            not_before: S(30),
+            ..waiting("m1", 0)
+        },
+        S(0),
+    );
+    queue.put(
+        "a",
+        Waiting {
+            not_before: S(90),
+            ..waiting("m1", 0)
+        },
+        S(0),
+    );
     assert_eq!(queue.next(S(0), global(1.0)), Next::WaitUntil(S(30)));
     for expected_ms in [5, 10, 20, 40] {
         let now = S(30) + Duration::from_millis(expected_ms - 5);
         assert_eq!(queue.next(now, global(1.0)), Next::Take("a"));
         queue.finish(&"a", Finished::Failed, now);
         queue.put("a", waiting("m1", 0), now);
-        let Next::WaitUntil(at) = queue.next(now, global(1.0)) else { panic!("a failed item is not ready") };
+        let Next::WaitUntil(at) = queue.next(now, global(1.0)) else {
+            panic!("a failed item is not ready")
+        };
         assert_eq!(at.checked_sub(now).unwrap(), Duration::from_millis(expected_ms));
     }
 }
@@ -192,7 +242,14 @@ fn the_first_success_brings_failed_items_forward_but_not_at_every_success() {
 #[test]
 fn a_wake_up_looks_at_what_sleeps() {
     let mut queue = EvictionQueue::new(None);
-    queue.put("a", Waiting { not_before: S(600), ..waiting("m1", 0) }, S(0));
+    queue.put(
+        "a",
+        Waiting {
+            not_before: S(600),
+            ..waiting("m1", 0)
+        },
+        S(0),
+    );
     queue.wake(S(5));
     assert_eq!(queue.next(S(5), global(1.0)), Next::Take("a"));
 }
@@ -200,7 +257,12 @@ fn a_wake_up_looks_at_what_sleeps() {
 /// Operation on a queue in the property test.
 #[derive(Clone, Debug)]
 enum Step {
-    Put { key: u8, cluster: u8, priority: i32, delay_s: u64 },
+    Put {
+        key: u8,
+        cluster: u8,
+        priority: i32,
+        delay_s: u64,
+    },
     Recover(u8),
     Wake,
     Take(Then),

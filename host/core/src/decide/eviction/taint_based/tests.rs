@@ -25,7 +25,11 @@ fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {
 fn tolerations_follow_karmada() {
     let now = Time::from_millis(100_000);
     let check = |taints: &[Taint], tolerations: &[Toleration], expected: Tolerance| {
-        assert_eq!(tolerance(taints, tolerations, now), expected, "{taints:?} {tolerations:?}");
+        assert_eq!(
+            tolerance(taints, tolerations, now),
+            expected,
+            "{taints:?} {tolerations:?}"
+        );
     };
     let for_ms = |remaining_ms| Tolerance::For { remaining_ms };
     check(&[], &[], Tolerance::Untainted);
@@ -34,7 +38,11 @@ fn tolerations_follow_karmada() {
     check(&[taint("a", Some(90))], &[tolerates("a", Some(30))], for_ms(20_000));
     check(&[taint("a", Some(90))], &[tolerates("a", Some(5))], for_ms(0));
     // The first matching toleration is used.
-    check(&[taint("a", Some(90))], &[tolerates("", None), tolerates("a", Some(5))], Tolerance::Forever);
+    check(
+        &[taint("a", Some(90))],
+        &[tolerates("", None), tolerates("a", Some(5))],
+        Tolerance::Forever,
+    );
     // A used toleration counts for every taint that it matches.
     check(
         &[taint("a", Some(90)), taint("b", Some(80))],
@@ -147,10 +155,23 @@ fn a_binding_that_stays_without_end_has_a_reason() {
     check(soft, none(), json!(null), ALL, Some("NoClusterFailover"));
     check(soft, none(), json!({}), ALL, None);
     check("NoSchedule", none(), json!(null), ALL, None);
-    let off = EvictOptions { no_execute: false, prefer_no_execute: false, ..ALL };
+    let off = EvictOptions {
+        no_execute: false,
+        prefer_no_execute: false,
+        ..ALL
+    };
     check(hard, none(), json!(null), off, Some("EvictionOff"));
     check(soft, none(), json!({}), off, Some("EvictionOff"));
-    check(hard, none(), json!(null), EvictOptions { no_execute: false, ..ALL }, Some("EvictionOff"));
+    check(
+        hard,
+        none(),
+        json!(null),
+        EvictOptions {
+            no_execute: false,
+            ..ALL
+        },
+        Some("EvictionOff"),
+    );
 }
 
 #[test]
@@ -169,7 +190,12 @@ fn taints_do_what_the_options_say_and_a_drain_does_it_always() {
     check(taint("k", "NoSchedule"), json!([]), ALL, "keep");
     check(taint("k", "PreferNoSchedule"), json!([]), ALL, "keep");
     check(taint(keys::DRAIN_TAINT, "NoExecute"), json!([]), off, "ClusterDrained");
-    check(taint(keys::DRAIN_TAINT, "NoExecute"), all.clone(), off, "ClusterDrained");
+    check(
+        taint(keys::DRAIN_TAINT, "NoExecute"),
+        all.clone(),
+        off,
+        "ClusterDrained",
+    );
     check(taint(keys::DRAIN_TAINT, "NoExecute"), named, off, "keep");
     check(taint("k", "NoExecute"), all, ALL, "keep");
 }
@@ -178,14 +204,33 @@ fn taints_do_what_the_options_say_and_a_drain_does_it_always() {
 fn odd_tolerations_have_one_meaning_each() {
     let check = |tolerations: Value, expected: &str| {
         let taints = json!([{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": at(0)}]);
-        assert_eq!(in_short(&decided(&taints, &tolerations, &json!(null), ALL)), expected, "{tolerations}");
+        assert_eq!(
+            in_short(&decided(&taints, &tolerations, &json!(null), ALL)),
+            expected,
+            "{tolerations}"
+        );
     };
-    check(json!([{"key": "k", "operator": "Lt", "value": "v"}]), "TaintUntolerated");
+    check(
+        json!([{"key": "k", "operator": "Lt", "value": "v"}]),
+        "TaintUntolerated",
+    );
     check(json!([{"key": "k", "operator": "exists"}]), "TaintUntolerated");
-    check(json!([{"key": "k", "operator": "Exists", "tolerationSeconds": -5}]), "TaintUntolerated");
-    check(json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 100}]), "TaintUntolerated");
-    check(json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 101}]), "in 1000");
-    check(json!([{"key": "k", "operator": "Exists", "effect": "NoSchedule"}]), "TaintUntolerated");
+    check(
+        json!([{"key": "k", "operator": "Exists", "tolerationSeconds": -5}]),
+        "TaintUntolerated",
+    );
+    check(
+        json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 100}]),
+        "TaintUntolerated",
+    );
+    check(
+        json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 101}]),
+        "in 1000",
+    );
+    check(
+        json!([{"key": "k", "operator": "Exists", "effect": "NoSchedule"}]),
+        "TaintUntolerated",
+    );
     check(json!([{"key": "k", "value": "v"}]), "keep");
     check(json!([{"key": "k", "operator": null, "value": "v"}]), "keep");
     check(json!(null), "TaintUntolerated");
@@ -202,17 +247,29 @@ fn odd_tolerations_have_one_meaning_each() {
 #[test]
 fn karmada_7612_an_unlimited_toleration_is_never_due() {
     let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);
-    assert_eq!(decided(&taints, &json!([{"operator": "Exists"}]), &json!(null), ALL), EvictPlan::Keep);
+    assert_eq!(
+        decided(&taints, &json!([{"operator": "Exists"}]), &json!(null), ALL),
+        EvictPlan::Keep
+    );
 }
 
 #[test]
 fn a_binding_whose_placement_cannot_be_read_is_not_decided() {
     let cluster = Cluster {
         name: "member1".to_owned(),
-        spec: crate::model::ClusterSpec { taints: vec![taint("a", Some(0))], ..Default::default() },
+        spec: crate::model::ClusterSpec {
+            taints: vec![taint("a", Some(0))],
+            ..Default::default()
+        },
         ..Cluster::default()
     };
-    for annotation in [None, Some(""), Some("["), Some("7"), Some(r#"{"clusterTolerations": 7}"#)] {
+    for annotation in [
+        None,
+        Some(""),
+        Some("["),
+        Some("7"),
+        Some(r#"{"clusterTolerations": 7}"#),
+    ] {
         let mut binding = Binding::default();
         binding.spec.clusters = vec![TargetCluster::new("member1", 1)];
         let text = annotation.map(|text| (keys::APPLIED_PLACEMENT.to_owned(), text.to_owned()));
@@ -227,19 +284,42 @@ fn the_task_says_what_the_policy_says() {
     let check = |failover: Value, purge_mode: PurgeMode, grace_s: Option<i32>, suppressed: Option<bool>| {
         let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);
         let plan = decided(&taints, &json!([]), &failover, ALL);
-        let EvictPlan::Evict { task, spec, .. } = plan else { panic!("{plan:?}") };
+        let EvictPlan::Evict { task, spec, .. } = plan else {
+            panic!("{plan:?}")
+        };
         let actual = (task.purge_mode, task.grace_period_seconds, task.suppress_deletion);
         assert_eq!(actual, (Some(purge_mode), grace_s, suppressed), "{failover}");
-        assert_eq!((task.replicas, task.creation_timestamp), (Some(2), Some(Time::from_millis(100_000))));
-        assert_eq!((task.reason.as_str(), task.producer.as_str()), ("TaintUntolerated", "TaintManager"));
+        assert_eq!(
+            (task.replicas, task.creation_timestamp),
+            (Some(2), Some(Time::from_millis(100_000)))
+        );
+        assert_eq!(
+            (task.reason.as_str(), task.producer.as_str()),
+            ("TaintUntolerated", "TaintManager")
+        );
         assert!(spec.clusters.is_empty() && spec.is_evicting("member1"));
     };
     check(json!(null), PurgeMode::Gracefully, None, None);
     check(json!({}), PurgeMode::Gracefully, None, None);
     check(json!({"purgeMode": "Directly"}), PurgeMode::Directly, None, None);
-    check(json!({"purgeMode": "Immediately", "gracePeriodSeconds": 9}), PurgeMode::Directly, None, None);
-    check(json!({"purgeMode": "Graciously", "gracePeriodSeconds": 100}), PurgeMode::Gracefully, Some(100), None);
-    check(json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 100}), PurgeMode::Gracefully, Some(100), None);
+    check(
+        json!({"purgeMode": "Immediately", "gracePeriodSeconds": 9}),
+        PurgeMode::Directly,
+        None,
+        None,
+    );
+    check(
+        json!({"purgeMode": "Graciously", "gracePeriodSeconds": 100}),
+        PurgeMode::Gracefully,
+        Some(100),
+        None,
+    );
+    check(
+        json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 100}),
+        PurgeMode::Gracefully,
+        Some(100),
+        None,
+    );
     check(json!({"purgeMode": "Never"}), PurgeMode::Never, None, Some(true));
 }
 
@@ -263,9 +343,10 @@ fn state_is_carried_over_or_the_workload_stays() {
         .unwrap();
         let plan = decide((&binding).into(), Some(&cluster), options, Time::from_millis(0));
         let actual = plan.map(|plan| match plan {
-            EvictPlan::Evict { task, .. } => {
-                (task.preserved_label_state.into_values().collect::<Vec<_>>(), task.clusters_before_failover)
-            }
+            EvictPlan::Evict { task, .. } => (
+                task.preserved_label_state.into_values().collect::<Vec<_>>(),
+                task.clusters_before_failover,
+            ),
             other => panic!("{other:?}"),
         });
         let actual = actual.map_err(|error| match error {
@@ -273,13 +354,22 @@ fn state_is_carried_over_or_the_workload_stays() {
             EvictError::NoAppliedPlacement(error) => panic!("{error}"),
         });
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let expected = expected.map(|(labels, before)| (owned(labels), owned(before))).map_err(str::to_owned);
+        let expected = expected
+            .map(|(labels, before)| (owned(labels), owned(before)))
+            .map_err(str::to_owned);
         assert_eq!(actual, expected, "{status}");
     };
     check(json!({"job": {"id": "f00"}}), ALL, Ok((&["f00"], &["m1", "m2"])));
     let missing = "the application status has not yet been collected from Cluster(m1)";
     check(json!(null), ALL, Err(missing));
-    check(json!(null), EvictOptions { preserve_state: false, ..ALL }, Ok((&[], &[])));
+    check(
+        json!(null),
+        EvictOptions {
+            preserve_state: false,
+            ..ALL
+        },
+        Ok((&[], &[])),
+    );
 }
 
 #[test]

@@ -9,12 +9,22 @@ fn karmada_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
     let decide_at = |source: &Cluster, now_s, options| {
         let sources = std::slice::from_ref(source);
-        decide(GracefulEvictionSnapshot { sources, options, ..snapshot(&binding, &CONFIRMED, now_s) }, &policies(hold))
+        decide(
+            GracefulEvictionSnapshot {
+                sources,
+                options,
+                ..snapshot(&binding, &CONFIRMED, now_s)
+            },
+            &policies(hold),
+        )
     };
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
     let options = GracefulEvictionOptions::default();
     assert_eq!(summary(&decide_at(&lost, 10_000, options)), "held: NoReplacement");
-    assert_eq!(summary(&decide_at(&well, 10_000, options)), "called off: SourceRecovered");
+    assert_eq!(
+        summary(&decide_at(&well, 10_000, options)),
+        "called off: SourceRecovered"
+    );
     // Karmada's behavior since the issue was closed: the end of the grace period always ends the task.
     let as_karmada = GracefulEvictionOptions {
         purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
@@ -22,7 +32,10 @@ fn karmada_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
         ..options
     };
     assert_eq!(summary(&decide_at(&well, 600, as_karmada)), "held: Ill");
-    assert_eq!(summary(&decide_at(&well, 601, as_karmada)), "released: GracePeriodExceeded");
+    assert_eq!(
+        summary(&decide_at(&well, 601, as_karmada)),
+        "released: GracePeriodExceeded"
+    );
 }
 
 #[test]
@@ -38,13 +51,22 @@ fn karmada_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_con
     binding.spec.replicas = 0;
     let decide_at = |source: Cluster| {
         decide(
-            GracefulEvictionSnapshot { sources: &[source], ..snapshot(&binding, &CONFIRMED, 50_000) },
+            GracefulEvictionSnapshot {
+                sources: &[source],
+                ..snapshot(&binding, &CONFIRMED, 50_000)
+            },
             &policies(hold),
         )
     };
-    assert_eq!(summary(&decide_at(cluster("m1", "False", json!([])))), "held: NoReplacement");
+    assert_eq!(
+        summary(&decide_at(cluster("m1", "False", json!([])))),
+        "held: NoReplacement"
+    );
     let plan = decide_at(cluster("m1", "True", json!([])));
-    assert_eq!((plan.clusters, plan.tasks), (Some(vec![TargetCluster::new("m1", 0)]), Some(Vec::new())));
+    assert_eq!(
+        (plan.clusters, plan.tasks),
+        (Some(vec![TargetCluster::new("m1", 0)]), Some(Vec::new()))
+    );
 }
 
 #[test]
@@ -57,7 +79,10 @@ fn karmada_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
     let from = |list: &[(GracefulEvictionTask, Attribution)]| {
         list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>()
     };
-    assert_eq!((from(&plan.released), from(&plan.held)), (vec!["m1".to_owned()], vec!["m3".to_owned()]));
+    assert_eq!(
+        (from(&plan.released), from(&plan.held)),
+        (vec!["m1".to_owned()], vec!["m3".to_owned()])
+    );
 }
 
 #[test]
@@ -78,8 +103,17 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
         let mut binding = binding(elsewhere(), true, "True", &json!({}));
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": available}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
-        let options = GracefulEvictionOptions { replacement_health: rule, ..GracefulEvictionOptions::default() };
-        let plan = decide(GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 1) }, &asking(trusting));
+        let options = GracefulEvictionOptions {
+            replacement_health: rule,
+            ..GracefulEvictionOptions::default()
+        };
+        let plan = decide(
+            GracefulEvictionSnapshot {
+                options,
+                ..snapshot(&binding, &CONFIRMED, 1)
+            },
+            &asking(trusting),
+        );
         let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
         assert_eq!(attribution.reason.to_string(), expected, "{available} {rule:?}");
     };

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 
 fn unconfirmed(targets: &[(&str, Unconfirmed)]) -> UnconfirmedTargets {
-    targets.iter().map(|(name, reason)| ((*name).to_owned(), *reason)).collect()
+    targets
+        .iter()
+        .map(|(name, reason)| ((*name).to_owned(), *reason))
+        .collect()
 }
 
 #[test]
@@ -19,21 +22,39 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
         let snapshot = snapshot(&binding, &unconfirmed, 1);
         // The masked report must not be visible anywhere in the call.
         let asks_the_binding = |call: &Call<'_>| {
-            let Call::EvictionCheck(call) = call else { return fault() };
+            let Call::EvictionCheck(call) = call else {
+                return fault();
+            };
             assert_eq!(call.observed, call.binding.status.aggregated_status);
             trusting(&Call::EvictionCheck(call.clone()))
         };
         let plan = decide(snapshot, &asking(asks_the_binding));
         let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
         assert_eq!(attribution.reason.to_string(), expected);
-        assert_eq!((plan.again_after_ms, plan.rests_on_targets), (again_after_ms, reason.is_none()), "{reason:?}");
+        assert_eq!(
+            (plan.again_after_ms, plan.rests_on_targets),
+            (again_after_ms, reason.is_none()),
+            "{reason:?}"
+        );
     };
     check(None, "Well: m2 is Healthy", None);
     check(Some(Missing), "Ill: m2 is Unknown (m2 does not exist)", Some(60_001));
-    check(Some(Terminating), "Ill: m2 is Unknown (m2 is being deleted)", Some(60_001));
+    check(
+        Some(Terminating),
+        "Ill: m2 is Unknown (m2 is being deleted)",
+        Some(60_001),
+    );
     check(Some(NotReady), "Ill: m2 is Unknown (m2 is not ready)", Some(60_001));
-    check(Some(Unreachable), "Ill: m2 is Unknown (m2 does not answer)", Some(10_001));
-    check(Some(Outdated), "Ill: m2 is Unknown (m2 has changed since its last report)", Some(2_001));
+    check(
+        Some(Unreachable),
+        "Ill: m2 is Unknown (m2 does not answer)",
+        Some(10_001),
+    );
+    check(
+        Some(Outdated),
+        "Ill: m2 is Unknown (m2 has changed since its last report)",
+        Some(2_001),
+    );
 }
 
 #[test]
@@ -44,9 +65,19 @@ fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherw
         let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
         let binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         let unconfirmed = unconfirmed(targets);
-        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &unconfirmed, 601) };
-        assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
+        let options = GracefulEvictionOptions {
+            purge_without_replacement,
+            ..GracefulEvictionOptions::default()
+        };
+        let snapshot = GracefulEvictionSnapshot {
+            options,
+            ..snapshot(&binding, &unconfirmed, 601)
+        };
+        assert_eq!(
+            summary(&decide(snapshot, &policies(hold))),
+            expected,
+            "{targets:?} {own} {options:?}"
+        );
     };
     let (dead, over) = ([("m2", NotReady), ("m3", Unreachable)], "released: GracePeriodExceeded");
     check(&dead, json!(null), IfPlaced, "held: ReplacementUnconfirmed");
@@ -66,22 +97,37 @@ fn a_copy_without_a_report_replaces_nothing_unless_a_policy_or_the_flag_says_oth
         let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
         let mut binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         binding.status.aggregated_status = serde_json::from_value(reports.clone()).unwrap();
-        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
-        let snapshot = GracefulEvictionSnapshot { options, ..snapshot(&binding, &CONFIRMED, 601) };
-        assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
+        let options = GracefulEvictionOptions {
+            purge_without_replacement,
+            ..GracefulEvictionOptions::default()
+        };
+        let snapshot = GracefulEvictionSnapshot {
+            options,
+            ..snapshot(&binding, &CONFIRMED, 601)
+        };
+        assert_eq!(
+            summary(&decide(snapshot, &policies(hold))),
+            expected,
+            "{reports} {own} {options:?}"
+        );
     };
     let (held, over) = ("held: ReplacementUnconfirmed", "released: GracePeriodExceeded");
     let reports = |of_m3: Value| {
         let mut reports = json!([{"clusterName": "m2", "applied": true, "health": "Unhealthy"}, {"clusterName": "m3"}]);
-        reports[1].as_object_mut().unwrap().extend(of_m3.as_object().unwrap().clone());
+        reports[1]
+            .as_object_mut()
+            .unwrap()
+            .extend(of_m3.as_object().unwrap().clone());
         reports
     };
     let refused = json!({"health": "Unknown", "appliedMessage": "admission denied the object"});
     for unseen in [json!({}), json!({"applied": true, "health": "Unknown"}), refused] {
         check(reports(unseen), json!(null), IfPlaced, held);
     }
-    for seen in [json!({"applied": true, "health": "Unknown", "status": {"replicas": 2}}), json!({"health": "Healthy"})]
-    {
+    for seen in [
+        json!({"applied": true, "health": "Unknown", "status": {"replicas": 2}}),
+        json!({"health": "Healthy"}),
+    ] {
         check(reports(seen), json!(null), IfPlaced, over);
     }
     check(json!([]), json!(null), IfPlaced, held);

@@ -35,19 +35,33 @@ pub fn estimate_request(
         return None;
     }
     // Malformed components are an error of the decision, which needs no estimates then.
-    let components =
-        if components::placed_as_sets(spec, placement, options) { Some(components::parse(spec).ok()?) } else { None };
+    let components = if components::placed_as_sets(spec, placement, options) {
+        Some(components::parse(spec).ok()?)
+    } else {
+        None
+    };
     let terms = placement.cluster_affinities.iter().flatten();
     let of_terms = terms.flat_map(|term| {
-        let overflow = term.overflow().into_iter().map(|entry| clusters.selected_by(&entry.affinity));
-        std::iter::once(clusters.selected_by(&term.affinity)).chain(overflow).collect::<Vec<_>>()
+        let overflow = term
+            .overflow()
+            .into_iter()
+            .map(|entry| clusters.selected_by(&entry.affinity));
+        std::iter::once(clusters.selected_by(&term.affinity))
+            .chain(overflow)
+            .collect::<Vec<_>>()
     });
-    let own = placement.cluster_affinity.as_ref().map(|affinity| clusters.selected_by(affinity));
+    let own = placement
+        .cluster_affinity
+        .as_ref()
+        .map(|affinity| clusters.selected_by(affinity));
     let affinities: Vec<Vec<bool>> = own.into_iter().chain(of_terms).collect();
     let matches =
         |row: u32| affinities.is_empty() || affinities.iter().any(|rows| rows.get(row as usize) == Some(&true));
     let asked = clusters.present().rows().iter().filter(|row| matches(**row));
-    Some(EstimateRequest { clusters: asked.map(|row| clusters.name(*row).to_owned()).collect(), components })
+    Some(EstimateRequest {
+        clusters: asked.map(|row| clusters.name(*row).to_owned()).collect(),
+        components,
+    })
 }
 
 #[cfg(test)]
@@ -61,18 +75,30 @@ mod tests {
 
     #[test]
     fn estimators_of_clusters_that_an_affinity_matches_are_asked_if_room_matters() {
-        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let cluster = |name: &str| {
+            Arc::new(Cluster {
+                name: name.to_owned(),
+                ..Cluster::default()
+            })
+        };
         let clusters = ClusterSnapshot::new(["m1", "m2", "m3"].map(cluster));
         let check = |spec: Value, expected: Option<&[&str]>| {
             let mut whole = spec.clone();
             whole["resource"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"});
             let spec: BindingSpec = serde_json::from_value(whole).unwrap();
             let placement = spec.placement.clone().unwrap_or_default();
-            let options = SchedulerOptions { multiple_pod_templates: true, ..SchedulerOptions::default() };
+            let options = SchedulerOptions {
+                multiple_pod_templates: true,
+                ..SchedulerOptions::default()
+            };
             let request = estimate_request(&spec, &placement, &clusters, &options);
-            let asked = request.as_ref().map(|request| request.clusters.iter().map(String::as_str).collect());
+            let asked = request
+                .as_ref()
+                .map(|request| request.clusters.iter().map(String::as_str).collect());
             assert_eq!(asked, expected.map(<[&str]>::to_vec), "{request:?}");
-            request.and_then(|request| request.components).map(|components| components.len())
+            request
+                .and_then(|request| request.components)
+                .map(|components| components.len())
         };
         check(json!({}), None);
         check(json!({"replicas": 1}), Some(&["m1", "m2", "m3"]));
@@ -86,7 +112,10 @@ mod tests {
         let mut placement = named(json!(["m1"]));
         placement["spreadConstraints"] = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
         let set = json!([{"name": "c", "replicas": 1}]);
-        assert_eq!(check(json!({"components": set, "placement": placement}), Some(&["m1"])), Some(1));
+        assert_eq!(
+            check(json!({"components": set, "placement": placement}), Some(&["m1"])),
+            Some(1)
+        );
         check(json!({"components": ["c"], "placement": placement}), None);
     }
 }

@@ -40,7 +40,10 @@ impl Deduction {
         for component in components.filter(|component| component.replicas > 0) {
             let replicas = i64::from(component.replicas);
             deduction.pods = deduction.pods.saturating_add(replicas);
-            let request = component.replica_requirements.as_ref().map(|needs| request::parse(&needs.resource_request));
+            let request = component
+                .replica_requirements
+                .as_ref()
+                .map(|needs| request::parse(&needs.resource_request));
             for amount in request.transpose()?.unwrap_or_default() {
                 let taken = amount.divisor().saturating_mul(replicas);
                 let sum = deduction.taken.entry(amount.resource).or_default();
@@ -51,7 +54,11 @@ impl Deduction {
     }
 
     pub(super) fn of_resource(&self, resource: &str) -> i64 {
-        if self.taken.is_empty() { 0 } else { self.taken.get(resource).copied().unwrap_or(0) }
+        if self.taken.is_empty() {
+            0
+        } else {
+            self.taken.get(resource).copied().unwrap_or(0)
+        }
     }
 }
 
@@ -68,7 +75,10 @@ impl SetDeduction {
         for component in workloads.iter().flat_map(|workload| &workload.components) {
             let replicas = i64::from(component.replicas);
             deduction.pods = deduction.pods.wrapping_add(replicas);
-            let request = component.replica_requirements.as_ref().map(|needs| request::parse(&needs.resource_request));
+            let request = component
+                .replica_requirements
+                .as_ref()
+                .map(|needs| request::parse(&needs.resource_request));
             for amount in request.transpose()?.unwrap_or_default() {
                 let taken = amount.set_amount().wrapping_mul(replicas);
                 let sum = deduction.taken.entry(amount.resource).or_default();
@@ -110,11 +120,27 @@ impl Assumptions {
                 replicas: target.replicas,
                 replica_requirements: spec.replica_requirements.clone(),
             };
-            let components = if whole.is_empty() { vec![single()] } else { whole.clone() };
-            (target.name.clone(), AssumedWorkload { namespace: spec.resource.namespace.clone(), components })
+            let components = if whole.is_empty() {
+                vec![single()]
+            } else {
+                whole.clone()
+            };
+            (
+                target.name.clone(),
+                AssumedWorkload {
+                    namespace: spec.resource.namespace.clone(),
+                    components,
+                },
+            )
         };
         let by_cluster = targets.iter().map(workload).collect();
-        self.by_binding.insert(binding.key(), Assumed { until: now.plus_seconds(ASSUMPTION_TTL_S), by_cluster });
+        self.by_binding.insert(
+            binding.key(),
+            Assumed {
+                until: now.plus_seconds(ASSUMPTION_TTL_S),
+                by_cluster,
+            },
+        );
     }
 
     /// Removes the assumptions of a binding.
@@ -126,17 +152,24 @@ impl Assumptions {
     /// summaries include it. A cluster that was healthy before may report an earlier, smaller number of replicas, and
     /// the report of a lost cluster is outdated (Karmada: `event_handler.go:newlyHealthyClusters`).
     pub fn settle(&mut self, binding_key: &str, before: &[AggregatedStatusItem], reports: &[AggregatedStatusItem]) {
-        let Some(assumed) = self.by_binding.get_mut(binding_key) else { return };
+        let Some(assumed) = self.by_binding.get_mut(binding_key) else {
+            return;
+        };
         let healthy = |report: &&AggregatedStatusItem| report.health == Some(Health::Healthy);
         let was_healthy = |name: &str| before.iter().filter(healthy).any(|report| report.cluster_name == name);
-        for report in reports.iter().filter(healthy).filter(|report| !was_healthy(&report.cluster_name)) {
+        for report in reports
+            .iter()
+            .filter(healthy)
+            .filter(|report| !was_healthy(&report.cluster_name))
+        {
             assumed.by_cluster.remove(&report.cluster_name);
         }
     }
 
     /// Removes expired assumptions.
     pub fn expire(&mut self, now: Time) {
-        self.by_binding.retain(|_, assumed| assumed.until > now && !assumed.by_cluster.is_empty());
+        self.by_binding
+            .retain(|_, assumed| assumed.until > now && !assumed.by_cluster.is_empty());
     }
 
     /// Returns the assumptions in force at `now`, by cluster.
@@ -164,7 +197,11 @@ mod tests {
         let binding = read(json!({
             "namespace": "default", "name": "app-deployment", "spec": {"resource": resource, "replicas": 3},
         }));
-        let target = |name: &str| TargetCluster { name: name.to_owned(), replicas: 3, ..TargetCluster::default() };
+        let target = |name: &str| TargetCluster {
+            name: name.to_owned(),
+            replicas: 3,
+            ..TargetCluster::default()
+        };
         let report = |name: &str, health: &str| {
             let item = json!({"clusterName": name, "health": health});
             serde_json::from_value::<AggregatedStatusItem>(item).unwrap()

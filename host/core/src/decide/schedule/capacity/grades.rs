@@ -24,7 +24,11 @@ pub(super) struct PerNode<'a> {
 
 impl<'a> PerNode<'a> {
     pub(super) fn new(request: &[Amount], definitions: &'a [Arc<Grades>]) -> Self {
-        Self { shape: Shape::new(request), definitions, fitting: vec![None; definitions.len()] }
+        Self {
+            shape: Shape::new(request),
+            definitions,
+            fitting: vec![None; definitions.len()],
+        }
     }
 
     /// Returns the replicas that fit on a cluster with these nodes, after its recently placed workloads.
@@ -35,16 +39,25 @@ impl<'a> PerNode<'a> {
         assumed: &[AssumedWorkload],
     ) -> Result<i64, ScheduleError> {
         let index = definition as usize;
-        let Some(grades) = self.definitions.get(index) else { return Ok(0) };
+        let Some(grades) = self.definitions.get(index) else {
+            return Ok(0);
+        };
         if !assumed.is_empty() {
             let mut nodes = Nodes::new(grades, nodes);
             nodes.place_assumed(assumed)?;
             return Ok(nodes.fitting(&self.shape).min(PLACED_MAX));
         }
         let shape = &self.shape;
-        let fitting = self.fitting[index]
-            .get_or_insert_with(|| grades.iter().map(|grade| shape.fits_on_empty(&grade.capacity)).collect());
-        let replicas = fitting.iter().zip(nodes).map(|(fitting, nodes)| fitting.saturating_mul(*nodes));
+        let fitting = self.fitting[index].get_or_insert_with(|| {
+            grades
+                .iter()
+                .map(|grade| shape.fits_on_empty(&grade.capacity))
+                .collect()
+        });
+        let replicas = fitting
+            .iter()
+            .zip(nodes)
+            .map(|(fitting, nodes)| fitting.saturating_mul(*nodes));
         Ok(replicas.fold(0, i64::saturating_add).min(PLACED_MAX))
     }
 }

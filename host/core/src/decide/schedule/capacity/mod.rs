@@ -80,16 +80,27 @@ pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> R
     let spec = input.spec;
     let mut available = vec![i32::MAX; clusters.len()];
     if spec.replicas == 0 && spec.components.is_empty() {
-        return Ok(Estimates { available, ..Estimates::default() });
+        return Ok(Estimates {
+            available,
+            ..Estimates::default()
+        });
     }
     let parsed;
     let workload = if components::placed_as_sets(spec, input.placement, input.options) {
         parsed = components::parse(spec)?;
         Workload::Sets(&parsed)
     } else {
-        Workload::Replicas(spec.replica_requirements.as_ref().map(|requirements| &requirements.resource_request))
+        Workload::Replicas(
+            spec.replica_requirements
+                .as_ref()
+                .map(|requirements| &requirements.resource_request),
+        )
     };
-    let estimation = Estimation { workload, options: input.options, assumed: input.assumed };
+    let estimation = Estimation {
+        workload,
+        options: input.options,
+        assumed: input.assumed,
+    };
     let general = general(&estimation, clusters.snapshot(), clusters.rows())?;
     merge(&mut available, &general);
     let accurate = input.accurate.and_then(|estimates| all_answers(estimates, clusters));
@@ -99,7 +110,11 @@ pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> R
     for amount in available.iter_mut().filter(|amount| **amount == i32::MAX) {
         *amount = spec.replicas;
     }
-    Ok(Estimates { available, general: Some(general), accurate })
+    Ok(Estimates {
+        available,
+        general: Some(general),
+        accurate,
+    })
 }
 
 fn merge(available: &mut [i32], answers: &[i32]) {

@@ -20,12 +20,21 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn new(request: &[Amount]) -> Self {
-        let counted = request.iter().filter(|amount| amount.is_positive() && is_counted(&amount.resource));
-        Self { amounts: counted.map(|amount| (amount.resource.clone(), amount.divisor())).collect() }
+        let counted = request
+            .iter()
+            .filter(|amount| amount.is_positive() && is_counted(&amount.resource));
+        Self {
+            amounts: counted
+                .map(|amount| (amount.resource.clone(), amount.divisor()))
+                .collect(),
+        }
     }
 
     fn of(component: &Component) -> Result<Self, ScheduleError> {
-        let request = component.replica_requirements.as_ref().map(|needs| request::parse(&needs.resource_request));
+        let request = component
+            .replica_requirements
+            .as_ref()
+            .map(|needs| request::parse(&needs.resource_request));
         Ok(Self::new(&request.transpose()?.unwrap_or_default()))
     }
 
@@ -83,7 +92,14 @@ impl Nodes {
             free: grade.capacity.clone(),
             pods: PODS_PER_NODE,
         };
-        Self { runs: grades.iter().zip(counts).filter(|(_, nodes)| **nodes > 0).map(run).collect() }
+        Self {
+            runs: grades
+                .iter()
+                .zip(counts)
+                .filter(|(_, nodes)| **nodes > 0)
+                .map(run)
+                .collect(),
+        }
     }
 
     /// Returns the number of pods of one shape that fit.
@@ -119,18 +135,32 @@ impl Nodes {
         let mut remaining = pods.max(0);
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
         for run in std::mem::take(&mut self.runs) {
-            let per_node = if remaining > 0 { shape.fits(&run.free, run.pods) } else { 0 };
+            let per_node = if remaining > 0 {
+                shape.fits(&run.free, run.pods)
+            } else {
+                0
+            };
             if per_node == 0 {
                 append(&mut runs, run);
                 continue;
             }
             let full = (remaining / per_node).min(run.nodes);
-            let partial = if full < run.nodes { remaining - full * per_node } else { 0 };
+            let partial = if full < run.nodes {
+                remaining - full * per_node
+            } else {
+                0
+            };
             remaining -= full * per_node + partial;
             let touched = full + i64::from(partial > 0);
             append(&mut runs, run.take(full, shape, per_node));
             append(&mut runs, run.take(touched - full, shape, partial));
-            append(&mut runs, Run { nodes: run.nodes - touched, ..run });
+            append(
+                &mut runs,
+                Run {
+                    nodes: run.nodes - touched,
+                    ..run
+                },
+            );
         }
         self.runs = runs;
         remaining == 0
@@ -138,7 +168,10 @@ impl Nodes {
 }
 
 fn shapes(components: &[Component]) -> Result<Vec<(Shape, i64)>, ScheduleError> {
-    components.iter().map(|component| Ok((Shape::of(component)?, i64::from(component.replicas)))).collect()
+    components
+        .iter()
+        .map(|component| Ok((Shape::of(component)?, i64::from(component.replicas))))
+        .collect()
 }
 
 /// Appends a run unless it is empty; merges it with the last run if both are identical.
@@ -146,7 +179,10 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     if run.nodes == 0 {
         return;
     }
-    match runs.last_mut().filter(|last| last.pods == run.pods && last.free == run.free) {
+    match runs
+        .last_mut()
+        .filter(|last| last.pods == run.pods && last.free == run.free)
+    {
         Some(last) => last.nodes += run.nodes,
         None => runs.push(run),
     }

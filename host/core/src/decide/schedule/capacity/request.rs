@@ -36,7 +36,11 @@ pub(super) fn parse(request: &BTreeMap<String, String>) -> Result<Vec<Amount>, S
 impl Amount {
     /// Returns the divisor that Karmada uses: thousandths of cpu, units of all others.
     pub(super) fn divisor(&self) -> i64 {
-        if self.resource == "cpu" { self.millis } else { self.units }
+        if self.resource == "cpu" {
+            self.millis
+        } else {
+            self.units
+        }
     }
 
     /// Returns true if the requested amount is positive.

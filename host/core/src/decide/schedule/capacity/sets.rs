@@ -19,13 +19,20 @@ pub(super) fn estimate(
     rows: &[u32],
 ) -> Result<Vec<i32>, ScheduleError> {
     let need = needed_per_set(components)?;
-    let pods_per_set = components.iter().fold(0_i64, |sum, component| sum + i64::from(component.replicas));
+    let pods_per_set = components
+        .iter()
+        .fold(0_i64, |sum, component| sum + i64::from(component.replicas));
     let capacity = snapshot.capacity();
     let sets = |row: u32| -> Result<i32, ScheduleError> {
         let assumed = assumed_on(estimation, snapshot, row);
-        let taken =
-            if estimation.options.overcommit_protection { SetDeduction::of(assumed)? } else { SetDeduction::default() };
-        let Some(pods) = capacity.pods(row).filter(|pods| *pods > 0) else { return Ok(0) };
+        let taken = if estimation.options.overcommit_protection {
+            SetDeduction::of(assumed)?
+        } else {
+            SetDeduction::default()
+        };
+        let Some(pods) = capacity.pods(row).filter(|pods| *pods > 0) else {
+            return Ok(0);
+        };
         let room = pods.wrapping_sub(taken.pods).max(0);
         if room == 0 || pods_per_set <= 0 {
             return Ok(room as i32);
@@ -57,7 +64,10 @@ pub(super) fn estimate(
 fn needed_per_set(components: &[Component]) -> Result<BTreeMap<String, i64>, ScheduleError> {
     let mut need: BTreeMap<String, i64> = BTreeMap::new();
     for component in components {
-        let request = component.replica_requirements.as_ref().map(|needs| &needs.resource_request);
+        let request = component
+            .replica_requirements
+            .as_ref()
+            .map(|needs| &needs.resource_request);
         let amounts: Vec<Amount> = request.map(request::parse).transpose()?.unwrap_or_default();
         for amount in amounts {
             let of_component = amount.set_amount().wrapping_mul(component.replicas.into());
@@ -70,9 +80,16 @@ fn needed_per_set(components: &[Component]) -> Result<BTreeMap<String, i64>, Sch
 
 fn free(capacity: &Capacity, resource: &str, row: u32) -> i64 {
     let index = row as usize;
-    let Some(column) = capacity.resource(resource).filter(|column| column.offered.get(index) == Some(&true)) else {
+    let Some(column) = capacity
+        .resource(resource)
+        .filter(|column| column.offered.get(index) == Some(&true))
+    else {
         return 0;
     };
-    let amounts = if column.binary.get(index) == Some(&true) { &column.units } else { &column.millis };
+    let amounts = if column.binary.get(index) == Some(&true) {
+        &column.units
+    } else {
+        &column.millis
+    };
     amounts.get(index).copied().unwrap_or(0)
 }

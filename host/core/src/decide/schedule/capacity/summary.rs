@@ -19,12 +19,17 @@ pub(super) fn estimate(
     let amounts = request.map(request::parse).transpose()?;
     let capacity = snapshot.capacity();
     let positive = amounts.iter().flatten().filter(|amount| amount.is_positive());
-    let columns: Vec<_> = positive.map(|amount| Column::new(amount, capacity.resource(&amount.resource))).collect();
+    let columns: Vec<_> = positive
+        .map(|amount| Column::new(amount, capacity.resource(&amount.resource)))
+        .collect();
     let mut per_node = PerNode::new(amounts.as_deref().unwrap_or_default(), capacity.definitions());
     let mut replicas = |row: u32| {
         let assumed = assumed_on(estimation, snapshot, row);
-        let deduction =
-            if estimation.options.overcommit_protection { Deduction::of(assumed)? } else { Deduction::default() };
+        let deduction = if estimation.options.overcommit_protection {
+            Deduction::of(assumed)?
+        } else {
+            Deduction::default()
+        };
         let Some(pods) = capacity.pods(row) else { return Ok(0) };
         let room = pods.wrapping_sub(deduction.pods);
         if room <= 0 {
@@ -38,7 +43,10 @@ pub(super) fn estimate(
         {
             return Ok(per_node.replicas(definition, nodes, assumed)?.min(room) as i32);
         }
-        let room = columns.iter().map(|column| column.fitting(row, &deduction)).fold(room, i64::min);
+        let room = columns
+            .iter()
+            .map(|column| column.fitting(row, &deduction))
+            .fold(room, i64::min);
         Ok(room as i32)
     };
     rows.iter().map(|row| replicas(*row)).collect()
@@ -66,16 +74,28 @@ struct Column<'a> {
 
 impl<'a> Column<'a> {
     fn new(amount: &'a Amount, column: Option<&'a ResourceColumn>) -> Self {
-        let free =
-            column.map_or(&[][..], |column| if amount.resource == "cpu" { &column.millis } else { &column.units });
+        let free = column.map_or(&[][..], |column| {
+            if amount.resource == "cpu" {
+                &column.millis
+            } else {
+                &column.units
+            }
+        });
         let offered = column.map_or(&[][..], |column| &column.offered);
-        Self { amount, divisor: amount.divisor(), offered, free }
+        Self {
+            amount,
+            divisor: amount.divisor(),
+            offered,
+            free,
+        }
     }
 
     /// Returns how many times the request fits into the free amount; 0 if the resource is not offered.
     fn fitting(&self, row: u32, deduction: &Deduction) -> i64 {
         let row = row as usize;
-        let (Some(true), Some(free)) = (self.offered.get(row), self.free.get(row)) else { return 0 };
+        let (Some(true), Some(free)) = (self.offered.get(row), self.free.get(row)) else {
+            return 0;
+        };
         let free = free.saturating_sub(deduction.of_resource(&self.amount.resource));
         if free <= 0 { 0 } else { free / self.divisor }
     }

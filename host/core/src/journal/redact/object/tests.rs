@@ -56,7 +56,10 @@ fn everything_else_becomes_a_digest_that_tells_two_versions_apart() {
     // A short value has no digest, because it could be guessed.
     let mut value = json!({"metadata": {"annotations": {"door": "1234"}}, "spec": {"auth": {"pin": 1234}}});
     assert_eq!(object(&mut value), 2);
-    assert_eq!(value, json!({"metadata": {"annotations": {"door": REDACTED}}, "spec": {"auth": REDACTED}}));
+    assert_eq!(
+        value,
+        json!({"metadata": {"annotations": {"door": REDACTED}}, "spec": {"auth": REDACTED}})
+    );
 }
 
 #[test]
