@@ -117,14 +117,8 @@ pub(crate) async fn run(deps: Dependencies) {
     };
     let of_member = |work: &Key| work.namespace.clone();
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run_per_key(
-        queue,
-        WORKERS,
-        of_member,
-        reconcile,
-        deps.failures.counter(NAME, |key: &Key| key.named("Work")),
-    )
-    .await;
+    let failed = deps.failures.counter(NAME, |key: &Key| key.named("Work"));
+    controller::run_per_key(queue, WORKERS, of_member, reconcile, failed).await;
 }
 
 impl Execution {

@@ -105,8 +105,8 @@ async fn a_refused_decision_is_abandoned_with_its_reason() {
     );
 }
 
-#[test]
-fn decisions_about_the_place_of_workloads_are_logged_with_level_info() {
+#[tokio::test]
+async fn decisions_about_the_place_of_workloads_are_logged_with_level_info() {
     let (dispatch, captured) = captured::subscriber(LevelFilter::TRACE);
     tracing::dispatcher::with_default(&dispatch, || {
         let log = log();
@@ -132,8 +132,8 @@ fn decisions_about_the_place_of_workloads_are_logged_with_level_info() {
     }
 }
 
-#[test]
-fn a_decision_is_recorded_without_a_subscriber_and_with_one_that_shows_nothing() {
+#[tokio::test]
+async fn a_decision_is_recorded_without_a_subscriber_and_with_one_that_shows_nothing() {
     let (dispatch, captured) = captured::subscriber(LevelFilter::OFF);
     let log = log();
     log.record(record(Decision::Evicted));

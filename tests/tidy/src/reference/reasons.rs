@@ -40,6 +40,7 @@ const NO_REASONS: &[&str] = &[
     "PropagationPolicy",
     "ReplicaSet",
     "ResourceBinding",
+    "ResourceInterpreterCustomization",
     "ServiceAccount",
     "ServiceImport",
     "StatefulSet",
