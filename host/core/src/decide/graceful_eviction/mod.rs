@@ -24,7 +24,8 @@ pub use self::result::ScheduleResult;
 use crate::call::EvictionCheckCall;
 use crate::combine::{self, Attribution, Diagnostics};
 use crate::decide::failback::REASON_FAILBACK;
-use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
+use crate::decide::schedule::REASON_RESCHEDULED;
+use crate::model::{Binding, Cluster, GracefulEvictionTask, Health, TargetCluster};
 use crate::policy::PolicySet;
 use crate::time::Time;
 
@@ -198,9 +199,7 @@ impl Round<'_> {
             self.clusters.to_mut().push(target);
             return End::CalledOff(attribution);
         }
-        // The temporary copy is healthy, and the end of the grace period does not justify replacing it by an
-        // unhealthy one.
-        if task.reason == REASON_FAILBACK {
+        if is_kept_without_end(&self.snapshot, task) {
             return self.ask(task, i64::MAX);
         }
         let left_ms = created.plus_seconds(timeout_s).millis_since(now);
@@ -320,6 +319,32 @@ impl Round<'_> {
         let after_ms = after_ms.max(0).saturating_add(1);
         let again = &mut self.plan.again_after_ms;
         *again = Some(again.map_or(after_ms, |earlier| earlier.min(after_ms)));
+    }
+}
+
+/// Returns true if no grace period ends the task, because the old copy runs and its cluster is not the cause of the
+/// eviction: a stand-in of failback, or a healthy copy that a new scheduling result gives up although it may stay. An
+/// unhealthy copy must not replace it.
+fn is_kept_without_end(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
+    let GracefulEvictionSnapshot {
+        binding, sources, now, ..
+    } = *snapshot;
+    let may_stay = || {
+        let source = sources.iter().find(|cluster| cluster.name == task.from_cluster);
+        let placement = binding.spec.placement.as_ref();
+        source
+            .zip(placement)
+            .is_some_and(|(source, placement)| restore::may_keep(placement, source, now))
+    };
+    let is_healthy = || {
+        let reports = &binding.status.aggregated_status;
+        let report = reports.iter().find(|report| report.cluster_name == task.from_cluster);
+        report.is_some_and(|report| report.health == Some(Health::Healthy))
+    };
+    match task.reason.as_str() {
+        REASON_FAILBACK => true,
+        REASON_RESCHEDULED => is_healthy() && may_stay(),
+        _ => false,
     }
 }
 

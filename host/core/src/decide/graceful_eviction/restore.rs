@@ -81,20 +81,23 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
         .taints
         .iter()
         .filter(|taint| taint.effect == TaintEffect::NoSchedule);
-    let stays = match taint_based::tolerance(&cluster.spec.taints, tolerations, now) {
-        Tolerance::Untainted | Tolerance::Forever => true,
-        Tolerance::For { .. } | Tolerance::Not(_) => false,
-    };
-    cluster.is_ready()
-        && !cluster.is_terminating()
-        && stays
+    may_keep(placement, cluster, now)
         && scheduling
             .clone()
             .all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
-        && is_selected(placement, cluster)
         && !blocked_until(binding, now)
             .iter()
             .any(|(name, _)| *name == cluster.name)
+}
+
+/// Returns true if a copy that runs on the cluster may stay there: the cluster is ready and selected, and has no taint
+/// that evicts the workload, now or later.
+pub(super) fn may_keep(placement: &Placement, cluster: &Cluster, now: Time) -> bool {
+    let stays = match taint_based::tolerance(&cluster.spec.taints, &placement.cluster_tolerations, now) {
+        Tolerance::Untainted | Tolerance::Forever => true,
+        Tolerance::For { .. } | Tolerance::Not(_) => false,
+    };
+    cluster.is_ready() && !cluster.is_terminating() && stays && is_selected(placement, cluster)
 }
 
 /// Returns true if the affinity, or one of the affinity groups, selects the cluster.

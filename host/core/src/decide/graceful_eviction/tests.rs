@@ -415,6 +415,60 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
     check("Gracefully", ill, "held: Ill");
 }
 
+/// S1: a requested rescheduling does not replace a healthy copy by an unhealthy one.
+#[test]
+fn a_healthy_copy_that_a_rescheduling_gives_up_outlives_every_grace_period() {
+    use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
+    let check = |reason: &str, health: &str, source: &Cluster, purge_without_replacement, expected: &str| {
+        let mut binding = binding(elsewhere(), true, "True", &json!({"reason": reason}));
+        let reports = json!([{"clusterName": "m1", "health": health}, {"clusterName": "m2", "health": "Unhealthy"}]);
+        binding.status.aggregated_status = serde_json::from_value(reports).unwrap();
+        let options = GracefulEvictionOptions {
+            purge_without_replacement,
+            ..GracefulEvictionOptions::default()
+        };
+        let sources = std::slice::from_ref(source);
+        let snapshot = GracefulEvictionSnapshot {
+            sources,
+            options,
+            ..snapshot(&binding, &CONFIRMED, 10_000)
+        };
+        let plan = decide(snapshot, &policies(hold));
+        assert_eq!(summary(&plan), expected, "{reason} {health} {source:?} {options:?}");
+    };
+    let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
+    let (held, over) = ("held: Ill", "released: GracePeriodExceeded");
+    for rule in [IfPlaced, AfterGracePeriod, OnlyByPolicy] {
+        check("Rescheduled", "Healthy", &well, rule, held);
+    }
+    check("Rescheduled", "Unhealthy", &well, IfPlaced, over);
+    check("Rescheduled", "Unknown", &well, IfPlaced, over);
+    check("Rescheduled", "Healthy", &lost, IfPlaced, over);
+    check(
+        "Rescheduled",
+        "Healthy",
+        &cluster("m9", "True", json!([])),
+        IfPlaced,
+        over,
+    );
+    let no_execute = json!([{"key": "k", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:00Z"}]);
+    check(
+        "Rescheduled",
+        "Healthy",
+        &cluster("m1", "True", no_execute),
+        IfPlaced,
+        over,
+    );
+    check(
+        "Rescheduled",
+        "Healthy",
+        &cluster("m1", "True", json!([{"key": "k", "effect": "NoSchedule"}])),
+        IfPlaced,
+        held,
+    );
+    check("TaintUntolerated", "Healthy", &well, IfPlaced, over);
+}
+
 #[test]
 fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     let check = |task: Value, now_s: i64, expected: Option<i64>| {
