@@ -23,6 +23,7 @@ impl Loader<'_> {
             spec.delete.is_some(),
             spec.drain.is_some(),
             spec.undrain.is_some(),
+            spec.reschedule.is_some(),
             spec.kill_controller.is_some(),
             spec.plugins.is_some(),
             spec.fault.is_some(),
@@ -30,7 +31,7 @@ impl Loader<'_> {
         let about_cluster = spec.state.is_some() || spec.failure_modes.is_some();
         if given.iter().filter(|given| **given).count() != 1 || spec.cluster.is_some() != about_cluster {
             let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, drain, \
-                           undrain, kill-controller, plugins, fault";
+                           undrain, reschedule, kill-controller, plugins, fault";
             self.problem(line, field, message);
             return None;
         }
@@ -84,6 +85,8 @@ impl Loader<'_> {
                 namespace: String::new(),
                 name: cluster.clone(),
             })
+        } else if let Some(binding) = &spec.reschedule {
+            EventAction::Reschedule(binding.clone())
         } else if let Some(controller) = &spec.kill_controller {
             if controller != "*" && !controller_names().any(|known| known == controller) {
                 let known = controller_names().collect::<Vec<_>>().join(", ");

@@ -111,6 +111,8 @@ pub enum EventAction {
     Apply(String, Vec<ManifestObject>),
     /// Deletes an object from the control plane.
     Delete(ObjectSpec),
+    /// Requests the rescheduling of a binding: `namespace/name`, or `name` for one of cluster scope.
+    Reschedule(String),
     /// Restarts a controller with an empty memory after a downtime.
     KillController(String, GoDuration),
     /// Replaces all plugins.
@@ -149,6 +151,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
         .map_err(|error| bad(format!("{name}: flags: {error}")))?;
     let mut loader = Loader {
         path,
+        text,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
         unknown_kinds: scenario.unknown_kinds,
         custom_kinds: scenario.custom_kinds.clone(),
@@ -190,6 +193,7 @@ fn read(path: &Path) -> Result<String, String> {
 /// State of the validation.
 pub(super) struct Loader<'a> {
     path: &'a Path,
+    text: &'a str,
     pub(super) folder: PathBuf,
     pub(super) unknown_kinds: UnknownKinds,
     pub(super) custom_kinds: Vec<CustomKind>,
@@ -198,6 +202,11 @@ pub(super) struct Loader<'a> {
     clusters: BTreeSet<String>,
     pub(super) problems: Vec<String>,
     pub(super) warnings: Vec<String>,
+}
+
+/// Returns true if a line starts with a key of a map.
+fn is_key(line: &str, key: &str) -> bool {
+    line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
 }
 
 fn line_of<T>(spanned: &Spanned<T>) -> u64 {
@@ -223,22 +232,52 @@ impl Loader<'_> {
             .push(format!("{}:{line}: {field}: {message}", self.path.display()));
     }
 
+    /// Returns the line of a field of the scenario; 1 if it is not at the start of a line.
+    fn line_of_field(&self, field: &str) -> u64 {
+        self.line_that(1, |line| is_key(line, field)).unwrap_or(1)
+    }
+
+    /// Returns the line of a flag, or that of `flags`.
+    fn line_of_flag(&self, flag: &str) -> u64 {
+        let flags = self.line_of_field("flags");
+        self.line_that(flags, |line| is_key(line.trim_start(), flag))
+            .unwrap_or(flags)
+    }
+
+    /// Returns the first line from `start` on that matches.
+    fn line_that(&self, start: u64, matches: impl Fn(&str) -> bool) -> Option<u64> {
+        let numbered = (1..).zip(self.text.lines());
+        numbered
+            .skip_while(|(number, _)| *number < start)
+            .find(|(_, line)| matches(line))
+            .map(|(number, _)| number)
+    }
+
     fn load(&mut self, scenario: Scenario) -> Loaded {
         if scenario.duration.0.is_zero() {
-            self.problem(1, "duration", "must be greater than 0, for example 10m");
+            self.problem(
+                self.line_of_field("duration"),
+                "duration",
+                "must be greater than 0, for example 10m",
+            );
         }
         if let Err(message) = scenario.flags.validate() {
-            self.problem(1, "flags", message);
+            let flag = message.split(':').next().unwrap_or_default();
+            self.problem(self.line_of_flag(flag), "flags", message);
         }
         for (index, custom) in scenario.custom_kinds.iter().enumerate() {
             if !custom.api_version.contains('/') || custom.kind.is_empty() || custom.plural.is_empty() {
                 let message = "needs an apiVersion with a group, a kind and a plural";
-                self.problem(1, &format!("customKinds[{index}]"), message);
+                self.problem(
+                    self.line_of_field("customKinds"),
+                    &format!("customKinds[{index}]"),
+                    message,
+                );
             }
         }
         if scenario.flags.enable_scheduler_estimator {
             let message = "enable-scheduler-estimator: simulated clusters have no accurate estimators; leave it out";
-            self.problem(1, "flags", message);
+            self.problem(self.line_of_flag("enable-scheduler-estimator"), "flags", message);
         }
         let clusters = self.clusters(scenario.clusters);
         let mut manifests = Vec::new();
@@ -324,7 +363,11 @@ impl Loader<'_> {
             self.failure_modes(line, &field, &spec.failure_modes);
         }
         if clusters.is_empty() {
-            self.problem(1, "clusters", "must name at least one member cluster");
+            self.problem(
+                self.line_of_field("clusters"),
+                "clusters",
+                "must name at least one member cluster",
+            );
         }
         clusters.sort_by(|a, b| a.name.cmp(&b.name));
         clusters

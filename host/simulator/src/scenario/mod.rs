@@ -253,6 +253,10 @@ pub struct EventSpec {
     /// Member cluster whose drain ends.
     #[serde(default)]
     pub undrain: Option<String>,
+    /// Binding to schedule again, as `namespace/name` or `name`: sets its `spec.rescheduleTriggeredAt` to the time of the
+    /// event.
+    #[serde(default)]
+    pub reschedule: Option<String>,
     /// Controller to restart with an empty memory, or `*` for all.
     #[serde(default, rename = "kill-controller", alias = "killController")]
     pub kill_controller: Option<String>,

@@ -25,10 +25,16 @@ impl Run {
 
     /// Returns an error if a write of a person was never accepted.
     pub(super) fn check_acts(&self) -> anyhow::Result<()> {
-        if let Some((_, Act::Apply(ManifestObject { origin: act, .. }) | Act::Delete(ObjectSpec { name: act, .. }))) =
-            self.acts.front()
-        {
-            anyhow::bail!("{act}: the control plane refused writes until the end");
+        match self.acts.front() {
+            Some((_, Act::Apply(ManifestObject { origin: act, .. }) | Act::Delete(ObjectSpec { name: act, .. }))) => {
+                anyhow::bail!("{act}: the control plane refused writes until the end");
+            }
+            Some((_, Act::Reschedule(binding))) => {
+                anyhow::bail!(
+                    "reschedule {binding}: there was no such binding, or it could not be written until the end"
+                );
+            }
+            None => {}
         }
         Ok(())
     }

@@ -216,6 +216,8 @@ struct Run {
 enum Act {
     Apply(ManifestObject),
     Delete(ObjectSpec),
+    /// Requests the rescheduling of a binding.
+    Reschedule(String),
 }
 
 /// Scheduled follow-up action.
@@ -316,11 +318,12 @@ impl Run {
             let is_done = match &act {
                 Act::Apply(object) => federation.apply(object).await?,
                 Act::Delete(object) => federation.delete(object).await?,
+                Act::Reschedule(binding) => federation.reschedule(binding).await?,
             };
             match act {
                 act if !is_done => self.acts.push_front((GoDuration(at.0 + ACT_PAUSE), act)),
                 Act::Apply(object) => self.taints_replaced.extend(object.cluster_with_replaced_taints()),
-                Act::Delete(_) => {}
+                Act::Delete(_) | Act::Reschedule(_) => {}
             }
         }
         Ok(())
@@ -422,6 +425,11 @@ impl Run {
                     &format!("{} {}", object.kind, object.name),
                 );
                 self.acts.push_back((at, Act::Delete(object.clone())));
+                self.act(federation, at).await?;
+            }
+            EventAction::Reschedule(binding) => {
+                self.note(at, Tone::Neutral, None, "rescheduling requested", binding);
+                self.acts.push_back((at, Act::Reschedule(binding.clone())));
                 self.act(federation, at).await?;
             }
             EventAction::KillController(controller, away) => {

@@ -114,3 +114,54 @@ fn a_copy_that_came_back_while_it_was_placed_elsewhere_leaves_through_an_evictio
     );
     check("application-failover", &scenario, &[]);
 }
+
+/// A workload with two replicas that left member1, which is back. A person requests its rescheduling at 9m.
+pub(crate) fn requested_return(name: &str, duration: &str, events: &str, expect: &str) -> String {
+    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: \
+                  default}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: \
+                  {clusterAffinities: [{affinityName: home, clusterNames: [member1]}, {affinityName: elsewhere, \
+                  clusterNames: [member2, member3]}], replicaScheduling: {replicaSchedulingType: Divided, \
+                  replicaDivisionPreference: Aggregated}}}}";
+    format!(
+        "name: {name}\nduration: {duration}\ninvariants: true\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+         clusters: [{{name: member1, replicaReadyAfter: 40s}}, {{name: member2}}, {{name: member3}}]\n\
+         manifests: [taint-policy.yaml, {{objects: [{policy}, {}]}}]\nevents:\n\
+         - {{at: 2m, cluster: member1, state: unreachable}}\n- {{at: 5m, cluster: member1, state: recover}}\n\
+         - {{at: 9m, reschedule: default/web-deployment}}\n{events}expect:\n\
+         - {{at: 8m55s, binding: default/web-deployment, clusters: {{member2: 2}}, evictingFrom: [], worksIn: [member2]}}\n\
+         - {{at: 9m2s, binding: default/web-deployment, clusters: {{member1: 2}}, evictingFrom: [member2]}}\n\
+         - {{from: 4m, workload: Deployment default/web, readyReplicasMin: 2}}\n{expect}",
+        deployment("web", 2)
+    )
+}
+
+fn returns(name: &str, duration: &str, events: &str, expect: &str) {
+    check(
+        name,
+        &requested_return(name, duration, events, expect),
+        &[("taint-policy.yaml", TAINT_POLICY)],
+    );
+}
+
+#[test]
+fn a_requested_return_takes_nothing_down() {
+    let home = "\
+        - {at: 9m35s, workload: Deployment default/web, readyReplicas: {member1: 0, member2: 2}}\n\
+        - {decision: {decision: Evicted, object: default/web-deployment, cluster: member2}}\n\
+        - {decision: {decision: Released, object: default/web-deployment, cluster: member2, reason: ReplacementHealthy}}\n\
+        - {binding: default/web-deployment, clusters: {member1: 2}, evictingFrom: [], worksIn: [member1]}\n";
+    returns("requested", "14m", "", home);
+}
+
+/// The copy at home is not ready for 16 minutes. The grace period ends after ten.
+#[test]
+fn a_requested_return_keeps_the_copy_that_stands_in_while_the_one_at_home_is_ill() {
+    let ill = "- {at: 8m50s, cluster: member1, failureModes: [{mode: never-ready}]}\n\
+               - {at: 25m, cluster: member1, failureModes: []}\n";
+    let held = "\
+        - {at: 24m, binding: default/web-deployment, clusters: {member1: 2}, evictingFrom: [member2], \
+        worksIn: [member1, member2]}\n\
+        - {binding: default/web-deployment, clusters: {member1: 2}, evictingFrom: [], worksIn: [member1]}\n";
+    returns("requested-ill", "32m", ill, held);
+}

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use bulkhead_simulator::scenario;
 use bulkhead_simulator::trial::{self, Base, DisruptionKind, TrialOptions, Trials};
 
-use crate::support::{Folder, assert_held, engines, root, try_run};
+use crate::standing::requested_return;
+use crate::support::{Folder, TAINT_POLICY, assert_held, engines, root, try_run};
 
 fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
     let kinds = DisruptionKind::parse(faults).unwrap();
@@ -47,6 +48,17 @@ fn examples_survive_whatever_goes_wrong() {
     for (name, seeds) in [("nginx-divided", 3), ("nginx-duplicated", 3), ("two-regions", 1)] {
         check(Base::Scenario(example(name)), seeds);
     }
+}
+
+/// The copy that stands in is needed until the one at home is healthy, with any fault on the way.
+#[test]
+fn requested_returns_survive_whatever_goes_wrong() {
+    let scenario = requested_return("requested-trials", "12m", "", "");
+    let folder = Folder::new(
+        "requested-trials",
+        &[("scenario.yaml", &scenario), ("taint-policy.yaml", TAINT_POLICY)],
+    );
+    check(Base::Scenario(folder.path().join("scenario.yaml")), 4);
 }
 
 #[test]

@@ -1,12 +1,14 @@
-//! Writes of people to the control plane: they apply and delete objects, and retry.
+//! Writes of people to the control plane: they apply and delete objects, request reschedulings, and retry.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::conform;
 use bulkhead_runtime::kinds::ObjectKind;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::Value;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 
 use super::Federation;
 use crate::scenario::{ManifestObject, ObjectSpec, builtin};
@@ -99,5 +101,34 @@ impl Federation {
             .await
             .with_context(about)?;
         Ok(())
+    }
+
+    /// Sets the field `spec.rescheduleTriggeredAt` of a binding to the virtual time. Returns false if the request failed
+    /// for a reason that passes, or if there is no such binding yet.
+    pub(in crate::simulation) async fn reschedule(&self, binding: &str) -> anyhow::Result<bool> {
+        let exists = Cell::new(true);
+        let done = attempted(async || match self.try_reschedule(binding).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                exists.set(false);
+                Ok(())
+            }
+            done => done.with_context(|| format!("rescheduling the binding {binding}")),
+        });
+        Ok(done.await? && exists.get())
+    }
+
+    async fn try_reschedule(&self, binding: &str) -> kube::Result<()> {
+        let patch = json!({"spec": {"rescheduleTriggeredAt": self.now().truncated()}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        match binding.split_once('/') {
+            Some((namespace, name)) => {
+                let api = Api::<ResourceBinding>::namespaced(self.client(), namespace);
+                api.patch(name, &params, &patch).await.map(|_| ())
+            }
+            None => Api::<ClusterResourceBinding>::all(self.client())
+                .patch(binding, &params, &patch)
+                .await
+                .map(|_| ()),
+        }
     }
 }

@@ -56,6 +56,9 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     if rng.chance(15) {
         scenario["witness"] = json!(true);
     }
+    if let Some(events) = scenario["events"].as_array_mut() {
+        events.extend(people::reschedulings(seed, &apps));
+    }
     Draft::new(path, Timing::SHORT, scenario)
 }
 

@@ -85,6 +85,28 @@ fn scale(rng: &mut SeededRng, apps: &[App], at: GoDuration) -> Option<Value> {
     Some(json!({"at": at, "apply": {"objects": [object]}}))
 }
 
+/// Requests the rescheduling of workloads: one in three federations, with up to three requests, during the faults and after
+/// them.
+pub(super) fn reschedulings(seed: u64, apps: &[App]) -> Vec<Value> {
+    let mut rng = SeededRng::new(seed, 0x000e_5c4e_d01e);
+    let named = apps.iter().filter(|app| app.is_workload());
+    let bindings: Vec<_> = named
+        .map(|app| format!("default/{}-{}", app.name, app.kind.to_lowercase()))
+        .collect();
+    if !rng.chance(33) {
+        return Vec::new();
+    }
+    let mut events = Vec::new();
+    for _ in 0..rng.between(1, 3) {
+        let at = rng.seconds(ACTS_S.0, UNDONE_S.1);
+        events.extend(
+            rng.one_of(&bindings)
+                .map(|binding| json!({"at": at, "reschedule": binding})),
+        );
+    }
+    events
+}
+
 fn kill(rng: &mut SeededRng, at: GoDuration) -> Option<Value> {
     let names: Vec<_> = controller_names().chain(["*"]).collect();
     Some(json!({"at": at, "kill-controller": rng.one_of(&names)?, "for": rng.seconds(0, 20)}))
