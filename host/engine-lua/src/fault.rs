@@ -24,7 +24,7 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
     let message = match cause {
         mlua::Error::RuntimeError(message) => located(message),
         mlua::Error::MemoryError(_) => meter.out_of_memory(),
-        other => cut(&other.to_string()).to_owned(),
+        other => located(&other.to_string()),
     };
     Fault::new(kind, one_line(&message, MESSAGE_BYTES_MAX))
 }
@@ -50,6 +50,9 @@ fn root(error: &mlua::Error) -> &mlua::Error {
 fn located(message: &str) -> String {
     let (text, trace) = message.rsplit_once("\nstack traceback:\n").unwrap_or((message, ""));
     let ours = format!("{LIBRARY_NAME}:");
+    if let Some(kind) = kind_of_value(text) {
+        return format!("the script raised a {kind} as its error, not a string");
+    }
     let Some(rest) = text.strip_prefix(&ours) else {
         return cut(text).to_owned();
     };
@@ -60,4 +63,12 @@ fn located(message: &str) -> String {
         Some((place, _)) => format!("{place}: {}", cut(text)),
         None => cut(text).to_owned(),
     }
+}
+
+/// Returns the kind of an error value that is no string. Luau shows such a value with its address, which differs in each
+/// process and must not leave it.
+fn kind_of_value(text: &str) -> Option<&str> {
+    let (kind, digits) = text.split_once(": 0x")?;
+    let is_name = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(kind)
 }

@@ -356,3 +356,33 @@ fn replaced_and_repeated_texts_are_bounded() {
         );
     }
 }
+
+/// An address of the host would differ in each run of a simulation, and help an attacker.
+#[test]
+fn an_error_that_is_no_string_has_no_address() {
+    let check = |body: &str, kind: &str| {
+        let fault = fault_of(body);
+        let expected = format!("the script raised a {kind} as its error, not a string");
+        assert_eq!((fault.kind, fault.message), (FaultKind::Trap, expected), "{body}");
+    };
+    check("error({code = 1})", "table");
+    check("error(function() end)", "function");
+    check("error(print)", "function");
+    check("local _, caught = pcall(error, {}) error(caught)", "table");
+    for value in ["{}", "print", "function() end", "setmetatable({}, {})"] {
+        for body in [
+            "error({value})",
+            "error(tostring({value}))",
+            "error('x' .. tostring({value}))",
+            "error({{value}})",
+        ] {
+            let fault = fault_of(&body.replace("{value}", value));
+            let digits = fault
+                .message
+                .split("0x")
+                .skip(1)
+                .map(|rest| rest.chars().take_while(char::is_ascii_hexdigit).count());
+            assert!(digits.clone().all(|digits| digits <= 1), "{body}: {}", fault.message);
+        }
+    }
+}
