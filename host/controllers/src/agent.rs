@@ -28,14 +28,13 @@ pub(crate) struct Dependencies {
     pub(crate) stores: Arc<Stores>,
 }
 
-/// Renews the lease of the agent's cluster four times per lease duration until the future is dropped. A renewal that
-/// fails, or that is not answered before the next one is due, is not retried on its own: the age of the lease shows
+/// Renews the lease of the agent's cluster at the configured interval until the future is dropped. A renewal that fails, or that is not answered before the next one is due, is not retried on its own: the age of the lease shows
 /// the outage.
 pub(crate) async fn run(deps: Dependencies) {
     let Scope::Agent(cluster) = deps.scope.clone() else {
         return std::future::pending().await;
     };
-    let period = deps.flags.cluster_lease_duration.0 / 4;
+    let period = deps.flags.cluster_lease_renew_interval();
     let mut ticks = tokio::time::interval(period);
     loop {
         ticks.tick().await;

@@ -66,8 +66,10 @@ pub struct Flags {
     pub cluster_monitor_grace_period: GoDuration,
     /// Time for which a Pull cluster that never reported may be silent before it is Unknown.
     pub cluster_startup_grace_period: GoDuration,
-    /// Duration of a Pull agent's lease. The agent renews it after a quarter of that time.
+    /// Duration of a Pull agent's lease.
     pub cluster_lease_duration: GoDuration,
+    /// Part of `cluster-lease-duration` after which an agent renews its lease, greater than 0 and less than 1.
+    pub cluster_lease_renew_interval_fraction: f64,
     /// Counts and sums up the nodes and pods of member clusters.
     pub enable_cluster_resource_modeling: bool,
     /// Evicts workloads because of `NoExecute` taints.
@@ -197,6 +199,7 @@ impl Default for Flags {
             cluster_monitor_grace_period: GoDuration::from_secs(40),
             cluster_startup_grace_period: GoDuration::from_secs(60),
             cluster_lease_duration: GoDuration::from_secs(40),
+            cluster_lease_renew_interval_fraction: 0.25,
             enable_cluster_resource_modeling: true,
             enable_no_execute_taint_eviction: false,
             enable_taint_manager: true,
@@ -328,6 +331,12 @@ impl Flags {
         }
     }
 
+    /// Returns the interval at which an agent renews its lease. It is 0 if the fraction is out of range.
+    pub fn cluster_lease_renew_interval(&self) -> Duration {
+        let seconds = self.cluster_lease_duration.0.as_secs_f64() * self.cluster_lease_renew_interval_fraction;
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
     /// Checks that the values are in range. The error names the flag and the valid range.
     pub fn validate(&self) -> Result<(), String> {
         let periods = [
@@ -360,6 +369,9 @@ impl Flags {
                     "{name}: must be 0 (stop) or a positive number of evictions per second"
                 ));
             }
+        }
+        if self.cluster_lease_renew_interval().is_zero() || self.cluster_lease_renew_interval_fraction >= 1.0 {
+            return Err("cluster-lease-renew-interval-fraction: must be greater than 0 and less than 1".to_owned());
         }
         if !(0.0..=1.0).contains(&self.unhealthy_cluster_threshold) {
             return Err("unhealthy-cluster-threshold: must be a share from 0 to 1".to_owned());

@@ -44,6 +44,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "cluster-monitor-grace-period",
             "cluster-startup-grace-period",
             "cluster-lease-duration",
+            "cluster-lease-renew-interval-fraction",
             "enable-cluster-resource-modeling",
         ],
     ),

@@ -42,6 +42,18 @@ fn values_out_of_range_are_named() {
         |flags| flags.cluster_lease_duration = GoDuration::default(),
         Some("cluster-lease-duration"),
     );
+    for fraction in [0.0, 1.0, -0.25, f64::NAN, f64::INFINITY] {
+        let flags = Flags {
+            cluster_lease_renew_interval_fraction: fraction,
+            ..Flags::default()
+        };
+        let message = flags.validate().unwrap_err();
+        assert!(
+            message.starts_with("cluster-lease-renew-interval-fraction: must be"),
+            "{fraction}: {message}"
+        );
+    }
+    check(|flags| flags.cluster_lease_renew_interval_fraction = 0.5, None);
     let window = "failback-stabilization-window";
     check(
         |flags| flags.failback_stabilization_window = GoDuration::default(),

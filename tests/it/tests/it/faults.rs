@@ -167,6 +167,22 @@ fn a_pull_cluster_whose_agent_is_silent_becomes_unknown_and_is_left() {
 }
 
 #[test]
+fn an_agent_renews_its_lease_after_the_configured_part_of_its_duration() {
+    let check = |name: &str, fraction: &str, expect: &str| {
+        let scenario = format!(
+            "name: {name}\nduration: 3m\nflags: {{cluster-monitor-grace-period: 20s{fraction}}}\n\
+             clusters: [{{name: member1, syncMode: Pull}}]\nexpect:\n{expect}"
+        );
+        let folder = Folder::new(name, &[("scenario.yaml", &scenario)]);
+        assert_held(&run(&folder.load().unwrap(), None));
+    };
+    // A quarter of 40 s, and 36 s.
+    check("lease", "", "- {from: 40s, cluster: member1, ready: \"True\"}\n");
+    let silent = "- {decision: {decision: ReadyChanged, cluster: member1, reason: ClusterStatusUnknown}}\n";
+    check("lease-rarely", ", cluster-lease-renew-interval-fraction: 0.9", silent);
+}
+
+#[test]
 fn the_classic_flag_taints_a_lost_cluster_automatically() {
     let folder = root().join("examples/nginx-divided");
     let folder = folder.display();
