@@ -1,6 +1,8 @@
 //! `bulkhead config print`.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -73,6 +75,11 @@ pub(crate) fn run(command: &Command, given: &Given) -> ExitCode {
 
 fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
     let effective = noted(effective(given)?, arguments)?;
+    for Effective { name, value, .. } in &effective {
+        if let Some(reason) = unusable(name, value.as_str()) {
+            writeln!(anstream::stderr(), "warning: {name}: {reason}")?;
+        }
+    }
     match arguments.output {
         Format::Yaml => output::print(&yaml(&effective)?),
         other => other.print(|| table(&effective), &data(&effective)),
@@ -83,15 +90,56 @@ fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
 fn noted(mut effective: Vec<Effective>, arguments: &PrintArguments) -> anyhow::Result<Vec<Effective>> {
     let checked = arguments.run.check()?;
     for one in &mut effective {
-        one.note = match one.name.as_str() {
-            "kubeconfig" if one.value.is_null() => std::env::var("KUBECONFIG")
+        one.note = match (one.name.as_str(), one.value.as_str()) {
+            ("kubeconfig", None) => std::env::var("KUBECONFIG")
                 .ok()
                 .map(|paths| format!("$KUBECONFIG is {paths}")),
-            "controllers" => Some(format!("in this mode: {}", bulkhead_server::named(&checked.wanted))),
-            _ => None,
+            ("controllers", _) => Some(format!("in this mode: {}", bulkhead_server::named(&checked.wanted))),
+            (name, value) => unusable(name, value),
         };
     }
     Ok(effective)
+}
+
+/// Returns the reason for which `bulkhead run` on this machine would end with a value, if there is one.
+fn unusable(name: &str, value: Option<&str>) -> Option<String> {
+    match (name, value) {
+        ("kubeconfig", Some(path)) => unreadable(Path::new(path)),
+        ("kubeconfig", None) => {
+            let paths = std::env::var_os("KUBECONFIG")?;
+            let listed = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+            // Absent files of a list are left out, as by kubectl.
+            let reasons: Option<Vec<_>> = listed.map(|path| unreadable(&path)).collect();
+            reasons?.into_iter().next()
+        }
+        ("journal", Some(path)) => no_journal(Path::new(path)),
+        _ => None,
+    }
+}
+
+/// Returns the error of reading a file, if there is one.
+fn unreadable(path: &Path) -> Option<String> {
+    let error = std::fs::File::open(path).err()?;
+    Some(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Returns the reason for which a directory cannot be that of a journal, if there is one. An absent directory is made by
+/// `bulkhead run`.
+fn no_journal(path: &Path) -> Option<String> {
+    let existing = path
+        .ancestors()
+        .find(|ancestor| !ancestor.as_os_str().is_empty() && ancestor.exists())?;
+    let reason = match std::fs::metadata(existing) {
+        Ok(metadata) if !metadata.is_dir() => "not a directory".to_owned(),
+        Ok(metadata) if metadata.permissions().readonly() => "not writable".to_owned(),
+        Ok(_) => return None,
+        Err(error) => error.to_string(),
+    };
+    Some(format!(
+        "cannot write to {}: {}: {reason}",
+        path.display(),
+        existing.display()
+    ))
 }
 
 fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {

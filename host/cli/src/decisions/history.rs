@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             snapshot: stored.decision.map(|kept| kept.snapshot.clone()),
         })
     };
-    let (mut found, _) = arguments.common.find(about.as_deref(), listed)?;
+    let (mut found, problems) = arguments.common.find(about.as_deref(), listed)?;
     if let Some(last) = arguments.last {
         found.drain(..found.len().saturating_sub(last));
     }
@@ -85,11 +85,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             })
         })
         .collect();
-    arguments.common.print(|| text(&found), &data)?;
+    arguments.common.print(|| text(&found, !problems.is_empty()), &data)?;
     Ok(true)
 }
 
-fn text(found: &[Listed]) -> String {
+/// Lists records. `is_partial` is true if a part of the journal cannot be read.
+fn text(found: &[Listed], is_partial: bool) -> String {
     let mut out = String::new();
     let width = found
         .last()
@@ -119,7 +120,12 @@ fn text(found: &[Listed]) -> String {
         );
     }
     if found.is_empty() {
-        out.push_str("no matching decisions\n");
+        let part = if is_partial {
+            " in the part of the journal that can be read"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "no matching decisions{part}");
     }
     out
 }

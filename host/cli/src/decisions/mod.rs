@@ -72,8 +72,8 @@ impl Common {
     }
 }
 
-/// Refuses a journal with a file of 0 bytes before the last one. The last file is empty until its writer records the
-/// first decision, so it is only reported.
+/// Refuses a journal with a file of 0 bytes. The last of several files is empty until its writer records the next
+/// decision, so it is only reported.
 fn check_sizes(journal: &Path) -> anyhow::Result<()> {
     // The reader reports a directory that cannot be read.
     let Ok(segments) = segment::list(journal) else {
@@ -81,18 +81,21 @@ fn check_sizes(journal: &Path) -> anyhow::Result<()> {
     };
     let last = segments.last().map(|(number, _)| *number);
     for (number, path) in &segments {
-        let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
-        if is_empty && Some(*number) == last {
-            let path = path.display();
-            writeln!(
-                anstream::stderr(),
-                "note: {path}: has no bytes: nothing is recorded yet, or the file was cut"
-            )?;
-        } else if is_empty {
-            bail!(
-                "{}: ends at byte 0, before the header of a segment; the file was cut, so restore it from a copy",
-                path.display()
-            );
+        if !std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
+            continue;
+        }
+        let path = path.display();
+        match (Some(*number) == last, segments.len()) {
+            (true, 1) => bail!("{path}: has no bytes: nothing is recorded yet, or the file was cut"),
+            (true, _) => {
+                writeln!(
+                    anstream::stderr(),
+                    "note: {path}: has no bytes: nothing is recorded yet, or the file was cut"
+                )?;
+            }
+            (false, _) => bail!(
+                "{path}: ends at byte 0, before the header of a segment; the file was cut, so restore it from a copy"
+            ),
         }
     }
     Ok(())

@@ -53,6 +53,39 @@ fn a_configuration_is_printed_with_its_origins() {
 }
 
 #[test]
+fn values_with_which_run_would_end_are_reported() {
+    let file = file("plain", "");
+    let path = format!("{file}/journal");
+    let words = [
+        "config",
+        "print",
+        "--kubeconfig",
+        "/nonexistent/kubeconfig",
+        "--journal",
+        &path,
+    ];
+    let (code, message, error) = bulkhead(&words);
+    assert_eq!(code, Some(0), "{error}");
+    let missing = "cannot read /nonexistent/kubeconfig: No such file or directory";
+    assert!(error.contains(&format!("warning: kubeconfig: {missing}")), "{error}");
+    assert!(
+        error.contains(&format!(
+            "warning: journal: cannot write to {path}: {file}: not a directory"
+        )),
+        "{error}"
+    );
+    assert!(message.contains(&format!("#   {missing}")), "{message}");
+    let output = super::bulkhead()
+        .args(["config", "print"])
+        .env("KUBECONFIG", "/nonexistent/kubeconfig")
+        .output();
+    let error = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(error.contains(&format!("warning: kubeconfig: {missing}")), "{error}");
+    let (_, _, error) = bulkhead(&["config", "print", "--kubeconfig", &file]);
+    assert!(!error.contains("warning"), "{error}");
+}
+
+#[test]
 fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
     let path = file(
         "environment.yaml",
