@@ -44,7 +44,7 @@ pub use customization::{Customization, LoadedCustomizations, load_customizations
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use loader::{LoadLimits, Loading, SmokeTest};
 pub use manifest::{FoundPlugin, PluginList};
-pub use nearest::nearest;
+pub use nearest::{alternative, nearest};
 pub use objects::{CombinedCatalog, Objects, find_object};
 pub use plugins::{Plugins, Refresh};
 pub use precomputed::PrecomputedPolicy;

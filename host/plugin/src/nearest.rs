@@ -1,4 +1,4 @@
-//! Suggestions for misspelt names.
+//! Suggestions for misspelt names, and for names that only a document has.
 
 /// Maximum length of a name that is compared with others, in bytes. The time of a comparison grows with the product of
 /// both lengths, and is not part of the budget of a call.
@@ -14,6 +14,17 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let is_compared = |other: &&str| *other != name && other.len() <= COMPARED_BYTES_MAX;
     let found = known.into_iter().filter(is_compared).min_by_key(distance)?;
     (name.len() > 2 && distance(&found) <= (name.len() / 4).max(1)).then_some(found)
+}
+
+/// Returns the setting that has the place of one that only a document of Karmada names, as advice in a sentence.
+pub fn alternative(name: &str) -> Option<&'static str> {
+    match name.trim_start_matches('-') {
+        "evict-plugins" => Some(
+            "eviction checks are plugins, and `composition: {eviction-check: …}` of the list of plugins says which of them \
+             must release; the built-in check ResourceHealth is always one of them",
+        ),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::ffi::OsString;
 
-use bulkhead_plugin::nearest;
+use bulkhead_plugin::{alternative, nearest};
 use bulkhead_server::RunArguments;
 use bulkhead_server::config_file::ConfigFile;
 use bulkhead_server::settings::{LIST, MAP, Settings};
@@ -59,8 +59,9 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     // Errors are ignored here, because the file may hold an argument that another one requires.
     let lenient = command.clone().ignore_errors(true).try_get_matches_from(line);
     let Some((depth, matches, path)) = lenient.as_ref().ok().and_then(with_file) else {
+        let matches = command.clone().try_get_matches_from(line).map_err(advised)?;
         let given = Given {
-            matches: command.clone().try_get_matches_from(line)?,
+            matches,
             places: BTreeMap::new(),
         };
         check(command, &given)?;
@@ -99,7 +100,7 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
         .cloned()
         .chain(words)
         .chain(line[at..].iter().cloned());
-    let matches = command.clone().try_get_matches_from(whole)?;
+    let matches = command.clone().try_get_matches_from(whole).map_err(advised)?;
     let given = Given { matches, places };
     check(command, &given)?;
     Ok(given)
@@ -117,6 +118,17 @@ fn is_named(argument: &Arg, name: &str) -> bool {
         || argument
             .get_all_aliases()
             .is_some_and(|aliases| aliases.contains(&name))
+}
+
+/// Adds the alternative of a flag that only a document of Karmada names.
+fn advised(error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    match alternative(flag).filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+        Some(alternative) => wrong(&format!("unexpected argument '{flag}'; {alternative}")),
+        None => error,
+    }
 }
 
 fn wrong(text: &str) -> clap::Error {
@@ -205,6 +217,9 @@ fn independent(argument: &Arg) -> Arg {
 }
 
 fn unknown(name: &str, arguments: &[Arg]) -> String {
+    if let Some(alternative) = alternative(name) {
+        return format!("unknown field; {alternative}");
+    }
     let names = arguments
         .iter()
         .filter_map(Arg::get_long)

@@ -223,11 +223,17 @@ fn a_plugin_name_that_control_planes_refuse_is_refused() {
 fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
     let (first, second) = ("segment-0000000001.journal", "segment-0000000002.journal");
     let new = folder("new-journal", &[(first, "")]);
-    let (_, _, error) = bulkhead(&new, &["history", "--journal", "."]);
-    assert!(
-        error.contains("segment-0000000001.journal: has no bytes: nothing is recorded yet"),
-        "{error}"
-    );
+    for words in [
+        ["history", "--journal", "."].as_slice(),
+        &["replay", "--all", "--journal", "."],
+    ] {
+        let (code, output, error) = bulkhead(&new, words);
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{words:?}: {error}");
+        assert!(
+            error.contains("segment-0000000001.journal: has no bytes: nothing is recorded yet"),
+            "{error}"
+        );
+    }
     let folder = folder("empty-journal", &[(first, ""), (second, "")]);
     for words in [
         ["history", "--journal", "."].as_slice(),
@@ -240,6 +246,87 @@ fn a_journal_file_of_no_bytes_is_not_a_journal_without_decisions() {
             "{words:?}: {error}"
         );
     }
+}
+
+#[test]
+fn a_cut_journal_is_not_a_journal_without_the_decision() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx-duplicated/scenario.yaml");
+    let folder = folder("cut-journal", &[]);
+    let (code, _, error) = bulkhead(
+        &folder,
+        &["simulate", &example.display().to_string(), "--journal", "journal"],
+    );
+    assert_eq!(code, Some(0), "{error}");
+    let released = ["history", "--journal", "journal", "--decision", "released"];
+    let (code, output, error) = bulkhead(&folder, &released);
+    assert!(code == Some(0) && output.contains("Released"), "{output}{error}");
+    let file = folder.join("journal/segment-0000000001.journal");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
+    let (code, output, error) = bulkhead(&folder, &released);
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(
+        output,
+        "no matching decisions in the part of the journal that can be read\n"
+    );
+    assert!(
+        error.contains("the file was cut and later records are missing"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_problem_with_a_field_of_a_scenario_has_its_line() {
+    let check = |name: &str, text: &str, expected: &str| {
+        let folder = folder(&format!("line-{name}"), &[("s.yaml", text)]);
+        let (code, _, error) = bulkhead(&folder, &["simulate", "s.yaml"]);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(expected), "{error}");
+    };
+    check(
+        "duration",
+        "name: x\nduration: 0s\nclusters: [{name: a}]\n",
+        "s.yaml:2: duration: must be greater than 0",
+    );
+    check(
+        "clusters",
+        "name: x\nduration: 5m\n\n\n\nclusters: []\n",
+        "s.yaml:6: clusters: must name at least one",
+    );
+    let flags = "name: x\nduration: 5m\nflags:\n  failback-concurrency: 0\nclusters: [{name: a}]\n";
+    check(
+        "flags",
+        flags,
+        "s.yaml:4: flags: failback-concurrency: must be 1 or more",
+    );
+    let rate = "name: x\nduration: 5m\nflags: {resource-eviction-rate: .inf}\nclusters: [{name: a}]\n";
+    check("infinite", rate, "s.yaml:3:33: .inf is not a finite number");
+}
+
+/// Karmada's proposal "Optimize cluster failover" names this flag.
+#[test]
+fn a_flag_that_only_a_document_names_is_refused_with_the_alternative() {
+    let scenario = "name: x\nduration: 5m\nflags: {evict-plugins: [ResourceHealth]}\nclusters: [{name: a}]\n";
+    let file = "apiVersion: bulkhead.dev/v1alpha1\nkind: BulkheadConfiguration\nevict-plugins: [ResourceHealth]\n";
+    let folder = folder("document-flag", &[("s.yaml", scenario), ("c.yaml", file)]);
+    let check = |words: &[&str], place: &str| {
+        let (code, _, error) = bulkhead(&folder, words);
+        assert_eq!(code, Some(2), "{words:?}: {error}");
+        let advice = "eviction checks are plugins, and `composition: {eviction-check: …}`";
+        assert!(error.contains(place) && error.contains(advice), "{words:?}: {error}");
+    };
+    check(
+        &["run", "--evict-plugins=ResourceHealth"],
+        "error: unexpected argument '--evict-plugins'; ",
+    );
+    check(
+        &["config", "print", "--config", "c.yaml"],
+        "c.yaml:3:1: evict-plugins: unknown field; ",
+    );
+    check(
+        &["simulate", "s.yaml"],
+        "s.yaml:3:9: flags.evict-plugins: unknown field; ",
+    );
 }
 
 #[test]

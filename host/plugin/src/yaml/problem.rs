@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DefaultMessageFormatter, DuplicateKeyPolicy, Error, Location, MessageFormatter as _, Spanned};
 
-use crate::nearest::nearest;
+use crate::nearest::{alternative, nearest};
 use crate::text::one_line;
 
 /// Formats an error about a text as `origin:line:column: path: cause`. The path names the object and the field, for
@@ -54,6 +54,8 @@ fn cause(error: &Error) -> String {
         }
         Error::SerdeMissingField { field, .. } => format!("the field {field} is missing"),
         Error::DuplicateMappingKey { .. } => "the field is repeated".to_owned(),
+        Error::NonFiniteFloat { value, .. } => format!("{value} is not a finite number"),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => "an alias must not be within its own anchor".to_owned(),
         other => {
             let message = DefaultMessageFormatter.format_message(other).into_owned();
             match suggested(&message) {
@@ -66,6 +68,9 @@ fn cause(error: &Error) -> String {
 
 /// Formats the nearest of the valid names, or all of them.
 fn choice(name: &str, valid: &[&'static str], title: &str) -> String {
+    if let Some(alternative) = alternative(name) {
+        return format!("; {alternative}");
+    }
     match nearest(name, valid.iter().copied()) {
         Some(name) => format!(", did you mean {name}?"),
         None if valid.is_empty() => "; no name is valid here".to_owned(),
@@ -303,6 +308,28 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains('\n'), "{message}");
+    }
+
+    #[test]
+    fn causes_do_not_name_options_of_the_parser() {
+        let check = |text: &str, expected: &str| {
+            let error = serde_saphyr::from_str::<BTreeMap<String, f64>>(text).unwrap_err();
+            let message = yaml_error("a.yaml", text, &error);
+            assert!(message.ends_with(expected), "{message}");
+        };
+        check("rate: .inf\n", ": .inf is not a finite number");
+        check("rate: .nan\n", ": .nan is not a finite number");
+    }
+
+    #[test]
+    fn an_alias_within_its_own_anchor_is_named() {
+        let text = "a: &a\n  b: *a\n";
+        let error = serde_saphyr::from_str::<serde_json::Value>(text).unwrap_err();
+        let message = yaml_error("a.yaml", text, &error);
+        assert!(
+            message.ends_with("an alias must not be within its own anchor"),
+            "{message}"
+        );
     }
 
     #[test]
