@@ -110,6 +110,64 @@ fn a_recorded_run_is_listed_explained_and_made_again() {
     assert_eq!(only.lines().count(), 1, "{only}");
 }
 
+/// Tolerations of a placement do not delay evictions by `PreferNoExecute`.
+#[test]
+fn a_preferred_eviction_is_explained_by_the_toleration_of_its_policy() {
+    let folder = directory("preferred");
+    fs::create_dir_all(&folder).unwrap();
+    let scenario = folder.join("scenario.yaml");
+    let text = "\
+name: preferred
+duration: 4m
+flags: {feature-gates: {Failover: true, PreferNoExecute: true}, enable-no-execute-taint-eviction: true}
+clusters: [{name: member1, taints: [{key: example.com/slow, effect: PreferNoExecute}]}, {name: member2}]
+manifests:
+- objects:
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web, namespace: default}
+    spec:
+      replicas: 1
+      selector: {matchLabels: {app: web}}
+      template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: app}]}}
+  - apiVersion: policy.karmada.io/v1alpha1
+    kind: PropagationPolicy
+    metadata: {name: web, namespace: default}
+    spec:
+      resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+      placement:
+        clusterAffinity: {clusterNames: [member1, member2]}
+        clusterTolerations: [{key: example.com/slow, operator: Exists}]
+        spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]
+      failover: {cluster: {purgeMode: Gracefully, tolerationSeconds: 50}}
+";
+    fs::write(&scenario, text).unwrap();
+    let journal = folder.join("journal");
+    let output = bulkhead()
+        .arg("simulate")
+        .arg(&scenario)
+        .arg("--journal")
+        .arg(&journal)
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let explained = check(&journal, &["explain", "default/web-deployment"], 0, &[]);
+    let expected = "against: tolerationSeconds 50 of failover.cluster\n";
+    assert!(
+        explained.contains(expected) && !explained.contains("tolerations in the applied placement"),
+        "{explained}"
+    );
+    assert!(
+        explained.contains("would change it: a longer tolerationSeconds in failover.cluster"),
+        "{explained}"
+    );
+}
+
 #[test]
 fn a_namespace_is_given_as_to_kubectl() {
     let journal = journal("namespace");

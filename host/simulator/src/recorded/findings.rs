@@ -250,14 +250,21 @@ fn tolerations(
     source: &Cluster,
     options: taint_based::EvictOptions,
 ) -> Finding {
-    let evicting = source.spec.taints.iter().filter(|taint| options.evicts(taint));
+    let evicting = || source.spec.taints.iter().filter(|taint| options.evicts(taint));
+    let is_preferred = evicting().any(|taint| taint.effect == TaintEffect::PreferNoExecute);
+    let is_only_preferred = evicting().all(|taint| taint.effect == TaintEffect::PreferNoExecute) && is_preferred;
     let aged = |taint: &bulkhead_core::model::Taint| {
         let age = taint
             .time_added
             .map(|since| decision.now.millis_since(since).max(0) / 1000);
         age.map_or_else(|| taint.to_string(), |age_s| format!("{taint} for {age_s} s"))
     };
-    let taints: Vec<_> = evicting.map(aged).collect();
+    let taints: Vec<_> = evicting().map(aged).collect();
+    let asked = binding
+        .spec
+        .failover
+        .as_ref()
+        .and_then(|failover| failover.cluster.as_ref());
     let placement = taint_based::placement_in(&binding.annotations).unwrap_or_default();
     let (verdict, would_change) =
         match taint_based::tolerance(&source.spec.taints, &placement.cluster_tolerations, decision.now) {
@@ -284,22 +291,38 @@ fn tolerations(
                 "no taint that evicts".to_owned(),
                 "a NoExecute taint on the cluster".to_owned(),
             ),
-            Tolerance::Untainted => (
-                "preferred to leave".to_owned(),
-                "failover.cluster of the policy".to_owned(),
-            ),
+            Tolerance::Untainted => {
+                let change = match asked {
+                    Some(_) => {
+                        "a longer tolerationSeconds in failover.cluster of the policy, or the removal of the taint"
+                    }
+                    None => "failover.cluster of the policy",
+                };
+                ("preferred to leave".to_owned(), change.to_owned())
+            }
         };
     let hard = placement
         .cluster_tolerations
         .iter()
         .filter(|toleration| toleration.effect != Some(TaintEffect::NoSchedule));
+    // Tolerations of a placement do not concern PreferNoExecute.
+    let of_placement = (!is_only_preferred).then(|| format!("{} tolerations in the applied placement", hard.count()));
+    let of_failover = is_preferred.then(|| match asked.map(|cluster| cluster.toleration_seconds) {
+        Some(Some(seconds)) => format!("tolerationSeconds {seconds} of failover.cluster"),
+        Some(None) => "the default tolerationSeconds of failover.cluster".to_owned(),
+        None => "no failover.cluster, so PreferNoExecute evicts nothing".to_owned(),
+    });
     Finding {
         observed: if taints.is_empty() {
             String::new()
         } else {
             format!("{}: {}", source.name, taints.join(", "))
         },
-        threshold: format!("{} tolerations in the applied placement", hard.count()),
+        threshold: of_placement
+            .into_iter()
+            .chain(of_failover)
+            .collect::<Vec<_>>()
+            .join(", "),
         would_change,
         ..finding("taints", verdict)
     }

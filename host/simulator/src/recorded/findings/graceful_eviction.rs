@@ -1,6 +1,8 @@
 //! Findings of graceful evictions.
 
+use bulkhead_core::decide::failback::REASON_FAILBACK;
 use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
+use bulkhead_core::decide::schedule::REASON_RESCHEDULED;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 
@@ -38,15 +40,18 @@ pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cl
         } else {
             "graceful-eviction-timeout"
         };
+        let rule = canonical_word(&options.purge_without_replacement);
+        let threshold = format!("{limit_s} s ({whose}), then {rule}");
         findings.push(Finding {
             observed: age_s.map_or_else(
                 || "the task has no time stamp yet".to_owned(),
                 |age_s| format!("{age_s} s"),
             ),
-            threshold: format!(
-                "{limit_s} s ({whose}), then {}",
-                canonical_word(&options.purge_without_replacement)
-            ),
+            threshold: match task.reason.as_str() {
+                REASON_FAILBACK => "none: a stand-in stays until the copy at home is healthy".to_owned(),
+                REASON_RESCHEDULED => format!("{threshold}; none while the old copy is healthy and may stay"),
+                _ => threshold,
+            },
             would_change: if over {
                 "a longer grace period".to_owned()
             } else {
