@@ -63,6 +63,21 @@ fn issues(page: &str) -> Vec<(&str, Vec<&str>)> {
 }
 
 #[test]
+fn every_disagreement_with_a_document_has_a_test() {
+    let page = fs::read_to_string(super::root().join(PAGES[0])).unwrap();
+    let (_, section) = page.split_once("\n## Disagreements with a document\n").unwrap();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
+    assert!(rows.len() > 15, "only {} rows were found", rows.len());
+    let shown_by = |row: &str| row.rsplit('|').nth(1).unwrap_or_default().to_owned();
+    let without: Vec<_> = rows
+        .iter()
+        .filter(|row| !quoted(&shown_by(row)).any(is_test_name))
+        .collect();
+    assert!(without.is_empty(), "{without:#?}");
+}
+
+#[test]
 fn one_filter_runs_every_test_of_an_issue_of_karmada() {
     let root = super::root();
     let (mut known, page) = (BTreeSet::new(), fs::read_to_string(root.join(PAGES[0])).unwrap());

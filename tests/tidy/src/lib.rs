@@ -12,6 +12,8 @@ mod contract;
 #[cfg(test)]
 mod deploy;
 #[cfg(test)]
+mod goldens;
+#[cfg(test)]
 mod layering;
 #[cfg(test)]
 mod links;

@@ -8,6 +8,7 @@ mod bad_interpreters;
 mod conformance;
 mod dependencies;
 mod diff;
+mod disagreements;
 mod documents;
 mod eviction;
 mod examples;
