@@ -7,6 +7,7 @@
 use std::fmt;
 use std::slice;
 
+use bulkhead_core::unknown_fields;
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, forward_to_deserialize_any};
@@ -78,53 +79,19 @@ pub struct Decoded<K> {
 pub fn decode_strict<K: DeserializeOwned + Serialize>(value: &Value) -> Result<Decoded<K>, FieldError> {
     let object: K = decode(value)?;
     let written = serde_json::to_value(&object).map_err(de::Error::custom)?;
-    let mut unknown = Vec::new();
-    collect_unknown(value, &written, String::new(), &mut unknown);
+    let unknown = unknown_fields::paths(value, &written).into_iter();
+    let unknown = unknown
+        .map(|path| UnknownField {
+            suggestion: suggestion(&path),
+            path,
+        })
+        .collect();
     Ok(Decoded { object, unknown })
 }
 
 /// Decodes any value. An error has the path of the first part that does not fit.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
     T::deserialize(Node(value))
-}
-
-fn collect_unknown(given: &Value, written: &Value, path: String, unknown: &mut Vec<UnknownField>) {
-    match (given, written) {
-        (Value::Object(given), Value::Object(written)) => {
-            for (key, value) in given {
-                let path = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
-                match written.get(key) {
-                    Some(written) => collect_unknown(value, written, path, unknown),
-                    None if is_zero(value) => {}
-                    None => unknown.push(UnknownField {
-                        suggestion: suggestion(&path),
-                        path,
-                    }),
-                }
-            }
-        }
-        (Value::Array(given), Value::Array(written)) => {
-            for (index, (given, written)) in given.iter().zip(written).enumerate() {
-                collect_unknown(given, written, format!("{path}[{index}]"), unknown);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(value) => value.as_f64() == Some(0.0),
-        Value::String(value) => value.is_empty(),
-        Value::Array(value) => value.is_empty(),
-        Value::Object(value) => value.is_empty(),
-    }
 }
 
 /// Suggests a path for a field that Karmada's documents, or users, often put one level too high.

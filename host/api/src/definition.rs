@@ -369,6 +369,66 @@ mod tests {
     }
 
     #[test]
+    fn a_taint_policy_keeps_unknown_fields_at_every_level() {
+        fn closed(schema: &Value, path: &str, found: &mut Vec<String>) {
+            let fields = schema["properties"].as_object();
+            if fields.is_some() && schema["x-kubernetes-preserve-unknown-fields"] != true {
+                found.push(path.to_owned());
+            }
+            for (name, field) in fields.into_iter().flatten() {
+                closed(field, &format!("{path}.{name}"), found);
+            }
+            if schema["items"].is_object() {
+                closed(&schema["items"], &format!("{path}[]"), found);
+            }
+        }
+        let schema = schema("ClusterTaintPolicy");
+        let spec = &schema["properties"]["spec"];
+        let mut found = Vec::new();
+        closed(spec, "spec", &mut found);
+        assert_eq!(found, [""; 0]);
+        for name in [
+            "targetClusters",
+            "targetCluster",
+            "matchConditions",
+            "taintsToAdd",
+            "addOnConditions",
+            "taints",
+        ] {
+            assert!(spec["properties"][name].is_object(), "{name}");
+        }
+        let operator = "/properties/matchConditions/items/properties/operator/enum";
+        assert_eq!(spec.pointer(operator), Some(&json!(["In", "NotIn"])));
+        let default = "/properties/taintsToAdd/items/properties/addOnMatchSeconds/default";
+        assert_eq!(spec.pointer(default), Some(&json!(300)));
+        assert_eq!(
+            spec.pointer("/properties/taints/items/properties/addOnMatchSeconds/default"),
+            None
+        );
+    }
+
+    #[test]
+    fn the_bounds_of_cluster_failover_are_those_of_policies_and_not_of_bindings() {
+        let of = |kind: &str, field: &str| {
+            let schema = schema(kind);
+            schema
+                .pointer("/properties/spec/properties/failover/properties/cluster")
+                .unwrap()[field]
+                .clone()
+        };
+        for kind in ["PropagationPolicy", "ClusterPropagationPolicy"] {
+            assert_eq!(of(kind, "properties")["gracePeriodSeconds"]["minimum"], 1, "{kind}");
+            assert_eq!(of(kind, "properties")["tolerationSeconds"]["minimum"], 0, "{kind}");
+            assert!(of(kind, "x-kubernetes-validations").is_array(), "{kind}");
+        }
+        assert_eq!(
+            of("ResourceBinding", "properties")["gracePeriodSeconds"]["minimum"],
+            Value::Null
+        );
+        assert_eq!(of("ResourceBinding", "x-kubernetes-validations"), Value::Null);
+    }
+
+    #[test]
     fn both_spellings_of_a_purge_mode_are_accepted_and_each_is_named_once() {
         let schema = schema("PropagationPolicy");
         let modes = &schema.pointer("/properties/spec/properties/failover/properties/cluster/properties/purgeMode");

@@ -2,8 +2,9 @@
 
 use bulkhead_core::model::{ClusterTaintPolicySpec, FailoverBehavior, LabelSelector, Placement};
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::object::api_object;
 
@@ -69,6 +70,7 @@ pub struct PropagationSpec {
     pub scheduler_name: String,
     /// Failover behaviour; absent leaves it to the controller's flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = bounded_cluster_failover)]
     pub failover: Option<FailoverBehavior>,
     /// Behaviour if a member object exists already.
     #[serde(default)]
@@ -85,6 +87,28 @@ pub struct PropagationSpec {
     /// Priority class for the scheduling queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
+}
+
+/// Adds the bounds of `failover.cluster` to the schema of policies. The schema of bindings has none, so that the failover
+/// of a binding of an older policy can be written.
+fn bounded_cluster_failover(schema: &mut Schema) {
+    let cluster = schema.pointer_mut("/properties/cluster").and_then(Value::as_object_mut);
+    let Some(cluster) = cluster else { return };
+    for (name, least) in [("gracePeriodSeconds", 1), ("tolerationSeconds", 0)] {
+        if let Some(field) = cluster
+            .get_mut("properties")
+            .and_then(|fields| fields.get_mut(name)?.as_object_mut())
+        {
+            field.insert("minimum".to_owned(), json!(least));
+        }
+    }
+    let rule =
+        "!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode in ['Gracefully', 'Graciously']";
+    let message = "gracePeriodSeconds only takes effect when purgeMode is Gracefully";
+    cluster.insert(
+        "x-kubernetes-validations".to_owned(),
+        json!([{"rule": rule, "message": message}]),
+    );
 }
 
 /// Selector of resource templates.

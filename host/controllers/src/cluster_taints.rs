@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_api::Cluster;
+use bulkhead_api::{Cluster, ClusterTaintPolicy};
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
@@ -67,7 +67,10 @@ pub(crate) async fn run(deps: Dependencies) {
     let policies = failover.then(|| {
         let deps = deps.clone();
         let taint_policies = Arc::clone(&deps.stores.taint_policies);
-        taint_policies.subscribe(move |_| load_taint_policies(&deps))
+        taint_policies.subscribe(move |change| {
+            warn_of_faulty_policies(&deps, change);
+            load_taint_policies(&deps);
+        })
     });
     let draining = deps.clone();
     let _drains = deps
@@ -123,6 +126,29 @@ fn warn_of_foreign_effects(deps: &Dependencies, change: &Change<'_, Cluster>) {
                 message,
             );
         }
+    }
+}
+
+/// Emits an event when a policy becomes invalid. Such a policy neither adds nor removes a taint.
+fn warn_of_faulty_policies(deps: &Dependencies, change: &Change<'_, ClusterTaintPolicy>) {
+    let (before, policy) = match change {
+        Change::Added(policy) => (Vec::new(), policy),
+        Change::Updated { old, new } => (old.spec.faults(), new),
+        Change::Deleted(_) => return,
+    };
+    let faults = policy.spec.faults();
+    if !faults.is_empty() && faults != before {
+        let message = format!(
+            "The policy neither adds nor removes a taint: spec.{}",
+            faults.join(", spec.")
+        );
+        deps.log.events.emit(
+            NAME,
+            about(&***policy),
+            EventType::Warning,
+            "InvalidTaintPolicy",
+            message,
+        );
     }
 }
 

@@ -27,4 +27,5 @@ pub mod shape;
 pub mod snapshot;
 pub mod time;
 pub mod typed;
+pub mod unknown_fields;
 pub mod unstructured;

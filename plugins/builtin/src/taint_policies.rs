@@ -30,6 +30,8 @@ pub struct TaintPolicyOptions {
 /// One `ClusterTaintPolicy` (Karmada: `pkg/controllers/taint/clustertaintpolicy_controller.go:Reconcile`), in
 /// Karmada's format or in that of the proposal "Optimize Cluster Failover".
 ///
+/// A policy with [`faults`](ClusterTaintPolicySpec::faults) changes no taint.
+///
 /// Changes are emitted even if they have no effect on the existing taints. Additions and removals match by (key,
 /// effect) alone, so a later policy depends only on the order of the changes.
 pub struct ClusterTaintPolicyRule {
@@ -75,11 +77,19 @@ impl ClusterTaintPolicyRule {
         Reason::new(code, format!("ClusterTaintPolicy {}", self.name()))
     }
 
+    /// Returns a reason that has the window.
+    fn reason_after(&self, code: &str, window_s: i32) -> Reason {
+        Reason::new(code, format!("ClusterTaintPolicy {}, after {window_s} s", self.name()))
+    }
+
     fn changes(&self, call: &ClusterTaintCall<'_>) -> Vec<TaintChange> {
         let (spec, cluster) = (&self.spec, call.cluster);
+        // Without a misspelt field the policy would be wider than its author wrote it.
+        if !spec.faults().is_empty() {
+            return Vec::new();
+        }
         let selected = spec
-            .target_clusters
-            .as_ref()
+            .target()
             .is_none_or(|affinity| affinity::matches(affinity, cluster));
         if !selected {
             let declared = spec
@@ -135,10 +145,26 @@ impl ClusterTaintPolicyRule {
         let add_s = taint.add_on_match_seconds.unwrap_or(ADD_ON_MATCH_SECONDS);
         let remove_s = taint.remove_on_mismatch_seconds.unwrap_or(REMOVE_ON_MISMATCH_SECONDS);
         if required.held_for(call, true, add_s) {
-            return Some(self.add(taint, "MatchConditions"));
+            let PolicyTaint { key, effect, value, .. } = taint.clone();
+            let reason = self.reason_after("MatchConditions", add_s);
+            return Some(TaintChange::Add {
+                taint: Taint {
+                    key,
+                    value,
+                    effect,
+                    time_added: None,
+                },
+                reason,
+            });
         }
         let mismatched = required.held_for(call, false, remove_s) && self.is_stable(&required, call);
-        mismatched.then(|| self.remove(&taint.key, &taint.effect, "MatchConditionsEnded"))
+        let reason = || self.reason_after("MatchConditionsEnded", remove_s);
+        let (key, effect) = (taint.key.clone(), taint.effect.clone());
+        mismatched.then(|| TaintChange::Remove {
+            key,
+            effect,
+            reason: reason(),
+        })
     }
 
     fn is_stable(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {

@@ -4,6 +4,7 @@
 
 mod bench;
 mod control_plane;
+mod documents;
 mod faults;
 mod federation;
 mod idle;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use crate::federation::Site;
 use crate::losses::{Loss, agent, divided, duplicated, leaders, manifests};
-use crate::{faults, kubectl, modes, plugins, sidecar, soundness};
+use crate::{documents, faults, kubectl, modes, plugins, sidecar, soundness};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -26,6 +26,9 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         }),
         ("kubectl sees no difference to an embedded control plane", |site| {
             Box::pin(kubectl::compared(site))
+        }),
+        ("the manifests of the documents are stored or refused", |site| {
+            Box::pin(documents::manifests(site))
         }),
         ("report writes nothing", |site| Box::pin(modes::report(site))),
         ("finish beside what Karmada keeps", |site| {

@@ -107,6 +107,16 @@ fn validate_cluster(cluster: &ClusterFailover, path: &str, options: AdmissionOpt
             &["Directly", "Gracefully"],
         ));
     }
+    if cluster.grace_period_seconds.is_some() && cluster.purge_mode != PurgeMode::Gracefully {
+        let detail = "only takes effect when purgeMode is Gracefully";
+        return Err(Denied::invalid(
+            format!("{path}.gracePeriodSeconds"),
+            cluster.grace_period_seconds,
+            detail,
+        ));
+    }
+    validate_seconds(cluster.grace_period_seconds, 1, &format!("{path}.gracePeriodSeconds"))?;
+    validate_seconds(cluster.toleration_seconds, 0, &format!("{path}.tolerationSeconds"))?;
     validate_state_preservation(cluster.state_preservation.as_ref(), path)
 }
 

@@ -1,14 +1,19 @@
 //! Validation of `ClusterTaintPolicy` (Karmada: `pkg/webhook/clustertaintpolicy/validating.go`).
 //!
-//! Operators of conditions are not validated, as in Karmada: an unknown one never matches. Unknown effects are
-//! refused; Karmada admits them and then fails on every cluster that the policy matches.
+//! Operators of Karmada's conditions are not validated, as in Karmada: an unknown one never matches. Those of the
+//! proposal's `matchConditions` are. Unknown effects are
+//! refused; Karmada admits them and then fails on every cluster that the policy matches. Unknown fields are refused
+//! independent of the field validation that the client asks for: without `targetCluster` a policy selects all clusters.
 
-use bulkhead_core::model::{ClusterTaintPolicySpec, PolicyTaint, TaintEffect};
+use bulkhead_core::model::{ClusterTaintPolicySpec, MatchCondition, PolicyTaint, TaintEffect};
 
 use super::AdmissionOptions;
 use super::denied::Denied;
 
 pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOptions) -> Result<(), Denied> {
+    if let Some((field, detail)) = spec.faults().first().and_then(|fault| fault.split_once(": ")) {
+        return Err(Denied::forbidden(format!("spec.{field}"), detail));
+    }
     let (ours, proposed) = (&spec.taints, &spec.taints_to_add);
     let in_karmadas_shape =
         !ours.is_empty() || !spec.add_on_conditions.is_empty() || !spec.remove_on_conditions.is_empty();
@@ -20,7 +25,10 @@ pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOpt
             Err(Denied::forbidden("spec".to_owned(), detail))
         }
         (false, true) if proposed.is_empty() => Err(Denied::required("spec.taintsToAdd", "at least one is needed")),
-        (false, true) => validate_taints("spec.taintsToAdd", proposed, options),
+        (false, true) => {
+            validate_operators(&spec.match_conditions)?;
+            validate_taints("spec.taintsToAdd", proposed, options)
+        }
         _ if ours.is_empty() => Err(Denied::required("spec.taints", "at least one is needed")),
         _ if !spec.add_on_conditions.is_empty() && spec.add_on_conditions == spec.remove_on_conditions => {
             let detail = "must differ from addOnConditions, or the taints would be removed whenever they are added";
@@ -32,6 +40,22 @@ pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOpt
         }
         _ => validate_taints("spec.taints", ours, options),
     }
+}
+
+/// Checks the operators of the proposal's conditions. A condition that never matches would remove the taint.
+fn validate_operators(conditions: &[MatchCondition]) -> Result<(), Denied> {
+    let known = ["In", "NotIn"];
+    let unknown = conditions
+        .iter()
+        .enumerate()
+        .find(|(_, condition)| !known.contains(&condition.operator.as_str()));
+    unknown.map_or(Ok(()), |(index, condition)| {
+        Err(Denied::not_supported(
+            format!("spec.matchConditions[{index}].operator"),
+            &condition.operator,
+            &known,
+        ))
+    })
 }
 
 fn validate_taints(list: &str, taints: &[PolicyTaint], options: AdmissionOptions) -> Result<(), Denied> {

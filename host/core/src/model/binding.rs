@@ -357,7 +357,7 @@ pub struct BindingStatus {
     pub conditions: Vec<Condition>,
     /// Status reported by the member clusters, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(transform = super::schema::require_cluster_names))]
+    #[cfg_attr(feature = "schema", schemars(transform = super::schema::reports_of_a_binding))]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 

@@ -45,4 +45,5 @@ pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 pub use taint::{Taint, TaintEffect, Toleration};
 pub use taint_policy::{
     ADD_ON_MATCH_SECONDS, ClusterTaintPolicySpec, MatchCondition, PolicyTaint, REMOVE_ON_MISMATCH_SECONDS,
+    TargetClusters,
 };

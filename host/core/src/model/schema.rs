@@ -2,25 +2,95 @@
 
 use std::borrow::Cow;
 
+use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::model::{List, PurgeMode, SelectorOperator, TaintEffect};
+use crate::model::{
+    ADD_ON_MATCH_SECONDS, ClusterAffinity, List, PurgeMode, REMOVE_ON_MISMATCH_SECONDS, SelectorOperator, TaintEffect,
+    TargetClusters,
+};
 use crate::time::Time;
 
 /// Requires the field `clusterName` of each report in a binding, as Karmada's CRDs do. Cases of interpreters have the same
-/// type, and may omit it.
-pub(crate) fn require_cluster_names(schema: &mut Schema) {
+/// type, and may omit it. The fields that the proposal "Application failover mechanism" adds are accepted, in both of its
+/// spellings; the controllers neither read nor write them.
+pub(crate) fn reports_of_a_binding(schema: &mut Schema) {
     let Some(report) = schema.get_mut("items").and_then(Value::as_object_mut) else {
         return;
     };
-    let fields = report.get_mut("properties").and_then(Value::as_object_mut);
-    let Some(name) = fields.and_then(|fields| fields.get_mut("clusterName")?.as_object_mut()) else {
+    let Some(fields) = report.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let settled = "True if the object has been healthy in the cluster. Accepted, and never read.";
+    fields.insert("settled".to_owned(), json!({"type": "boolean", "description": settled}));
+    for name in ["creationTimestamp", "createTimestamp"] {
+        let first = "Time of the first report of the cluster. Accepted, and never read.";
+        fields.insert(
+            name.to_owned(),
+            json!({"type": "string", "format": "date-time", "description": first}),
+        );
+    }
+    let Some(name) = fields.get_mut("clusterName").and_then(Value::as_object_mut) else {
         return;
     };
     // An API server would set a default instead of refusing the object.
     name.remove("default");
     report.insert("required".to_owned(), json!(["clusterName"]));
+}
+
+/// Sets the defaults of the proposal "Optimize Cluster Failover" for the windows of a taint.
+pub(crate) fn default_windows(schema: &mut Schema) {
+    let windows = [
+        ("addOnMatchSeconds", ADD_ON_MATCH_SECONDS),
+        ("removeOnMismatchSeconds", REMOVE_ON_MISMATCH_SECONDS),
+    ];
+    for (name, seconds) in windows {
+        let field = schema
+            .as_object_mut()
+            .and_then(|list| list.get_mut("items")?.get_mut("properties")?.get_mut(name));
+        if let Some(field) = field.and_then(Value::as_object_mut) {
+            field.insert("default".to_owned(), json!(seconds));
+        }
+    }
+}
+
+/// Requires an operator that a cluster can match.
+pub(crate) fn known_operators(schema: &mut Schema) {
+    let items = schema
+        .as_object_mut()
+        .and_then(|list| list.get_mut("items")?.get_mut("properties"));
+    if let Some(operator) = items.and_then(|fields| fields.get_mut("operator")?.as_object_mut()) {
+        operator.insert("enum".to_owned(), json!(["In", "NotIn"]));
+    }
+}
+
+/// Keeps unknown fields at every level, so that a policy with a misspelt target is not stored without one.
+impl JsonSchema for TargetClusters {
+    fn schema_name() -> Cow<'static, str> {
+        "TargetClusters".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = ClusterAffinity::json_schema(generator);
+        KeepUnknown.transform(&mut schema);
+        schema
+    }
+}
+
+struct KeepUnknown;
+
+impl Transform for KeepUnknown {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), json!(true));
+        }
+    }
 }
 
 impl JsonSchema for Time {

@@ -218,12 +218,35 @@ impl Loader<'_> {
         if served_kind(api_version, kind).is_none() {
             return;
         }
+        if kind.ends_with("PropagationPolicy") && value.pointer("/spec/preemption").is_some_and(|mode| mode == "Always")
+        {
+            self.warnings.push(format!(
+                "{origin}: spec.preemption: Always has no effect, as in Karmada without the feature gate \
+                 PropagationPolicyPreemption"
+            ));
+        }
         match kind {
             "PropagationPolicy" => self.check_typed::<bulkhead_api::PropagationPolicy>(origin, kind, value),
             "ClusterPropagationPolicy" => {
                 self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
             }
-            "ClusterTaintPolicy" => self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value),
+            "ClusterTaintPolicy" => {
+                // An unknown field is an error: a policy without a misspelt target taints every cluster.
+                let faults = decode::decode_strict::<bulkhead_api::ClusterTaintPolicy>(value)
+                    .map_or_else(|_| Vec::new(), |decoded| decoded.object.spec.faults());
+                let name = value
+                    .pointer("/metadata/name")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                self.problems.extend(
+                    faults
+                        .iter()
+                        .map(|fault| format!("{origin}: {kind} {name}: spec.{fault}")),
+                );
+                if faults.is_empty() {
+                    self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value);
+                }
+            }
             "Plugin" => {
                 let name = value
                     .pointer("/metadata/name")

@@ -122,6 +122,32 @@ fn a_cluster_that_is_no_longer_selected_gives_the_taint_back_unless_as_in_karmad
 }
 
 #[test]
+fn a_policy_with_an_unknown_field_changes_no_taint() {
+    let faulty = |field: &str, value: Value| {
+        let mut policy = spec(&[when("Ready", "In", &["False"])], &[], "k");
+        policy[field] = value;
+        check(vec![("p", 0, policy)], &[]);
+    };
+    check(
+        vec![("p", 0, spec(&[when("Ready", "In", &["False"])], &[], "k"))],
+        &["+k:NoExecute"],
+    );
+    faulty("targetClustrs", json!({"clusterNames": ["member2"]}));
+    faulty("targetClusters", json!({"clusterName": ["member2"]}));
+    // A taint that it added before it was edited stays too.
+    let mut tainted = cluster(&[(ConditionStatus::True, 0)]);
+    tainted.spec.taints = vec![serde_json::from_value(json!({"key": "old", "effect": "NoExecute"})).unwrap()];
+    let identity = tainted.spec.taints[0].identity();
+    tainted.taint_owners.insert(identity, "ClusterTaintPolicy/p".to_owned());
+    let check = |edited: Value, expected: &[&str]| {
+        let rule = ClusterTaintPolicyRule::new("p", serde_json::from_value(edited).unwrap(), OWNED);
+        assert_eq!(summary(&[rule], &tainted, 0), expected);
+    };
+    check(json!({}), &["-old:NoExecute"]);
+    check(json!({"taint": []}), &[]);
+}
+
+#[test]
 fn what_the_policy_added_and_no_longer_declares_goes() {
     let mut tainted = cluster(&[(ConditionStatus::True, 0)]);
     for (key, owner) in [

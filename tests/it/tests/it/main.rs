@@ -20,6 +20,7 @@ mod historic;
 mod holes;
 mod library;
 mod live_targets;
+mod manifests;
 mod new_faults;
 mod recovery;
 mod reload;

@@ -85,6 +85,44 @@ fn durations_and_states_out_of_range_are_refused_with_the_field() {
 }
 
 #[test]
+fn the_failover_of_a_cluster_has_a_positive_grace_period_and_only_with_a_graceful_purge() {
+    let options = AdmissionOptions {
+        allow_never_purging_clusters: true,
+        ..AdmissionOptions::default()
+    };
+    let check = |cluster: Value, expected: &str| {
+        let actual = admit_with(options, json!({"failover": {"cluster": cluster}}))
+            .err()
+            .unwrap_or_default();
+        let expected = if expected.is_empty() {
+            String::new()
+        } else {
+            format!("spec.failover.cluster.{expected}")
+        };
+        assert_eq!(actual, expected, "{cluster}");
+    };
+    check(
+        json!({"purgeMode": "Graciously", "gracePeriodSeconds": 100, "tolerationSeconds": 0}),
+        "",
+    );
+    check(
+        json!({"gracePeriodSeconds": 0}),
+        "gracePeriodSeconds: Invalid value: 0: must be greater than 0",
+    );
+    check(
+        json!({"gracePeriodSeconds": -5}),
+        "gracePeriodSeconds: Invalid value: -5: must be greater than 0",
+    );
+    for mode in ["Never", "Directly", "Immediately"] {
+        let detail = "gracePeriodSeconds: Invalid value: 100: only takes effect when purgeMode is Gracefully";
+        check(json!({"purgeMode": mode, "gracePeriodSeconds": 100}), detail);
+        check(json!({"purgeMode": mode, "tolerationSeconds": 100}), "");
+    }
+    let detail = "tolerationSeconds: Invalid value: -1: must be greater than or equal to 0";
+    check(json!({"tolerationSeconds": -1}), detail);
+}
+
+#[test]
 fn the_documents_example_wants_dependencies_to_travel_along() {
     let failover = json!({"application": {
         "preConditions": {"delaySeconds": 5000},
@@ -154,6 +192,39 @@ fn tolerations_are_added_where_a_policy_has_none_of_that_sort() {
     check(json!([everything]), json!([everything, not_ready, unreachable]));
     let none = admit_with(AdmissionOptions::default(), json!({})).unwrap();
     assert_eq!(none["placement"].get("clusterTolerations"), None);
+}
+
+#[test]
+fn a_taint_policy_with_an_unknown_field_or_operator_is_refused() {
+    let options = AdmissionOptions {
+        allow_no_execute_taint_policy: true,
+        allow_prefer_no_execute: true,
+        ..AdmissionOptions::default()
+    };
+    let check = |edit: Value, expected: &str| {
+        let mut spec = json!({
+            "targetCluster": {"clusterNames": ["member1"]},
+            "matchConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["False"]}],
+            "taintsToAdd": [{"key": "k", "effect": "PreferNoExecute"}],
+        });
+        merge(&mut spec, edit);
+        let object = json!({"metadata": {"name": "p"}, "spec": spec});
+        let actual = run(&create("policy.karmada.io", "ClusterTaintPolicy"), object, options);
+        assert_eq!(actual.as_ref().err().map_or("", String::as_str), expected);
+        if let Ok(object) = actual {
+            assert_eq!(object["spec"], spec);
+        }
+    };
+    check(json!({}), "");
+    check(
+        json!({"targetClustrs": {}, "x": 1}),
+        "spec.targetClustrs: Forbidden: unknown field",
+    );
+    let detail = "spec.targetCluster: Forbidden: cannot be combined with targetClusters";
+    check(json!({"targetClusters": {"clusterNames": ["m2"]}}), detail);
+    let condition = json!({"conditionType": "Ready", "operator": "Exists"});
+    let detail = "spec.matchConditions[0].operator: Unsupported value: \"Exists\": supported values: \"In\", \"NotIn\"";
+    check(json!({"matchConditions": [condition]}), detail);
 }
 
 #[test]

@@ -166,6 +166,9 @@ fn taints(facts: &Facts) -> Vec<Taint> {
         time_added: None,
     };
     let of_policy = |spec: &ClusterTaintPolicySpec| -> Vec<Taint> {
+        if !spec.faults().is_empty() {
+            return Vec::new();
+        }
         let added = if spec.add_on_conditions.is_empty() {
             &[][..]
         } else {
