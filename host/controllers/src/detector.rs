@@ -5,7 +5,7 @@ mod claim;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_api::policy::PropagationSpec;
+use bulkhead_api::policy::{PreemptionBehavior, PropagationSpec};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::journal::{Decision, Subject};
@@ -22,7 +22,7 @@ use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::{Change, Store, Subscription};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use self::claim::Claim;
@@ -39,6 +39,8 @@ use crate::templates::{self, Templates};
 
 const NAME: &str = "detector";
 const WORKERS: usize = 5;
+/// `activationPreference` of a policy whose changes wait for the next change of the template.
+const LAZY: &str = "Lazy";
 
 /// Kind and key of a resource template.
 type TemplateKey = (ObjectKind, Key);
@@ -128,13 +130,14 @@ fn retry_when_freed<B: Binding>(
 }
 
 /// Enqueues the templates that a policy selects or selected, and starts informers for kinds that are not watched yet.
-fn policy_changed<P>(
+fn policy_changed<P: Resource<DynamicType = ()>>(
     deps: &Dependencies,
     queue: &WorkQueue<TemplateKey>,
     kinds: &WorkQueue<ObjectKind>,
     change: &Change<'_, P>,
     spec: impl Fn(&P) -> &PropagationSpec,
 ) {
+    warn_of_preemption(deps, change, &spec);
     let versions: Vec<&P> = match change {
         Change::Added(policy) | Change::Deleted(policy) => vec![policy],
         Change::Updated { old, new } => vec![old, new],
@@ -163,6 +166,28 @@ fn policy_changed<P>(
                 queue.add((kind.clone(), Key::of(&*object)));
             }
         }
+    }
+}
+
+/// Emits an event when a policy asks for preemption.
+fn warn_of_preemption<P: Resource<DynamicType = ()>>(
+    deps: &Dependencies,
+    change: &Change<'_, P>,
+    spec: &impl Fn(&P) -> &PropagationSpec,
+) {
+    let asks = |policy: &P| spec(policy).preemption == PreemptionBehavior::Always;
+    let (before, policy) = match change {
+        Change::Added(policy) => (None, policy),
+        Change::Updated { old, new } => (Some(old), new),
+        Change::Deleted(_) => return,
+    };
+    let policy: &P = policy;
+    if asks(policy) && !before.is_some_and(|before| asks(before)) {
+        let message = "preemption: Always has no effect, as in Karmada without the feature gate \
+                       PropagationPolicyPreemption: a template stays with its policy until that policy is deleted or no longer selects it.";
+        deps.log
+            .events
+            .emit(NAME, about(policy), EventType::Warning, "PreemptionIgnored", message);
     }
 }
 
@@ -271,6 +296,19 @@ async fn bind<B: Binding>(
         }
         check_owner(deps, refused, &**existing, (kind, template), &claim)?;
     }
+    let digest = Digest::of(template.texts().into_iter().map(str::as_bytes)).to_string();
+    let is_known = |existing: &B| {
+        existing
+            .meta()
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(keys::TEMPLATE_DIGEST))
+            == Some(&digest)
+    };
+    if claim.spec.activation_preference == LAZY && existing.as_deref().is_some_and(is_known) {
+        // The policy takes effect with the next change of the template.
+        return Ok(Action::Wait);
+    }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
     describe(deps, kind, template, &claim, desired.spec_mut()).await?;
     // An interpreter may have been slow, and nothing else prevents a binding for a deleted template.
@@ -290,7 +328,6 @@ async fn bind<B: Binding>(
     merge(desired.labels_mut(), &labels);
     merge(desired.annotations_mut(), &annotations);
     ensure_metadata::<B>(desired.meta_mut(), kind, template);
-    let digest = Digest::of(template.texts().into_iter().map(str::as_bytes)).to_string();
     let before = desired
         .annotations_mut()
         .insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());

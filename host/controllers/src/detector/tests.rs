@@ -12,6 +12,7 @@ struct Hub {
     components: Components,
     bindings: Api<ResourceBinding>,
     refused: Arc<Refused>,
+    hub: Client,
     /// Keeps the channel of the events open.
     #[expect(dead_code, reason = "held, not read")]
     events: events::Writer,
@@ -44,8 +45,9 @@ impl Hub {
         known.store(&deployments()).unwrap().wait_for_cache_sync().await;
         Self {
             components,
-            bindings: Api::namespaced(hub, "default"),
+            bindings: Api::namespaced(hub.clone(), "default"),
             refused: Arc::default(),
+            hub,
             events,
         }
     }
@@ -92,6 +94,36 @@ async fn a_template_is_claimed_and_bound_once() {
         records.iter().map(|record| record.entry.decision).collect::<Vec<_>>(),
         [Decision::Bound]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lazy_policy_takes_effect_with_the_next_change_of_the_template() {
+    for lazy in [true, false] {
+        let mut policy = policy_for("web");
+        policy.spec.activation_preference = if lazy { "Lazy".to_owned() } else { String::new() };
+        let hub = Hub::new(policy.clone()).await;
+        hub.reconcile().await.unwrap();
+        // The informer delivers the labels of the claim.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let bound = hub.binding().await.unwrap();
+        hub.components.stores.bindings.replace_all([bound]);
+        hub.reconcile().await.unwrap();
+        let bound = hub.binding().await.unwrap();
+        hub.components.stores.bindings.replace_all([bound]);
+        policy.spec.scheduler_name = "edited".to_owned();
+        hub.components.stores.policies.replace_all([policy]);
+        hub.reconcile().await.unwrap();
+        let scheduler = || async { hub.binding().await.unwrap().spec.scheduler_name };
+        assert_eq!(scheduler().await == "edited", !lazy, "{lazy}");
+        let templates: Api<Deployment> = Api::namespaced(hub.hub.clone(), "default");
+        let more = Patch::Merge(json!({"spec": {"replicas": 3}}));
+        templates.patch("web", &PatchParams::default(), &more).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let bound = hub.binding().await.unwrap();
+        hub.components.stores.bindings.replace_all([bound]);
+        hub.reconcile().await.unwrap();
+        assert_eq!(scheduler().await, "edited", "{lazy}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
