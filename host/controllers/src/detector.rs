@@ -1,16 +1,15 @@
 //! Policy → binding: the policy that claims a resource template, and the resulting binding (Karmada: `pkg/detector`).
 
 mod claim;
+mod needs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_api::policy::{PreemptionBehavior, PropagationSpec};
-use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::manifest::Digest;
-use bulkhead_core::model::{BindingSpec, Component, ReplicaRequirements};
+use bulkhead_core::model::BindingSpec;
 use bulkhead_core::names::{self, keys};
 use bulkhead_runtime::controller::{self, Action, Error};
 use bulkhead_runtime::dynamic::{self, KeptObject};
@@ -26,10 +25,11 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use self::claim::Claim;
+use self::needs::{Needs, needs};
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
 use crate::decision_log::{DecisionLog, Record};
-use crate::flags::{FeatureGate, Flags};
+use crate::flags::Flags;
 use crate::interpreter::{Interpreters, NoInterpreter};
 use crate::priority;
 use crate::selection::{Template, specificity};
@@ -455,60 +455,6 @@ async fn describe(
     } else {
         priority::describe(&deps.templates, &deps.flags, policy, spec).await
     }
-}
-
-/// Resource needs of a template.
-#[derive(Default)]
-struct Needs {
-    replicas: i32,
-    requirements: Option<ReplicaRequirements>,
-    components: Vec<Value>,
-}
-
-/// Returns the needs of a template. Components are queried first if the gate is on, and replicas only if there are no
-/// components. A template that no interpreter knows is no workload. (Karmada:
-/// `pkg/detector/detector.go:applyReplicaInterpretation`.)
-async fn needs(deps: &Dependencies, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
-    if deps.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
-        && let Some(Interpretation::Components(components)) = deps
-            .interpreters
-            .interpret(NAME, about, Operation::Components { object })
-            .await?
-    {
-        let components = components.iter().map(component_value).collect();
-        return Ok(Needs {
-            components,
-            ..Needs::default()
-        });
-    }
-    let Some(Interpretation::Replicas {
-        replicas,
-        mut requirements,
-    }) = deps
-        .interpreters
-        .interpret(NAME, about, Operation::Replicas { object })
-        .await?
-    else {
-        return Ok(Needs::default());
-    };
-    // Pod templates rarely name a namespace; the quota of the object's own namespace applies.
-    if deps.flags.gate(FeatureGate::ResourceQuotaEstimate)
-        && let Some(needed) = &mut requirements
-    {
-        needed
-            .rest
-            .entry("namespace".to_owned())
-            .or_insert_with(|| about.namespace.clone().into());
-    }
-    Ok(Needs {
-        replicas,
-        requirements,
-        ..Needs::default()
-    })
-}
-
-fn component_value(component: &Component) -> Value {
-    serde_json::to_value(component).unwrap_or_default()
 }
 
 fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &KeptObject) {

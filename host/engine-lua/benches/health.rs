@@ -79,7 +79,7 @@ fn health(criterion: &mut Criterion) {
     for (name, policy) in &policies {
         assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
         group.bench_function(*name, |bencher| {
-            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)))
+            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)));
         });
     }
     group.finish();

@@ -82,7 +82,7 @@ fn health(criterion: &mut Criterion) {
     for (name, policy) in &policies {
         assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
         group.bench_function(*name, |bencher| {
-            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)))
+            bencher.iter(|| verdict(policy.as_ref(), black_box(&object)));
         });
     }
     group.finish();
@@ -209,7 +209,7 @@ fn load(criterion: &mut Criterion) {
     let report = reads.cache_report().expect("there is a cache");
     assert!(report.misses == 1 && report.hits > 0, "{report:?}");
     group.bench_function("from the cache, by an engine that starts", |bencher| {
-        bencher.iter(|| load(&start(&cached)))
+        bencher.iter(|| load(&start(&cached)));
     });
     group.finish();
 }

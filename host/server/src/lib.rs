@@ -146,8 +146,6 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
             () = &mut stop => return Ok(()),
         }
     }
-    let engines = arguments.engines.start(flags.pod_detail())?;
-    let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
     let control_plane = if embedded.is_some() {
         "embedded"
@@ -156,14 +154,9 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     };
     let crash_marker = crash_marker(arguments, &modes, control_plane);
     let parts = Parts {
-        flags: flags.clone(),
-        engines,
-        plugins,
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
-        permit: permit.clone(),
-        agent_of: None,
-        only_interprets: modes.all() == [Mode::Interpret],
         decisions: journal.as_ref(),
+        ..parts(arguments, &flags, &modes, &permit)?
     };
     let federation = Federation::start(&hub, parts, &state)?;
     let webhook = tokio::select! {
@@ -225,6 +218,37 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     };
     state.set_stopping();
     log_stop(&stopped);
+    wind_down(running, &permit, &candidate, journal.as_ref()).await;
+    state.update(|status| status.leads = elects.then_some(false));
+    stopped.map_err(anyhow::Error::msg)
+}
+
+/// Returns the parts of the federation that depend on the arguments alone.
+fn parts<'a>(
+    arguments: &'a RunArguments,
+    flags: &Flags,
+    modes: &Modes,
+    permit: &WritePermit,
+) -> anyhow::Result<Parts<'a>> {
+    Ok(Parts {
+        flags: flags.clone(),
+        engines: arguments.engines.start(flags.pod_detail())?,
+        plugins: arguments.plugin_directory.as_deref(),
+        crash_marks: None,
+        permit: permit.clone(),
+        agent_of: None,
+        only_interprets: modes.all() == [Mode::Interpret],
+        decisions: None,
+    })
+}
+
+/// Stops the controllers, then ends the journal, then releases the lease. The lease is renewed until then.
+async fn wind_down(
+    running: federation::Running,
+    permit: &WritePermit,
+    candidate: &Elector,
+    journal: Option<&journal::Running>,
+) {
     let held = async {
         if candidate.holds().await {
             candidate.hold().await
@@ -233,16 +257,14 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         }
     };
     tokio::select! {
-        () = running.stop_within(&permit, DRAIN) => {}
+        () = running.stop_within(permit, DRAIN) => {}
         // Another process holds the lease and may write.
         _ = held => {}
     }
-    state.update(|status| status.leads = elects.then_some(false));
-    if let Some(journal) = &journal {
+    if let Some(journal) = journal {
         journal.end().await;
     }
     candidate.release().await;
-    stopped.map_err(anyhow::Error::msg)
 }
 
 /// Opens the record of plugins that ended a process.

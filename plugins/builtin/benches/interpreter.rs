@@ -38,7 +38,7 @@ fn health(criterion: &mut Criterion) {
     // Criterion reports the throughput in checks per second on one core.
     group.throughput(Throughput::Elements(1));
     group.bench_function("decoded", |bencher| {
-        bencher.iter(|| health_of(&policy, black_box(&object)))
+        bencher.iter(|| health_of(&policy, black_box(&object)));
     });
     group.bench_function("with decoding", |bencher| {
         bencher.iter(|| {

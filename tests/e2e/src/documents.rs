@@ -7,8 +7,8 @@ use anyhow::{Context as _, ensure};
 
 use crate::federation::{Federation, Plan, QUICK, Site};
 
-/// A manifest that a document shows is stored, or refused with the reason. A policy with a misspelt target is refused by
-/// the webhook, whatever field validation kubectl asks for.
+/// A manifest that a document shows is stored, or refused with the reason. The webhook refuses a policy with a misspelt
+/// target, independent of the field validation that kubectl asks for.
 pub(crate) async fn manifests(site: &Site) -> anyhow::Result<()> {
     let gates = ["--feature-gates=Failover=true,PreferNoExecute=true"];
     let others = QUICK

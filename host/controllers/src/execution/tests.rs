@@ -4,6 +4,7 @@ use bulkhead_plugin::Layer;
 use bulkhead_runtime::events;
 use http::{Method, Request};
 use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::client::Body;
 use tower::service_fn;
 

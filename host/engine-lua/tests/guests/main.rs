@@ -110,9 +110,9 @@ fn neighbour_with_exact_budget(engine: &LuaEngine, module: &Module) -> Arc<dyn P
     while enough - too_few > 1 {
         let middle = too_few.midpoint(enough);
         if answers(middle) {
-            enough = middle
+            enough = middle;
         } else {
-            too_few = middle
+            too_few = middle;
         }
     }
     with_steps(enough).expect("it loaded before")

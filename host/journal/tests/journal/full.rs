@@ -51,7 +51,7 @@ fn open(directory: &Path, disk_bytes: &Arc<AtomicU64>) -> (Opened, Failures) {
         ..Bounds::default()
     };
     let opened = Writer::open_on(directory, bounds, disk, move |error| {
-        failed.lock().unwrap().push(error.to_string())
+        failed.lock().unwrap().push(error.to_string());
     });
     (opened.unwrap(), failures)
 }

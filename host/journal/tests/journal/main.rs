@@ -136,7 +136,7 @@ fn a_write_error_of_the_disk_is_reported_once() {
         ..Bounds::default()
     };
     let opened = Writer::open(directory.path(), bounds, move |error| {
-        tell.lock().unwrap().push(error.to_string())
+        tell.lock().unwrap().push(error.to_string());
     });
     let writer = opened.unwrap().writer;
     std::fs::create_dir(bulkhead_journal::segment::path(directory.path(), 3)).unwrap();

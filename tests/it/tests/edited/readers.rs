@@ -206,7 +206,7 @@ fn scripts_are_loaded_within_a_bound() {
     let engine = alone(LuaEngine::default);
     assert_eq!(engine.kind(), EngineKind::Lua);
     reads("script", &bytes(&[SCRIPT]), SCRIPT_BYTES_MAX, |input| {
-        load(&engine, input)
+        load(&engine, input);
     });
 }
 

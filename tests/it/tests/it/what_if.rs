@@ -259,7 +259,7 @@ fn a_cluster_that_is_back_in_time_keeps_the_rest() {
     ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let answer = ask("back", &files, |question| {
-        question.lasts = Some(GoDuration::from_secs(60))
+        question.lasts = Some(GoDuration::from_secs(60));
     })
     .unwrap();
     // The cluster counts as lost after 30 s and as recovered 30 s after the minute: one minute of evictions, one
@@ -285,7 +285,7 @@ fn a_large_federation_is_answered_whole() {
     ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let answer = ask("large", &files, |question| {
-        question.flags.resource_eviction_rate = 100.0
+        question.flags.resource_eviction_rate = 100.0;
     })
     .unwrap();
     let moved: BTreeSet<_> = answer.moves.iter().map(|moved| moved.binding.as_str()).collect();
@@ -314,7 +314,7 @@ fn a_bad_export_says_what_is_missing() {
     );
     check("bad-yaml", &[("a.yaml", "a: [")], "a.yaml");
     let missing = ask("missing", &[("a.yaml", &all), ("b.json", &some)], |question| {
-        question.down = vec!["mars".to_owned()]
+        question.down = vec!["mars".to_owned()];
     });
     assert!(
         missing

@@ -22,7 +22,7 @@ fn crashed(folder: &tempfile::TempDir) -> tempfile::TempDir {
     copy
 }
 
-fn stages(host: &Host) -> Vec<LoadStage> {
+pub(super) fn stages(host: &Host) -> Vec<LoadStage> {
     host.plugins.status().iter().map(|status| status.stage).collect()
 }
 
