@@ -25,7 +25,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use self::claim::Claim;
-use self::needs::{Needs, needs};
+use self::needs::needs;
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
 use crate::decision_log::{DecisionLog, Record};

@@ -3,6 +3,7 @@
 mod duration;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bulkhead_api::admission::AdmissionOptions;
 use bulkhead_core::decide::application_failover::FailoverOptions;

@@ -147,11 +147,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         }
     }
     let journal = arguments.journal.open(&permit)?;
-    let control_plane = if embedded.is_some() {
-        "embedded"
-    } else {
-        hub.address.as_str()
-    };
+    let control_plane = embedded.as_ref().map_or(hub.address.as_str(), |_| "embedded");
     let crash_marker = crash_marker(arguments, &modes, control_plane);
     let parts = Parts {
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),

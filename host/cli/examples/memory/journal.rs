@@ -14,7 +14,7 @@ const BATCH: u64 = 1_000;
 
 fn opened(directory: &Path, bounds: Bounds) -> Result<Opened, JournalError> {
     Writer::open(directory, bounds, |error| {
-        eprintln!("the journal cannot be written: {error}")
+        eprintln!("the journal cannot be written: {error}");
     })
 }
 

@@ -1,7 +1,6 @@
 //! Scope of a pause: clusters and namespaces, and the name that follows from them.
 
-use anyhow::{Context as _, bail};
-use bulkhead_api::EvictionPause;
+use anyhow::bail;
 use bulkhead_core::model::EvictionPauseSpec;
 use clap::Args;
 
@@ -9,7 +8,7 @@ use clap::Args;
 const ALL: &str = "all-evictions";
 
 /// Maximum length of the name of an object, in bytes (Kubernetes: DNS subdomain).
-const NAME_BYTES_MAX: usize = 253;
+pub(super) const NAME_BYTES_MAX: usize = 253;
 
 /// Scope of a pause.
 #[derive(Args, Clone, Debug, Default)]

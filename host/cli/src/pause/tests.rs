@@ -3,6 +3,7 @@
 use bulkhead_apiserver::{ApiServer, Clock, Options, ResourceKind, kinds};
 use bulkhead_core::model::{ClusterDrainSpec, Taint};
 
+use super::scope::NAME_BYTES_MAX;
 use super::*;
 
 /// Creates a control plane with the clusters member1 and member2 and the namespace shop.

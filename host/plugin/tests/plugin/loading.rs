@@ -18,7 +18,6 @@ use bulkhead_plugin::{
 };
 use serde_json::json;
 
-use self::quarantine::stages;
 use crate::described;
 
 /// Answers every eviction check the same way.

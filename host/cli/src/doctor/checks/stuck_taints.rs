@@ -185,7 +185,7 @@ mod tests {
             drop(
                 one.taint_owners
                     .insert("not-ready:NoExecute".to_owned(), "Other".to_owned()),
-            )
+            );
         };
         check(&|facts| cluster(facts, &owned), "belongs to Other");
         let undated = |one: &mut Cluster| one.spec.taints.iter_mut().for_each(|taint| taint.time_added = None);

@@ -22,7 +22,7 @@ fn crashed(folder: &tempfile::TempDir) -> tempfile::TempDir {
     copy
 }
 
-pub(super) fn stages(host: &Host) -> Vec<LoadStage> {
+fn stages(host: &Host) -> Vec<LoadStage> {
     host.plugins.status().iter().map(|status| status.stage).collect()
 }
 
