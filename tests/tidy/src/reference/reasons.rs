@@ -57,6 +57,7 @@ const NO_REASONS: &[&str] = &[
     "PurgeMode",
     "SelectorOperator",
     "TaintEffect",
+    "TargetClusters",
     // Operations of an interpreter.
     "AggregateStatus",
     "InterpretComponent",
