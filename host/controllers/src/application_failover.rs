@@ -36,7 +36,7 @@ use crate::subjects::{about, input, subject, template_of};
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
-/// Delay of the next decision about a binding whose unhealthy reports are contradicted by its Works, or outdated. If the
+/// Delay of the next decision about a binding whose unhealthy reports are contradicted by its Works or by a member. If the
 /// application fails again before the status of the binding is written, that status does not change.
 const CONTRADICTED_RECHECK: Duration = Duration::from_secs(10);
 
@@ -171,9 +171,9 @@ impl Reconcile for ApplicationFailover {
             );
             plan = decide(&clusters, options);
         }
-        // Neither does the Work have the recovery of an application while its status cannot be written.
+        // The Work has no recovery of the application either while its status cannot be written.
         let leaving = plan.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
-        if deps.reported.is_outdated_in(&model, leaving).await {
+        if deps.reported.may_be_healthy_in(&model, leaving).await {
             return Ok(Action::After(CONTRADICTED_RECHECK));
         }
         let waits = self.new_waits(&key, &plan);

@@ -47,6 +47,22 @@ struct State {
     renewed: BTreeMap<String, Instant>,
     /// Version of the object from which the health in each Work was derived.
     reported: BTreeMap<Key, ObjectMeta>,
+    /// Version of the last object of each Work whose health was derived, and that health.
+    derived: BTreeMap<Key, (ObjectMeta, Option<Health>)>,
+}
+
+/// Returns the part of the metadata that identifies a version of an object.
+fn version(object: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        uid: object.uid.clone(),
+        resource_version: object.resource_version.clone(),
+        ..ObjectMeta::default()
+    }
+}
+
+/// True if a version of an object is this one or a later one.
+fn is_current(known: &ObjectMeta, object: &ObjectMeta) -> bool {
+    known.uid == object.uid && (known.resource_version == object.resource_version || is_newer_version(object, known))
 }
 
 impl Contacts {
@@ -81,17 +97,19 @@ impl Contacts {
 
     /// Records the version of the object from which the health in a Work was derived.
     pub(crate) fn reported(&self, work: &Key, object: &ObjectMeta) {
-        let version = ObjectMeta {
-            uid: object.uid.clone(),
-            resource_version: object.resource_version.clone(),
-            ..ObjectMeta::default()
-        };
-        self.state().reported.insert(work.clone(), version);
+        self.state().reported.insert(work.clone(), version(object));
+    }
+
+    /// Records the health that was derived from an object, before it is in a Work: that is delayed, and can fail.
+    pub(crate) fn derived(&self, work: &Key, object: &ObjectMeta, health: Option<Health>) {
+        self.state().derived.insert(work.clone(), (version(object), health));
     }
 
     /// Forgets a deleted Work.
     pub(crate) fn forget_work(&self, work: &Key) {
-        self.state().reported.remove(work);
+        let mut state = self.state();
+        state.reported.remove(work);
+        state.derived.remove(work);
     }
 
     /// Forgets a deleted cluster.
@@ -113,11 +131,17 @@ impl Contacts {
     /// True if the report in a Work is missing or was made from an older object than this one.
     fn is_outdated(&self, work: &Key, object: &ObjectMeta) -> bool {
         let state = self.state();
-        let is_current = |reported: &ObjectMeta| {
-            reported.uid == object.uid
-                && (reported.resource_version == object.resource_version || is_newer_version(object, reported))
+        let reported = state.reported.get(work);
+        state.collects && !reported.is_some_and(|reported| is_current(reported, object))
+    }
+
+    /// True unless the health that was derived from this object, or a later one, is not Healthy.
+    fn may_be_healthy(&self, work: &Key, object: &ObjectMeta) -> bool {
+        let state = self.state();
+        let is_ill = |(known, health): &(ObjectMeta, Option<Health>)| {
+            is_current(known, object) && *health != Some(Health::Healthy)
         };
-        state.collects && !state.reported.get(work).is_some_and(is_current)
+        state.collects && !state.derived.get(work).is_some_and(is_ill)
     }
 }
 
@@ -205,12 +229,22 @@ impl Reported {
         replaced
     }
 
-    /// Queries clusters for the object of a binding. Returns true if one of them has a newer version than its report,
-    /// for example because the status of its Work cannot be written. A cluster that does not respond has none.
-    pub(crate) async fn is_outdated_in<'a>(&self, binding: &Binding, clusters: impl Iterator<Item = &'a str>) -> bool {
+    /// Queries clusters for the object of a binding. Returns true if it may be healthy in one of them although its report
+    /// is not, for example because the status of its Work cannot be written. A cluster that does not respond, or that
+    /// this process cannot query, has only its report.
+    pub(crate) async fn may_be_healthy_in<'a>(
+        &self,
+        binding: &Binding,
+        clusters: impl Iterator<Item = &'a str>,
+    ) -> bool {
         let names: Vec<_> = clusters.map(str::to_owned).collect();
-        let asked = futures::stream::iter(names)
-            .map(|name: String| async move { self.probe_target(binding, &name).await == Err(Unconfirmed::Outdated) });
+        let asked = futures::stream::iter(names).map(|name: String| async move {
+            match self.observe(binding, &name).await {
+                Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
+                Ok(None) => false,
+                Err(reason) => reason == Unconfirmed::Outdated,
+            }
+        });
         asked.buffered(REQUESTS_MAX).any(std::future::ready).await
     }
 
@@ -232,13 +266,22 @@ impl Reported {
     }
 
     async fn probe_target(&self, binding: &Binding, name: &str) -> Result<(), Unconfirmed> {
+        let Some(object) = self.observe(binding, name).await? else {
+            return Ok(());
+        };
+        let outdated = self.contacts.is_outdated(&work_key(binding, name), &object);
+        if outdated { Err(Unconfirmed::Outdated) } else { Ok(()) }
+    }
+
+    /// Returns the metadata of the object of a binding in a cluster; `None` if this process cannot query the cluster.
+    async fn observe(&self, binding: &Binding, name: &str) -> Result<Option<ObjectMeta>, Unconfirmed> {
         let cluster = self.stores.cluster(name).ok_or(Unconfirmed::Missing)?;
         if cluster.spec.sync_mode == SyncMode::Pull {
-            return Ok(());
+            return Ok(None);
         }
         let client = match self.members.client(name) {
             Ok(client) => client,
-            Err(MemberError::NotYet(_) | MemberError::Broken(_)) if !self.contacts.state().probes => return Ok(()),
+            Err(MemberError::NotYet(_) | MemberError::Broken(_)) if !self.contacts.state().probes => return Ok(None),
             Err(MemberError::NotYet(_) | MemberError::Broken(_)) => return Err(Unconfirmed::Unreachable),
         };
         let resource = &binding.spec.resource;
@@ -246,21 +289,19 @@ impl Reported {
         let known = self.kinds.resolve(&kind).await.map_err(|_| Unconfirmed::Outdated)?;
         let api = known.api(client, &resource.namespace);
         let answer = tokio::time::timeout(ANSWER_MAX, api.get_metadata_opt(&resource.name)).await;
-        let object = match answer {
-            Ok(Ok(object)) => object.ok_or(Unconfirmed::Outdated)?,
+        match answer {
+            Ok(Ok(object)) => object.map(|object| Some(object.metadata)).ok_or(Unconfirmed::Outdated),
             // The member responds but does not let this process read. Reports are not made from there either, unless
             // that was possible before.
             Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                 let collects = self.contacts.state().collects;
-                return if collects { Err(Unconfirmed::Outdated) } else { Ok(()) };
+                if collects { Err(Unconfirmed::Outdated) } else { Ok(None) }
             }
             Ok(Err(_)) | Err(_) => {
                 self.contacts.probed(name, false);
-                return Err(Unconfirmed::Unreachable);
+                Err(Unconfirmed::Unreachable)
             }
-        };
-        let outdated = self.contacts.is_outdated(&work_key(binding, name), &object.metadata);
-        if outdated { Err(Unconfirmed::Outdated) } else { Ok(()) }
+        }
     }
 }
 

@@ -195,6 +195,7 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
         Ownership::Foreign => foreign(&work, &kind, &object, &recorded),
         Ownership::Ours | Ownership::Unmanaged => reflect_status(&deps, &work, &kind, &object, &observed).await,
     };
+    deps.contacts.derived(&key, &found.metadata, status.health);
     let failed = !diagnostics.faults.is_empty();
     let diagnostics = memory.without_recorded(&key, recordable(diagnostics, &observed));
     deps.log
