@@ -417,8 +417,8 @@ mod tests {
                 .clone()
         };
         for kind in ["PropagationPolicy", "ClusterPropagationPolicy"] {
-            assert_eq!(of(kind, "properties")["gracePeriodSeconds"]["minimum"], 1, "{kind}");
-            assert_eq!(of(kind, "properties")["tolerationSeconds"]["minimum"], 0, "{kind}");
+            assert_eq!(of(kind, "properties")["gracePeriodSeconds"]["minimum"], 1.0, "{kind}");
+            assert_eq!(of(kind, "properties")["tolerationSeconds"]["minimum"], 0.0, "{kind}");
             assert!(of(kind, "x-kubernetes-validations").is_array(), "{kind}");
         }
         assert_eq!(

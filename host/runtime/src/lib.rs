@@ -76,7 +76,11 @@
 //!
 //! # async fn start(client: Client) {
 //! let config_maps = Store::new();
-//! let counter = Arc::new(Counter { client: client.clone(), config_maps: Arc::clone(&config_maps) });
+//! let counter = Arc::new(Counter {
+//!     client: client.clone(),
+//!     config_maps: Arc::clone(&config_maps),
+//!     failures: Arc::default(),
+//! });
 //! tokio::join!(config_maps.run_informer(Api::all(client), Default::default()), counter.run());
 //! # }
 //! ```

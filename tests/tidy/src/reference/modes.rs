@@ -13,14 +13,15 @@ fn list(source: &str) -> &str {
     source
         .split("const CONTROLLERS")
         .nth(1)
-        .and_then(|rest| rest.split("];").next())
+        .and_then(|rest| rest.split_once("= &["))
+        .and_then(|(_, rest)| rest.split("];").next())
         .unwrap_or_default()
 }
 
 /// Returns the name and the module of each controller.
 fn controllers(source: &str) -> Vec<(String, String)> {
-    let entry = |line: &str| {
-        let (name, rest) = line.trim().strip_prefix('(')?.split_once(", ")?;
+    let entry = |entry: &str| {
+        let (name, rest) = entry.trim().strip_prefix('(')?.split_once(", ")?;
         let module = rest.split_once("Box::pin(")?.1.split_once("::")?.0;
         let name = match name.strip_prefix('"') {
             Some(name) => name.trim_end_matches('"'),
@@ -32,7 +33,7 @@ fn controllers(source: &str) -> Vec<(String, String)> {
         };
         Some((name.to_owned(), module.to_owned()))
     };
-    list(source).lines().filter_map(entry).collect()
+    list(source).split("}),").filter_map(entry).collect()
 }
 
 /// Returns the first sentence of a module's documentation, without its origin in Karmada.

@@ -49,7 +49,6 @@ const NO_REASONS: &[&str] = &[
     "DoesNotExist",
     "ExternalName",
     "LoadBalancer",
-    "NoExecute",
     "NodePort",
     "NotIn",
     "PreferNoExecute",
