@@ -96,7 +96,7 @@ impl EvictionDeadlines {
             at.0.saturating_sub(self.last_look.0)
         };
         self.last_look = at;
-        let applications = self.applications(hub, passed, federation.now());
+        let applications = self.applications(hub, federation, passed);
         let clusters = self.clusters(hub, federation.now(), at);
         let paused = !federation.context().stores.eviction_pauses.list().is_empty();
         if at < self.disturbed_until || paused {
@@ -216,7 +216,8 @@ impl EvictionDeadlines {
 
     /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves the cluster.
     /// Only a healthy report resets the timer.
-    fn applications(&mut self, hub: &Hub, passed: Duration, now: Time) -> Option<(&'static str, String)> {
+    fn applications(&mut self, hub: &Hub, federation: &Federation, passed: Duration) -> Option<(&'static str, String)> {
+        let now = federation.now();
         let mut unhealthy = BTreeMap::new();
         let mut late = None;
         for binding in hub
@@ -243,7 +244,10 @@ impl EvictionDeadlines {
                 let before = self.unhealthy.get(&key).copied();
                 let lasts = match item.health {
                     Some(Health::Healthy) => continue,
-                    Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before.lasts + passed),
+                    // A recovery that no report has yet keeps the application, but does not end the failure.
+                    Some(Health::Unhealthy) if !is_ready_in(federation, binding, cluster) => {
+                        before.map_or(Duration::ZERO, |before| before.lasts + passed)
+                    }
                     _ => before.map_or(Duration::ZERO, |before| before.lasts),
                 };
                 let may_leave = if self.may_leave(binding, cluster, hub, now) {
@@ -263,4 +267,14 @@ impl EvictionDeadlines {
         self.unhealthy = unhealthy;
         late
     }
+}
+
+/// Returns true if all replicas of a workload that a binding places on a cluster are ready there.
+fn is_ready_in(federation: &Federation, binding: &Binding, cluster: &str) -> bool {
+    let resource = &binding.spec.resource;
+    let ready = federation.ready_replicas(&resource.kind, &resource.namespace, &resource.name, false);
+    let target = binding.spec.clusters.iter().find(|target| target.name == cluster);
+    target.is_some_and(|target| {
+        target.replicas > 0 && ready.get(cluster).copied().unwrap_or(0) >= i64::from(target.replicas)
+    })
 }
