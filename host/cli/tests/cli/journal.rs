@@ -21,24 +21,29 @@ fn directory(name: &str) -> PathBuf {
 /// Records a journal of the example.
 fn journal(name: &str) -> PathBuf {
     let directory = directory(name);
-    let output = record(&directory);
+    simulate(&example(), &directory);
+    directory
+}
+
+fn record(scenario: &Path, directory: &Path) -> Output {
+    bulkhead()
+        .arg("simulate")
+        .arg(scenario)
+        .arg("--journal")
+        .arg(directory)
+        .output()
+        .unwrap()
+}
+
+/// Simulates a scenario, whose expectations hold, and keeps its journal.
+fn simulate(scenario: &Path, journal: &Path) {
+    let output = record(scenario, journal);
     assert_eq!(
         output.status.code(),
         Some(0),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    directory
-}
-
-fn record(directory: &Path) -> Output {
-    bulkhead()
-        .arg("simulate")
-        .arg(example())
-        .arg("--journal")
-        .arg(directory)
-        .output()
-        .unwrap()
 }
 
 /// Runs a command on a journal. Returns exit code, standard output and standard error.
@@ -143,19 +148,7 @@ manifests:
 ";
     fs::write(&scenario, text).unwrap();
     let journal = folder.join("journal");
-    let output = bulkhead()
-        .arg("simulate")
-        .arg(&scenario)
-        .arg("--journal")
-        .arg(&journal)
-        .output()
-        .unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    simulate(&scenario, &journal);
     let explained = check(&journal, &["explain", "default/web-deployment"], 0, &[]);
     let expected = "against: tolerationSeconds 50 of failover.cluster\n";
     assert!(
@@ -283,7 +276,7 @@ fn bad_journals_say_what_is_wrong() {
     );
     let journal = journal("damaged");
     assert_eq!(
-        record(&journal).status.code(),
+        record(&example(), &journal).status.code(),
         Some(2),
         "a second run must not be added to the first"
     );
@@ -363,19 +356,7 @@ fn with_plugin(name: &str, reason: &str) -> PathBuf {
 fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
     let scenario = with_plugin("replay-plugin", "Freeze");
     let journal = directory("replay-plugin-journal");
-    let output = bulkhead()
-        .arg("simulate")
-        .arg(&scenario)
-        .arg("--journal")
-        .arg(&journal)
-        .output()
-        .unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    simulate(&scenario, &journal);
     check(&journal, &["history"], 0, &["Held", "Freeze"]);
     check(
         &journal,
