@@ -95,7 +95,8 @@ impl FrameKind {
 pub struct Header {
     /// Id of the first record that was to be written to the segment.
     pub first_id: u64,
-    /// Time of that record, in milliseconds since the Unix epoch.
+    /// Time of that record, in milliseconds since the Unix epoch; 0 in the first segment, whose header is older than
+    /// its first record.
     pub first_at_ms: i64,
     /// Chain at the end of the previous segment.
     pub before: Chain,

@@ -98,7 +98,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The directory cannot be written, another process writes the journal, or it is damaged.
+    /// The directory cannot be written, the disk is full, another process writes the journal, or it is damaged.
     pub fn open(
         directory: &Path,
         bounds: Bounds,
@@ -126,7 +126,7 @@ impl Writer {
         let (number, path) = (end.number, segment::path(directory, end.number));
         let file = private::open(OpenOptions::new().append(true).create(true), &path);
         let file = file.map_err(JournalError::io("opening", &path))?;
-        let state = State {
+        let mut state = State {
             directory: directory.to_path_buf(),
             bounds,
             _lock: lock,
@@ -140,6 +140,10 @@ impl Writer {
             known: SegmentContents::default(),
             failed: false,
         };
+        // A file without a header is a cut file, so a new journal has its header before it has a record.
+        if state.bytes == 0 && state.closed.is_empty() {
+            state.begin(end.last_id + 1, 0)?;
+        }
         let writer = Self {
             state: Mutex::new(state),
             on_failure: Box::new(on_failure),
@@ -216,7 +220,7 @@ impl State {
         let at_ms = record.entry.at.as_millis();
         if self.bytes == 0 {
             self.begin(record.id, at_ms)?;
-        } else if self.bytes >= self.bounds.segment_bytes {
+        } else if self.bytes > HEADER_BYTES as u64 && self.bytes >= self.bounds.segment_bytes {
             self.close(at_ms)?;
             self.begin(record.id, at_ms)?;
             self.last_at_ms = at_ms;

@@ -72,8 +72,8 @@ impl Common {
     }
 }
 
-/// Refuses a journal with a file of 0 bytes. The last of several files is empty until its writer records the next
-/// decision, so it is only reported.
+/// Refuses a journal with a file of 0 bytes. The last of several files may be empty after a crash, so it is only
+/// reported.
 fn check_sizes(journal: &Path) -> anyhow::Result<()> {
     // The reader reports a directory that cannot be read.
     let Ok(segments) = segment::list(journal) else {
@@ -86,11 +86,14 @@ fn check_sizes(journal: &Path) -> anyhow::Result<()> {
         }
         let path = path.display();
         match (Some(*number) == last, segments.len()) {
-            (true, 1) => bail!("{path}: has no bytes: nothing is recorded yet, or the file was cut"),
+            (true, 1) => bail!(
+                "{path}: has no bytes, not even the header that each journal begins with; the file was cut, so restore \
+                 it from a copy, or remove it for an empty journal"
+            ),
             (true, _) => {
                 writeln!(
                     anstream::stderr(),
-                    "note: {path}: has no bytes: nothing is recorded yet, or the file was cut"
+                    "note: {path}: has no bytes: its writer stopped before the first record, or the file was cut"
                 )?;
             }
             (false, _) => bail!(
