@@ -75,6 +75,20 @@ pub trait AnyBinding:
             .filter(|id| !id.is_empty())
     }
 
+    /// True if a policy or another manager owns the binding. The scheduler leaves others alone (Karmada:
+    /// `pkg/scheduler/event_handler.go`, `resourceBindingEventFilter`).
+    fn is_managed(&self) -> bool {
+        let managers = [
+            keys::PROPAGATION_POLICY_ID,
+            keys::CLUSTER_PROPAGATION_POLICY_ID,
+            keys::BINDING_MANAGED_BY,
+        ];
+        let labels = self.labels();
+        managers
+            .into_iter()
+            .any(|label| labels.get(label).is_some_and(|value| !value.is_empty()))
+    }
+
     /// Converts the binding to the model that decisions use.
     fn to_model(&self) -> model::Binding {
         model::Binding {

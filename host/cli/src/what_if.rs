@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_controllers::flags::{Flags, GoDuration};
@@ -26,7 +27,7 @@ const SHOWN_MAX: usize = 50;
 
 /// Show what would happen if member clusters were lost, from exported objects or from a live control plane.
 ///
-/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in virtual
+/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, runs the controllers on a copy of them, in virtual
 /// time, and writes nothing. A workload counts as placed when it is scheduled. Exits with code 0 if every evicted
 /// workload is placed, with 1 if not or if no ready cluster is left, and with 2 if the export, the control plane or an
 /// argument cannot be used.
@@ -102,7 +103,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         flags,
     };
     let origin = arguments.report.is_some().then(|| origin(&export, &question));
-    let answer = what_if::play(export, &registry, &question)?;
+    let answer = what_if::play(export, Arc::new(registry), &question)?;
     if let (Some(path), Some(origin)) = (&arguments.report, origin) {
         let page = render::what_if(&answer, &question, &origin);
         fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
@@ -116,12 +117,20 @@ fn origin(export: &Export, question: &Question) -> Origin {
     let Export {
         clusters,
         bindings,
+        cluster_bindings,
         taint_policies,
         pauses,
         ..
     } = export;
-    let data = [json!(clusters), json!(bindings), json!(taint_policies), json!(pauses)].map(|part| part.to_string());
-    let objects = clusters.len() + bindings.len() + taint_policies.len() + pauses.len();
+    let data = [
+        json!(clusters),
+        json!(bindings),
+        json!(cluster_bindings),
+        json!(taint_policies),
+        json!(pauses),
+    ]
+    .map(|part| part.to_string());
+    let objects = clusters.len() + bindings.len() + cluster_bindings.len() + taint_policies.len() + pauses.len();
     let input = Input::of(format!("{objects} exported objects"), data.iter().map(String::as_bytes));
     Origin::new(&question.flags, vec![input])
 }

@@ -3,6 +3,7 @@
 //!
 //! Start reading at [`scenario`] (input format), then [`simulation`] (execution), then [`report`] (results).
 
+mod control_plane;
 pub mod origin;
 pub mod recorded;
 pub mod render;

@@ -25,6 +25,7 @@ fn export(name: &str) -> String {
     let binding = json!({
         "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": {"name": "a-deployment", "namespace": "default", "generation": 1,
+            "labels": {"propagationpolicy.karmada.io/permanent-id": "id"},
             "annotations": {"policy.karmada.io/applied-placement": placement.to_string()}},
         "spec": {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "a"},

@@ -10,7 +10,6 @@
 use bulkhead_api::{AnyBinding, Cluster};
 use bulkhead_core::affinity;
 use bulkhead_core::model;
-use bulkhead_core::names::keys;
 use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 
@@ -33,14 +32,7 @@ pub(super) fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -
     } else {
         &spec.scheduler_name
     };
-    let managed = [
-        keys::PROPAGATION_POLICY_ID,
-        keys::CLUSTER_PROPAGATION_POLICY_ID,
-        keys::BINDING_MANAGED_BY,
-    ]
-    .into_iter()
-    .any(|label| binding.labels().get(label).is_some_and(|value| !value.is_empty()));
-    named == scheduler_name && !spec.scheduling_suspended() && managed
+    named == scheduler_name && !spec.scheduling_suspended() && binding.is_managed()
 }
 
 /// Returns the cluster before and after a change that may affect bindings. More room, a new API or readiness do not,
@@ -83,6 +75,7 @@ mod tests {
     use std::sync::Arc;
 
     use bulkhead_api::ResourceBinding;
+    use bulkhead_core::names::keys;
     use serde_json::{Value, json};
 
     use super::*;

@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, due};
+use bulkhead_core::combine::Attribution;
+use bulkhead_core::decide::eviction::taint_based::{self, Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Waiting};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::names::keys;
@@ -230,13 +231,17 @@ impl TaintManager {
     async fn scan(&self, name: &str) -> Action {
         let cluster = self.clusters.get(name);
         let is_gone = cluster.is_none();
-        self.note_stays(name, cluster.as_deref());
-        let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
-        let action = if let Some(cluster) = tainted {
+        let mut stays = BTreeMap::new();
+        if let Some(cluster) = cluster.as_deref().filter(|cluster| stays::may_stay_on(cluster)) {
             let order = Ordering::new(&self.deps);
-            self.enqueue::<bulkhead_api::ResourceBinding>(&cluster, &order).await;
-            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster, &order)
+            self.enqueue::<bulkhead_api::ResourceBinding>(cluster, &order, &mut stays)
                 .await;
+            self.enqueue::<bulkhead_api::ClusterResourceBinding>(cluster, &order, &mut stays)
+                .await;
+        }
+        self.note_stays(name, stays);
+        let is_tainted = |cluster: &Arc<Cluster>| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
+        let action = if cluster.as_ref().is_some_and(is_tainted) {
             self.note_brake(name);
             self.changed.notify_one();
             Action::After(RESCAN)
@@ -260,19 +265,29 @@ impl TaintManager {
         action
     }
 
-    async fn enqueue<B: Binding>(&self, cluster: &Cluster, order: &Ordering) {
+    /// Queues the bindings of one kind, and collects those that stay although a taint concerns them.
+    async fn enqueue<B: Binding>(
+        &self,
+        cluster: &Cluster,
+        order: &Ordering,
+        stays: &mut BTreeMap<Eviction, Attribution>,
+    ) {
         for binding in B::store(&self.deps.stores).by_index(&cluster.name) {
             let (wall, now) = (self.deps.clock.now(), self.now());
-            let delay = match due(evictable(&*binding), cluster, self.options, wall) {
-                Ok(Due::Never) => continue,
-                Ok(Due::In { remaining_ms }) => millis(remaining_ms),
-                // An invalid binding is reported, and retried, when it is taken out of the queue.
-                Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
-            };
             let eviction = Eviction {
                 cluster: cluster.name.clone(),
                 binding: Key::of(&*binding),
                 cause: Cause::Taint,
+            };
+            let delay = match due(evictable(&*binding), cluster, self.options, wall) {
+                Ok(Due::Never) => {
+                    let attribution = taint_based::stays(evictable(&*binding), cluster, self.options, wall);
+                    stays.extend(attribution.map(|attribution| (eviction, attribution)));
+                    continue;
+                }
+                Ok(Due::In { remaining_ms }) => millis(remaining_ms),
+                // An invalid binding is reported, and retried, when it is taken out of the queue.
+                Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
             let waiting = Waiting {
                 cluster: cluster.name.clone(),

@@ -10,14 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bulkhead_api::{Cluster, REGISTERED};
+use bulkhead_api::Cluster;
 use bulkhead_apiserver as apiserver;
 use bulkhead_apiserver::{ApiServer, Link, ResourceKind};
 use bulkhead_controllers::clock_handover::{self, ObservedRenewal};
-use bulkhead_controllers::{
-    Components, Evaluator, Manager, MemberError, Members, NoWebhooks, OneMember, Scope, Stores, WriteBudget,
-    controller_names,
-};
+use bulkhead_controllers::{Components, Manager, MemberError, Members, OneMember, Scope, Stores, controller_names};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
@@ -29,7 +26,6 @@ use bulkhead_plugin::{Engine, FoundPlugin, Installed, LoadError, LoadStage};
 use bulkhead_runtime::clock::{Clock, WallClock};
 use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events;
-use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::kinds::Kinds;
 use bulkhead_runtime::tasks::Tasks;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -41,6 +37,7 @@ use tokio::time::Instant;
 pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
 use super::report_only_process::ReportOnlyProcess;
+use crate::control_plane::{self, Process};
 use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
 
 /// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
@@ -118,23 +115,6 @@ fn custom_kinds(scenario: &Loaded) -> Vec<ResourceKind> {
     scenario.custom_kinds.iter().map(kind).collect()
 }
 
-fn karmada_kinds() -> Vec<ResourceKind> {
-    let kind = |info: &bulkhead_api::KindInfo| {
-        let kind = if info.namespaced {
-            ResourceKind::namespaced(info.group, info.version, info.kind, info.plural)
-        } else {
-            ResourceKind::cluster_scoped(info.group, info.version, info.kind, info.plural)
-        };
-        let kind = kind.with_short_names(info.short_names).with_categories(info.categories);
-        if info.status_subresource {
-            kind.with_status()
-        } else {
-            kind
-        }
-    };
-    REGISTERED.iter().map(kind).collect()
-}
-
 /// Starts the member clusters of a scenario.
 fn start_members(
     scenario: &Loaded,
@@ -174,11 +154,7 @@ impl Federation {
         let clock = apiserver::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = scenario.flags.admission();
         let hub = ApiServer::new(apiserver::Options {
-            kinds: apiserver::kinds::kubernetes()
-                .into_iter()
-                .chain(karmada_kinds())
-                .chain(custom_kinds(scenario))
-                .collect(),
+            kinds: control_plane::kinds().chain(custom_kinds(scenario)).collect(),
             admission: Some(Arc::new(InProcess(options))),
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..apiserver::Options::new("control plane", seed, clock.clone())
@@ -195,41 +171,21 @@ impl Federation {
         let time = Clock::following(wall.clone());
         let (emitter, writer) = events::events(hub.client(), time.clone());
         tasks.spawn(writer.run());
-        let context = Components {
+        let journal = match sink {
+            Some(sink) => Journal::with_sink(JOURNAL_RECORDS_MAX, 0, sink),
+            None => Journal::new(JOURNAL_RECORDS_MAX),
+        };
+        let context = Process {
             hub: hub.client(),
-            stores: Arc::new(Stores::default()),
-            kinds: Arc::new(Kinds::new(hub.client())),
             members: Arc::new(MemberClients(clients)),
-            scope: Scope::Push,
-            lease_runtime: None,
             clock: time,
             registry,
-            evaluator: Evaluator::inline(),
-            plugins: None,
-            journal: Arc::new(match sink {
-                Some(sink) => Journal::with_sink(JOURNAL_RECORDS_MAX, 0, sink),
-                None => Journal::new(JOURNAL_RECORDS_MAX),
-            }),
-            flags: Arc::new(scenario.flags.clone()),
+            journal,
+            flags: scenario.flags.clone(),
             events: emitter,
-            failures: Arc::new(Failures::default()),
-            metrics: Arc::default(),
-            scheduler: Arc::default(),
-            pending_status: Arc::default(),
-            contacts: Arc::default(),
-            interpreters_loaded: Arc::default(),
-            scheduler_budget: Arc::new(WriteBudget::new(
-                scenario.flags.kube_api_qps,
-                scenario.flags.kube_api_burst,
-            )),
-            estimators: None,
             explain,
-            templates: Arc::new(DynamicStores::new(None)),
-            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
-            webhooks: Arc::new(NoWebhooks),
-            uncovered: Arc::default(),
-            requests: Arc::default(),
-        };
+        }
+        .components();
         let kinds = Kinds::new(hub.client());
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;

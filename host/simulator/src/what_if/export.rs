@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
-use bulkhead_core::model;
+use bulkhead_apiserver::Contents;
+use bulkhead_core::time::Time;
 use bulkhead_plugin::{limits_of_files, read_documents};
 use bulkhead_runtime::controller::is_not_found;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Page size of list requests.
 const PAGE: u32 = 500;
@@ -20,13 +22,15 @@ const PAGE: u32 = 500;
 #[derive(Default)]
 pub struct Export {
     /// Member clusters, in order of name.
-    pub clusters: Vec<model::Cluster>,
-    /// Bindings of both kinds, in order of key.
-    pub bindings: Vec<model::Binding>,
+    pub clusters: Vec<Cluster>,
+    /// Bindings of namespaced objects, in order of namespace and name.
+    pub bindings: Vec<ResourceBinding>,
+    /// Bindings of cluster-scoped objects, in order of name.
+    pub cluster_bindings: Vec<ClusterResourceBinding>,
     /// ClusterTaintPolicies.
     pub taint_policies: Vec<ClusterTaintPolicy>,
     /// EvictionPauses.
-    pub pauses: Vec<bulkhead_core::decide::eviction::EvictionPause>,
+    pub pauses: Vec<EvictionPause>,
     /// Notes on missing or ignored objects, one sentence each.
     pub notes: Vec<String>,
 }
@@ -79,15 +83,11 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
 /// A request fails, or there are no clusters or no bindings.
 pub async fn load_live(client: &Client, origin: &str) -> anyhow::Result<Export> {
     let mut export = Export::default();
-    let clusters = all::<Cluster>(client, &mut export.notes).await?;
-    export.clusters = clusters.iter().map(Cluster::to_model).collect();
-    let bindings = all::<ResourceBinding>(client, &mut export.notes).await?;
-    export.bindings = bindings.iter().map(AnyBinding::to_model).collect();
-    let bindings = all::<ClusterResourceBinding>(client, &mut export.notes).await?;
-    export.bindings.extend(bindings.iter().map(AnyBinding::to_model));
+    export.clusters = all(client, &mut export.notes).await?;
+    export.bindings = all(client, &mut export.notes).await?;
+    export.cluster_bindings = all(client, &mut export.notes).await?;
     export.taint_policies = all(client, &mut export.notes).await?;
-    let pauses = all::<EvictionPause>(client, &mut export.notes).await?;
-    export.pauses = pauses.iter().map(EvictionPause::to_model).collect();
+    export.pauses = all(client, &mut export.notes).await?;
     export.complete(origin)
 }
 
@@ -156,7 +156,7 @@ impl Export {
         if self.clusters.is_empty() {
             bail!("{origin}: there is no Cluster here; `kubectl get clusters -o yaml` prints them");
         }
-        if self.bindings.is_empty() {
+        if self.bindings.is_empty() && self.cluster_bindings.is_empty() {
             bail!("{origin}: there is no binding here; `kubectl get resourcebindings -A -o yaml` prints them");
         }
         if self.taint_policies.is_empty() {
@@ -168,12 +168,20 @@ impl Export {
                 "no Cluster has conditions: the export has no status, so nothing is known to be ready".to_owned(),
             );
         }
-        self.clusters.sort_by(|a, b| a.name.cmp(&b.name));
-        self.bindings.sort_by_key(model::Binding::key);
-        let before = self.clusters.len() + self.bindings.len();
-        self.clusters.dedup_by(|later, first| later.name == first.name);
-        self.bindings.dedup_by_key(|binding| binding.key());
-        let repeated = before - self.clusters.len() - self.bindings.len();
+        let repeated = sort_and_deduplicate(&mut self.clusters)
+            + sort_and_deduplicate(&mut self.bindings)
+            + sort_and_deduplicate(&mut self.cluster_bindings);
+        let unmanaged = self.bindings.iter().filter(|binding| !binding.is_managed()).count()
+            + self
+                .cluster_bindings
+                .iter()
+                .filter(|binding| !binding.is_managed())
+                .count();
+        if unmanaged > 0 {
+            self.notes.push(format!(
+                "bindings that belong to no policy: {unmanaged}; no scheduler gives them another placement"
+            ));
+        }
         if repeated > 0 {
             self.notes.push(format!(
                 "{repeated} Clusters and bindings were left out: another object has the same kind and name; the first \
@@ -186,11 +194,11 @@ impl Export {
     /// Adds an object if its kind is relevant. Returns true if it is.
     fn take(&mut self, object: &Value) -> anyhow::Result<bool> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
-            "Cluster" => self.clusters.push(read::<Cluster>(object)?.to_model()),
-            "ResourceBinding" => self.bindings.push(read::<ResourceBinding>(object)?.to_model()),
-            "ClusterResourceBinding" => self.bindings.push(read::<ClusterResourceBinding>(object)?.to_model()),
+            "Cluster" => self.clusters.push(read(object)?),
+            "ResourceBinding" => self.bindings.push(read(object)?),
+            "ClusterResourceBinding" => self.cluster_bindings.push(read(object)?),
             "ClusterTaintPolicy" => self.taint_policies.push(read(object)?),
-            "EvictionPause" => self.pauses.push(read::<EvictionPause>(object)?.to_model()),
+            "EvictionPause" => self.pauses.push(read(object)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -206,10 +214,9 @@ impl Export {
             .iter()
             .flat_map(|cluster| &cluster.spec.taints)
             .filter_map(|taint| taint.time_added);
-        let tasks = self
-            .bindings
-            .iter()
-            .flat_map(|binding| &binding.spec.graceful_eviction_tasks);
+        let specs = self.bindings.iter().map(|binding| &binding.spec);
+        let specs = specs.chain(self.cluster_bindings.iter().map(|binding| &binding.spec));
+        let tasks = specs.flat_map(|spec| &spec.graceful_eviction_tasks);
         let made = tasks.filter_map(|task| task.creation_timestamp);
         transitions
             .chain(taints)
@@ -217,6 +224,51 @@ impl Export {
             .map(|time| time.as_millis())
             .max()
             .unwrap_or(0)
+    }
+
+    /// Returns the objects as an API server stores them. Metadata that an export may lack is added.
+    pub(super) fn contents(self, start: Time) -> Contents {
+        let mut objects = Vec::new();
+        store(&mut objects, self.clusters, start);
+        store(&mut objects, self.bindings, start);
+        store(&mut objects, self.cluster_bindings, start);
+        store(&mut objects, self.taint_policies, start);
+        store(&mut objects, self.pauses, start);
+        Contents {
+            version: u64::try_from(objects.len()).unwrap_or(u64::MAX),
+            objects,
+        }
+    }
+}
+
+/// Sorts objects by namespace and name, and keeps the first of each name. Returns the number of the others.
+fn sort_and_deduplicate<K: Resource>(objects: &mut Vec<K>) -> usize {
+    let before = objects.len();
+    objects.sort_by_cached_key(|object| (object.meta().namespace.clone(), object.meta().name.clone()));
+    objects.dedup_by(|later, first| {
+        (&later.meta().namespace, &later.meta().name) == (&first.meta().namespace, &first.meta().name)
+    });
+    before - objects.len()
+}
+
+fn store<K: Resource<DynamicType = ()> + Serialize>(stored: &mut Vec<Value>, objects: Vec<K>, start: Time) {
+    for object in objects {
+        let mut value = json!(object);
+        let version = (stored.len() + 1).to_string();
+        value["apiVersion"] = json!(K::api_version(&()));
+        value["kind"] = json!(K::kind(&()));
+        let metadata = &mut value["metadata"];
+        for (field, default) in [
+            ("uid", json!(format!("exported-{version}"))),
+            ("generation", json!(1)),
+            ("creationTimestamp", json!(start.truncated())),
+        ] {
+            if metadata[field].is_null() {
+                metadata[field] = default;
+            }
+        }
+        metadata["resourceVersion"] = json!(version);
+        stored.push(value);
     }
 }
 

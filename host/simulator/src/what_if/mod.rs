@@ -1,11 +1,15 @@
 //! Simulated loss of clusters: the decisions of a failover on exported objects, in virtual time.
 //!
-//! It uses the same core as the controllers: taints from the policies of the export, one eviction queue with its
-//! rates and its brake, the judgement of each eviction, and the scheduler. Delays in member clusters are not
-//! simulated: a workload counts as placed when it is scheduled, and old copies are not purged. Nothing is written.
+//! The taint manager, the scheduler and the controller of taint policies run beside a control plane in memory that has
+//! the exported objects ([`rehearsal`]). Member clusters are not simulated: the Ready condition of a lost cluster
+//! changes when the thresholds say so, a workload takes up room as soon as it is scheduled, and old copies are not
+//! purged. [`observe`] collects moves and taints while the controllers work, [`end`] the rest. Nothing is written.
 
+mod end;
 mod export;
-mod play;
+mod observe;
+mod rehearsal;
+mod room;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +17,7 @@ use bulkhead_controllers::flags::{Flags, GoDuration};
 use serde::Serialize;
 
 pub use export::{Export, load, load_live};
-pub use play::play;
+pub use rehearsal::play;
 
 /// Question to simulate.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_defaults::registry;
@@ -37,6 +38,7 @@ fn bindings(count: usize, names: &[&str]) -> String {
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
             "metadata": {
                 "name": format!("app-{n:05}-deployment"), "namespace": "default", "generation": 1,
+                "labels": {"propagationpolicy.karmada.io/permanent-id": "id"},
                 "annotations": {"policy.karmada.io/applied-placement": placement.to_string()},
             },
             "spec": {
@@ -64,7 +66,7 @@ fn ask(name: &str, files: &[(&str, &str)], change: impl FnOnce(&mut Question)) -
     let folder = Folder::new(&format!("what-if-{name}"), files);
     let export = load(folder.path()).map_err(|error| format!("{error:#}"))?;
     let registry = registry::build(&question.flags, engines());
-    play(export, &registry, &question).map_err(|error| format!("{error:#}"))
+    play(export, Arc::new(registry), &question).map_err(|error| format!("{error:#}"))
 }
 
 #[test]
@@ -195,6 +197,53 @@ fn a_workload_that_tolerates_the_loss_stays_and_the_gate_is_named() {
         stays(&answer).iter().all(|(_, gate)| gate == "EvictionOff"),
         "{answer:?}"
     );
+}
+
+#[test]
+fn a_moved_workload_takes_up_room_that_the_next_one_does_not_get() {
+    let mut list: serde_json::Value = serde_json::from_str(&bindings(3, &["member1", "member2", "member3"])).unwrap();
+    for binding in list["items"].as_array_mut().unwrap() {
+        let placement = &mut binding["spec"]["placement"];
+        placement["replicaScheduling"]["weightPreference"] = json!({"dynamicWeight": "AvailableReplicas"});
+        let applied = placement.to_string();
+        binding["metadata"]["annotations"]["policy.karmada.io/applied-placement"] = json!(applied);
+        binding["spec"]["replicaRequirements"] = json!({"resourceRequest": {"cpu": "60"}});
+    }
+    let files = [
+        ("a.yaml", clusters(3)),
+        ("b.json", list.to_string()),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let answer = ask("room", &files, |_| {}).unwrap();
+    let to: BTreeSet<_> = answer.moves.iter().flat_map(|moved| moved.to.keys().cloned()).collect();
+    assert_eq!((answer.moves.len(), to.len()), (3, 2), "{answer:?}");
+    let nowhere: Vec<_> = answer.nowhere.iter().map(|left| left.binding.as_str()).collect();
+    assert_eq!(nowhere, ["default/app-00002-deployment"], "{answer:?}");
+}
+
+#[test]
+fn a_binding_without_a_policy_gets_no_placement_and_a_note_says_so() {
+    let mut list: serde_json::Value = serde_json::from_str(&bindings(2, &["member1", "member2"])).unwrap();
+    list["items"][0]["metadata"]["labels"] = json!({});
+    let files = [
+        ("a.yaml", clusters(2)),
+        ("b.json", list.to_string()),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let notes = load(Folder::new("what-if-unmanaged-notes", &files).path())
+        .unwrap()
+        .notes;
+    assert_eq!(
+        notes,
+        ["bindings that belong to no policy: 1; no scheduler gives them another placement"]
+    );
+    let answer = ask("unmanaged", &files, |_| {}).unwrap();
+    let to: Vec<_> = answer.moves.iter().map(|moved| moved.to.len()).collect();
+    assert_eq!(to, [0, 1], "{answer:?}");
+    let nowhere: Vec<_> = answer.nowhere.iter().map(|left| left.binding.as_str()).collect();
+    assert_eq!(nowhere, ["default/app-00000-deployment"], "{answer:?}");
 }
 
 #[test]

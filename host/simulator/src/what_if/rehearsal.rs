@@ -1,0 +1,246 @@
+//! Control plane in memory with the exported objects, and the controllers that decide about a failover.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use bulkhead_api::Cluster;
+use bulkhead_apiserver as apiserver;
+use bulkhead_apiserver::{ApiServer, ObjectKey};
+use bulkhead_controllers::{Components, Manager, MemberError, Members};
+use bulkhead_core::decide::cluster_ready::Probe;
+use bulkhead_core::journal::Journal;
+use bulkhead_core::model::set_condition;
+use bulkhead_core::time::Time;
+use bulkhead_defaults::admission::InProcess;
+use bulkhead_plugin::Registry;
+use bulkhead_runtime::clock::{Clock, WallClock};
+use bulkhead_runtime::events;
+use kube::{Client, Resource};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::end::{self, Remaining};
+use super::observe::{Observer, Recorder};
+use super::room;
+use super::{Answer, Export, Question, Unplaced};
+use crate::control_plane::{self, Process};
+
+/// Controllers that decide about a failover. The others would ask member clusters, which do not exist here.
+const CONTROLLERS: [&str; 3] = ["clustertaintpolicy", "taintManager", "scheduler"];
+/// Interval at which the end is looked for.
+const STEP: Duration = Duration::from_secs(10);
+/// Time without a change after which the rehearsal ends unless a toleration or pause is still to end: longer than the
+/// windows of taint policies.
+const SETTLED: Duration = Duration::from_mins(30);
+/// Number of decisions kept in memory. The observer keeps those that the answer needs.
+const RECORDS_MAX: usize = 1;
+/// Number of watch events that the control plane keeps per kind. The informers follow at once.
+const WATCH_HISTORY_MAX: usize = 5_000;
+
+/// Members without a connection.
+struct NoMembers;
+
+impl Members for NoMembers {
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        Err(MemberError::Broken(format!("{cluster} is not simulated")))
+    }
+}
+
+/// Simulates a failover. Must not be called from an async context.
+///
+/// # Errors
+///
+/// A cluster in `down` is not in the export.
+pub fn play(export: Export, registry: Arc<Registry>, question: &Question) -> anyhow::Result<Answer> {
+    check_names(&export, &question.down)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(async { Rehearsal::start(export, registry, question)?.run().await })
+}
+
+fn check_names(export: &Export, down: &[String]) -> anyhow::Result<()> {
+    let names: Vec<_> = export.clusters.iter().map(kube::ResourceExt::name_any).collect();
+    for name in down {
+        if !names.contains(name) {
+            let known: Vec<_> = names.iter().take(10).map(String::as_str).collect();
+            bail!(
+                "--down {name}: there is no such cluster in the export; there are {}",
+                known.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+struct Rehearsal<'a> {
+    question: &'a Question,
+    hub: ApiServer,
+    components: Components,
+    observer: Observer,
+    /// Replicas of each cluster before the loss.
+    before: BTreeMap<String, i64>,
+    /// Start of the loss.
+    start: Instant,
+    _manager: Manager,
+}
+
+impl<'a> Rehearsal<'a> {
+    fn start(export: Export, registry: Arc<Registry>, question: &'a Question) -> anyhow::Result<Self> {
+        let start = Time::from_millis(export.newest_ms()).plus_seconds(1);
+        let clock = apiserver::Clock::new(start.timestamp());
+        let flags = &question.flags;
+        let hub = ApiServer::new(apiserver::Options {
+            kinds: control_plane::kinds().collect(),
+            admission: Some(Arc::new(InProcess(flags.admission()))),
+            watch_history_events_max: WATCH_HISTORY_MAX,
+            ..apiserver::Options::new("control plane", 0, clock.clone())
+        });
+        let left_out = hub.restore(export.contents(start));
+        ensure!(
+            left_out.is_empty(),
+            "{} objects have a kind that is not served",
+            left_out.len()
+        );
+        let time = Clock::following(WallClock::new(move || clock.now()));
+        // Events are not part of the answer, so their writer does not run.
+        let (events, _) = events::events(hub.client(), time.clone());
+        let (recorder, gains) = Recorder::new(start);
+        let components = Process {
+            hub: hub.client(),
+            members: Arc::new(NoMembers),
+            clock: time,
+            registry,
+            journal: Journal::with_sink(RECORDS_MAX, 0, recorder.sink()),
+            flags: flags.clone(),
+            events,
+            explain: None,
+        }
+        .components();
+        let manager = Manager::watch(components.clone());
+        let observer = recorder.observe(&components.stores);
+        manager.spawn("room of clusters", room::take(hub.clone(), gains));
+        for name in CONTROLLERS {
+            manager.start_controller(name);
+        }
+        Ok(Self {
+            question,
+            before: end::replicas(&hub),
+            hub,
+            components,
+            observer,
+            start: Instant::now(),
+            _manager: manager,
+        })
+    }
+
+    async fn run(self) -> anyhow::Result<Answer> {
+        let flags = &self.question.flags;
+        let lost = flags.cluster_failure_threshold.0;
+        let back = self
+            .question
+            .lasts
+            .map(|lasts| lasts.0 + flags.cluster_success_threshold.0);
+        let mut changes = [(lost, Probe::Unreachable)]
+            .into_iter()
+            .chain(back.map(|back| (back.max(lost), Probe::Ready)))
+            .peekable();
+        let horizon = self.question.horizon.0;
+        let mut now = Duration::ZERO;
+        loop {
+            tokio::time::sleep_until(self.start + now).await;
+            while let Some((_, probe)) = changes.next_if(|(at, _)| *at <= now) {
+                self.set_ready(probe)?;
+            }
+            let remaining =
+                (now >= horizon || self.is_settled(changes.peek().is_none(), now)).then(|| self.remaining());
+            if let Some(remaining) = remaining.filter(|remaining| now >= horizon || !remaining.changes_with_time) {
+                return Ok(self.end(remaining));
+            }
+            let next = changes.peek().map_or(horizon, |(at, _)| *at);
+            now = (now + STEP).min(next).min(horizon);
+        }
+    }
+
+    /// True if nothing has changed for a long time.
+    fn is_settled(&self, all_happened: bool, now: Duration) -> bool {
+        all_happened && now > self.observer.changed().saturating_add(SETTLED)
+    }
+
+    /// Sets the Ready condition of the lost clusters, as probes of this kind for the time of a threshold do.
+    fn set_ready(&self, probe: Probe) -> anyhow::Result<()> {
+        self.observer.set_changed();
+        let at = self.components.clock.now();
+        for name in &self.question.down {
+            change_status(&self.hub, name, |cluster| {
+                set_condition(&mut cluster.status.conditions, probe.condition(at));
+            })?;
+        }
+        Ok(())
+    }
+
+    fn remaining(&self) -> Remaining {
+        end::remaining(&self.hub, &self.question.flags, self.components.clock.now())
+    }
+
+    fn end(self, remaining: Remaining) -> Answer {
+        let clusters = end::clusters(&self.hub);
+        let after = end::replicas(&self.hub);
+        let is_down = |name: &String| self.question.down.contains(name);
+        let load = clusters
+            .iter()
+            .map(|cluster| super::Load {
+                cluster: cluster.name.clone(),
+                down: is_down(&cluster.name),
+                before: self.before.get(&cluster.name).copied().unwrap_or(0),
+                after: after.get(&cluster.name).copied().unwrap_or(0),
+            })
+            .collect();
+        let no_cluster_left = clusters
+            .iter()
+            .all(|cluster| is_down(&cluster.name) || !cluster.is_ready());
+        let (moves, taints, mut nowhere) = self.observer.end();
+        let evicted: BTreeSet<_> = moves.iter().map(|moved| moved.binding.as_str()).collect();
+        let unmanaged = end::unmanaged(&self.hub).into_iter();
+        nowhere.extend(
+            unmanaged
+                .filter(|binding| evicted.contains(binding.as_str()))
+                .map(|binding| Unplaced {
+                    binding,
+                    why: "it belongs to no policy, so no scheduler places it".to_owned(),
+                }),
+        );
+        Answer {
+            last_move_ms: moves.last().map(|last| last.at_ms),
+            moves,
+            stays: remaining.stays,
+            nowhere,
+            taints,
+            load,
+            waiting: remaining.waiting,
+            no_cluster_left,
+        }
+    }
+}
+
+/// Changes the status of a cluster.
+pub(super) fn change_status(hub: &ApiServer, name: &str, change: impl FnOnce(&mut Cluster)) -> anyhow::Result<()> {
+    let kind = hub
+        .kind_id(&Cluster::api_version(&()), &Cluster::kind(&()))
+        .context("the kind Cluster is not served")?;
+    let key = ObjectKey::new(kind, "", name);
+    let store = hub.store();
+    let Some(object) = store.get(&key) else {
+        return Ok(());
+    };
+    let mut cluster: Cluster = serde_json::from_value(object.value().as_ref().clone())?;
+    change(&mut cluster);
+    store
+        .set_status(&key, json!(cluster.status))
+        .map_err(|error| anyhow::anyhow!("status of the cluster {name}: {error:?}"))?;
+    Ok(())
+}
