@@ -1,6 +1,7 @@
 use bulkhead_api::{Cluster, EvictionPause, ResourceBinding};
 use bulkhead_core::decide::failback::{HOME, REASON_FAILBACK, STABLE};
 use bulkhead_core::journal::Decision;
+use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::AFTER_CONFLICT;
 use bulkhead_runtime::events;
 use bulkhead_runtime::store::Change;
