@@ -67,6 +67,8 @@ pub struct Store<K> {
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
     object_locks: ObjectLocks,
+    /// Objects with a status write whose outcome is unknown.
+    unanswered: Mutex<BTreeSet<Key>>,
     failures: Mutex<InformerFailures>,
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -126,6 +128,7 @@ impl<K: Resource + 'static> Store<K> {
             handlers: Handlers::default(),
             index_by,
             object_locks: ObjectLocks::default(),
+            unanswered: Mutex::default(),
             failures: Mutex::default(),
             on_silence: OnceLock::new(),
         })
@@ -207,6 +210,24 @@ impl<K: Resource + 'static> Store<K> {
         }
         self.handlers.add(&handler);
         Subscription(handler)
+    }
+
+    /// True if the outcome of a status write of an object is unknown.
+    pub(crate) fn is_unanswered(&self, key: &Key) -> bool {
+        self.unanswered().contains(key)
+    }
+
+    /// Sets if the outcome of a status write of an object is unknown.
+    pub(crate) fn set_unanswered(&self, key: &Key, is_unanswered: bool) {
+        if is_unanswered {
+            self.unanswered().insert(key.clone());
+        } else {
+            self.unanswered().remove(key);
+        }
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn order(&self) -> MutexGuard<'_, ()> {

@@ -51,8 +51,10 @@ where
         let operation = || format!("writing the status of {} {}", K::kind(&()), known.name_any());
         let key = Key::of(known);
         let _lock = self.store.lock_object(&key).await;
-        let newest = self.store.get(&key).filter(|newest| is_newer(known, &**newest));
-        let mut object = newest.map_or_else(|| known.clone(), |newest| K::clone(&newest));
+        let newest = self.after_unanswered(known, &key).await;
+        let Some(mut object) = newest.map_err(Error::api(operation()))? else {
+            return Ok(None);
+        };
         for attempt in 0.. {
             if !change(&mut object) {
                 return Ok(Some(object));
@@ -79,10 +81,31 @@ where
                         None => return Ok(None),
                     }
                 }
-                Err(error) => return Err(Error::api(operation())(error)),
+                Err(error) => {
+                    if !is_answered(&error) {
+                        self.store.set_unanswered(&key, true);
+                    }
+                    return Err(Error::api(operation())(error));
+                }
             }
         }
         Ok(None)
+    }
+
+    /// Returns the newest known version of an object. After a write without an answer it is read from the API server:
+    /// the write may have taken effect, and its watch event may be late. Returns `None` if the object is gone.
+    async fn after_unanswered(&self, known: &K, key: &Key) -> Result<Option<K>, kube::Error> {
+        if self.store.is_unanswered(key) {
+            let fresh = self.api.get_opt(&known.name_any()).await?;
+            self.store.set_unanswered(key, false);
+            let fresh = fresh.filter(|fresh| fresh.meta().uid == known.meta().uid);
+            if let Some(fresh) = &fresh {
+                self.store.wrote(fresh);
+            }
+            return Ok(fresh);
+        }
+        let newest = self.store.get(key).filter(|newest| is_newer(known, &**newest));
+        Ok(Some(newest.map_or_else(|| known.clone(), |newest| K::clone(&newest))))
     }
 
     /// Merge-patches an object if it was not written since `read`.
@@ -148,7 +171,14 @@ where
             match deleted {
                 Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {}
                 Err(error) if !is_not_found(&error) => return Err(error),
-                _ => return Ok(()),
+                Err(_) => return Ok(()),
+                Ok(outcome) => {
+                    // Finalizers may keep the object for now.
+                    if let Some(terminating) = outcome.left() {
+                        self.store.wrote(&terminating);
+                    }
+                    return Ok(());
+                }
             }
             let fresh = self.api.get_opt(&read.name_any()).await?;
             match fresh.filter(|fresh| fresh.meta().uid == read.meta().uid) {
@@ -193,6 +223,11 @@ where
     }
 }
 
+/// True if an error says that a write had no effect.
+fn is_answered(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code < 500)
+}
+
 /// Logs a request in the span of its caller, which has the id of the decision.
 fn log<K: Resource<DynamicType = ()>>(verb: &str, object: &K, error: Option<&kube::Error>) {
     let (kind, object) = (K::kind(&()), object.meta());
@@ -219,7 +254,13 @@ fn lost_race<K: Resource<DynamicType = ()>>(key: &Key) -> kube::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use http::{Method, Request};
     use k8s_openapi::api::apps::v1::Deployment;
+    use kube::client::Body;
+    use tower::{BoxError, Service as _, ServiceExt as _, service_fn};
 
     use super::*;
     use crate::testing::hub;
@@ -270,6 +311,45 @@ mod tests {
             (changes, successor.status.and_then(|status| status.observed_generation)),
             (1, None)
         );
+    }
+
+    /// Creates a client whose first write takes effect without an answer.
+    fn losing_an_answer(server: &bulkhead_apiserver::ApiServer) -> kube::Client {
+        let (service, lost) = (server.service(), Arc::new(AtomicBool::new(false)));
+        let losing = service_fn(move |request: Request<Body>| {
+            let loses = request.method() != Method::GET && !lost.swap(true, Ordering::Relaxed);
+            let mut service = service.clone();
+            async move {
+                let answer = service.ready().await?.call(request).await?;
+                if loses {
+                    Err(BoxError::from("no answer"))
+                } else {
+                    Ok(answer)
+                }
+            }
+        });
+        kube::Client::new(losing, "ns")
+    }
+
+    #[tokio::test]
+    async fn a_status_write_without_an_answer_is_followed_by_a_read() {
+        let hub = hub();
+        let api: Api<Deployment> = Api::namespaced(hub.client(), "ns");
+        let read = read_before(&api, async |_| {}).await;
+        let store = Store::new();
+        let writer = Writer::new(&store, Api::namespaced(losing_an_answer(&hub), "ns"));
+        let write = async |generation: Option<i64>| {
+            let change = |deployment: &mut Deployment| {
+                let status = deployment.status.get_or_insert_default();
+                std::mem::replace(&mut status.observed_generation, generation) != generation
+            };
+            writer.update_status(&read, change).await
+        };
+        assert!(write(Some(7)).await.is_err());
+        assert_eq!(api.get("b").await.unwrap().status.unwrap().observed_generation, Some(7));
+        // The known version has no generation, and the watch has not brought the newer one.
+        write(None).await.unwrap();
+        assert_eq!(api.get("b").await.unwrap().status.unwrap().observed_generation, None);
     }
 
     #[tokio::test]
