@@ -192,6 +192,8 @@ fn shares(
 ) -> Result<Vec<TargetCluster>, Box<FailbackPlan>> {
     let FailbackSnapshot { binding, .. } = *snapshot;
     let spec = &binding.spec;
+    let divided = spec.is_workload()
+        && spec.placement.as_ref().map(Placement::replica_scheduling_type) == Some(ReplicaSchedulingType::Divided);
     let placed = |name: &str| {
         spec.clusters
             .iter()
@@ -200,7 +202,8 @@ fn shares(
     };
     let lacks = |(name, replicas): (&String, &i32)| match placed(name) {
         None => Some((name.clone(), *replicas)),
-        Some(existing) => (existing < *replicas).then(|| (name.clone(), replicas - existing)),
+        // A complete copy has the replicas of the template, which may have fewer by now.
+        Some(existing) => (divided && existing < *replicas).then(|| (name.clone(), replicas - existing)),
     };
     let (mut ready, mut waits) = (Vec::new(), Vec::new());
     for (name, replicas) in home.clusters.iter().filter_map(lacks) {
@@ -209,8 +212,6 @@ fn shares(
             Some(wait) => waits.push(wait),
         }
     }
-    let divided = spec.is_workload()
-        && spec.placement.as_ref().map(Placement::replica_scheduling_type) == Some(ReplicaSchedulingType::Divided);
     let room = ready.iter().map(|(_, replicas)| i64::from(*replicas)).sum::<i64>();
     let enough = if divided {
         room >= i64::from(stand_in.replicas)

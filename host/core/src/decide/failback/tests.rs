@@ -169,6 +169,12 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
         duplicated(on(&[("m2", 6), ("m3", 6)])),
         "m3:6 m1:6 from m2",
     );
+    // It left with eight replicas, and its copy at home has all that the template wants now.
+    check(
+        home(json!({"m1": 8})),
+        duplicated(on(&[("m1", 6), ("m2", 6)])),
+        "forget NoStandIn",
+    );
     check(
         home(json!({"m1": 0})),
         json!({"spec": {"replicas": 0, "clusters": [{"name": "m2"}]}}),
