@@ -242,20 +242,20 @@ impl EvictionDeadlines {
                 }
                 let key = (binding.key(), cluster.clone());
                 let before = self.unhealthy.get(&key).copied();
-                let lasts = match item.health {
+                let is_ill = match item.health {
                     Some(Health::Healthy) => continue,
                     // A recovery that no report has yet keeps the application, but does not end the failure.
-                    Some(Health::Unhealthy) if !is_ready_in(federation, binding, cluster) => {
-                        before.map_or(Duration::ZERO, |before| before.lasts + passed)
-                    }
-                    _ => before.map_or(Duration::ZERO, |before| before.lasts),
+                    Some(Health::Unhealthy) => !is_ready_in(federation, binding, cluster),
+                    Some(Health::Unknown) | None => false,
                 };
+                let passed = if is_ill { passed } else { Duration::ZERO };
+                let lasts = before.map_or(Duration::ZERO, |before| before.lasts + passed);
                 let may_leave = if self.may_leave(binding, cluster, hub, now) {
                     before.map_or(Duration::MAX, |before| before.may_leave.saturating_add(passed))
                 } else {
                     Duration::ZERO
                 };
-                if lasts > tolerated && may_leave > PLACE_RECHECK {
+                if is_ill && lasts > tolerated && may_leave > PLACE_RECHECK {
                     late = Some((
                         "L1",
                         format!("{} is unhealthy on {cluster} for {lasts:?} and stays", key.0),

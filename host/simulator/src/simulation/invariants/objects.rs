@@ -53,6 +53,8 @@ pub(in crate::simulation) struct Observed {
     foreign: BTreeSet<(String, String)>,
     /// Clusters whose taints a person replaced since the last look.
     taints_replaced: BTreeSet<String>,
+    /// Clusters with a change in the current look. A compaction can hide the change of a person until the next one.
+    clusters_seen: BTreeSet<String>,
     /// Time windows of the taint manager's evictions: after the first time and not after the second, in
     /// milliseconds.
     evictions_ms: Vec<(u64, u64)>,
@@ -109,6 +111,7 @@ impl Observed {
             joined: BTreeSet::new(),
             foreign,
             taints_replaced: BTreeSet::new(),
+            clusters_seen: BTreeSet::new(),
             evictions_ms: Vec::new(),
             last_look: GoDuration::default(),
             reported: BTreeSet::new(),
@@ -181,7 +184,8 @@ impl Observed {
                 }
             }
         }
-        self.taints_replaced.clear();
+        let seen = std::mem::take(&mut self.clusters_seen);
+        self.taints_replaced.retain(|cluster| !seen.contains(cluster));
         self.rates(at);
         for (invariant, seen) in self.deadlines.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
@@ -327,7 +331,8 @@ impl Observed {
     /// Checks that a target is removed only by an eviction, or because a policy or a person changed the placement.
     fn targets(&mut self, before: &Binding, after: &Binding, at: GoDuration) {
         let key = after.key();
-        let replanned = self.is_replanned(&key, at);
+        // A reduction takes effect when the placement can be written, however long that takes.
+        let replanned = self.is_replanned(&key, at) || has_surplus(before);
         let placed_anew = applied_placement(before).as_ref() != before.spec.placement.as_ref();
         if replanned || placed_anew || after.deletion_timestamp.is_some() {
             return;
@@ -382,6 +387,7 @@ impl Observed {
         if before.is_none() {
             self.joined.insert(after.name.clone());
         }
+        self.clusters_seen.insert(after.name.clone());
         let existing = foreign_taints(after);
         if self.taints_replaced.contains(&after.name) {
             self.foreign.retain(|(cluster, _)| *cluster != after.name);
@@ -415,6 +421,14 @@ impl Observed {
             }
         }
     }
+}
+
+/// True if divided replicas are more than the binding wants.
+fn has_surplus(binding: &Binding) -> bool {
+    let placement = binding.spec.placement.as_ref();
+    let assigned = binding.spec.clusters.iter().map(|target| i64::from(target.replicas));
+    placement.is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided)
+        && assigned.sum::<i64>() > i64::from(binding.spec.replicas)
 }
 
 fn millis(at: GoDuration) -> u64 {
