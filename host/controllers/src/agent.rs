@@ -11,7 +11,9 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::cluster::LEASE_NAMESPACE;
+use crate::contact::Contacts;
 use crate::flags::Flags;
+use crate::heartbeat;
 use crate::members::Scope;
 use crate::stores::Stores;
 
@@ -21,6 +23,7 @@ const NAME: &str = "cluster-lease-controller";
 #[derive(Clone)]
 pub(crate) struct Dependencies {
     pub(crate) clock: Clock,
+    pub(crate) contacts: Arc<Contacts>,
     pub(crate) failures: Arc<Failures>,
     pub(crate) flags: Arc<Flags>,
     pub(crate) hub: Client,
@@ -46,7 +49,8 @@ pub(crate) async fn run(deps: Dependencies) {
     }
 }
 
-/// Writes the current time into the Lease. `bulkhead join` creates it, or the cluster controller if it is missing.
+/// Writes the current time into the Lease, and if there are reports that the control plane does not have yet, for
+/// example because writes failed. `bulkhead join` creates it, or the cluster controller if it is missing.
 /// Agents cannot create Leases, because a role cannot restrict `create` to a name.
 async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
     if deps.stores.cluster(name).is_none() {
@@ -59,10 +63,12 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
         )));
     };
     let duration_s = i32::try_from(deps.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
+    let renew_time = MicroTime(deps.clock.now());
+    heartbeat::mark(&mut lease, &renew_time, deps.contacts.has_unreported());
     lease.spec = Some(LeaseSpec {
         holder_identity: Some(name.to_owned()),
         lease_duration_seconds: Some(duration_s),
-        renew_time: Some(MicroTime(deps.clock.now())),
+        renew_time: Some(renew_time),
         ..lease.spec.unwrap_or_default()
     });
     match api.replace(name, &PostParams::default(), &lease).await {

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::contact::Contacts;
 use crate::decision_log::DecisionLog;
 use crate::flags::Flags;
+use crate::heartbeat;
 use crate::members::Scope;
 use crate::readiness::Readiness;
 use crate::stores::Stores;
@@ -298,6 +299,7 @@ async fn watch_heartbeat(
     if lease.is_none() {
         make_lease(&leases, cluster).await?;
     }
+    let unreported = lease.as_ref().is_some_and(heartbeat::is_marked);
     let renewed = lease
         .and_then(|lease| lease.spec?.renew_time)
         .map(|renewed| Time::new(renewed.0));
@@ -330,7 +332,7 @@ async fn watch_heartbeat(
         if renewed.is_some() && renewed != heartbeat.renewed {
             // A renewal from before the start is no evidence of the present.
             if heartbeat.renewed.is_some() {
-                deps.contacts.heard(&name);
+                deps.contacts.heard(&name, unreported);
             }
             (heartbeat.renewed, heartbeat.seen, heartbeat.silent) = (renewed, Instant::now(), Duration::ZERO);
         }

@@ -195,7 +195,7 @@ impl Components {
         }
     }
 
-    fn reported(&self) -> Reported {
+    pub(crate) fn reported(&self) -> Reported {
         Reported {
             stores: Arc::clone(&self.stores),
             contacts: Arc::clone(&self.contacts),
@@ -211,6 +211,7 @@ impl Components {
     pub(crate) fn agent(&self) -> agent::Dependencies {
         agent::Dependencies {
             clock: self.clock.clone(),
+            contacts: Arc::clone(&self.contacts),
             failures: Arc::clone(&self.failures),
             flags: Arc::clone(&self.flags),
             hub: self.hub.clone(),

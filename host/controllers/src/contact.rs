@@ -2,7 +2,8 @@
 //!
 //! The Ready condition follows probes with a delay, and a report in the control plane outlives its object. Before an
 //! old copy is removed, the copies that replace it are confirmed: the member responds, and the report was made from
-//! the current version of its object. Pull members cannot be queried; their heartbeat counts instead.
+//! the current version of its object. Pull members cannot be queried; their heartbeat counts instead, which says if
+//! their agent has reports that the control plane does not have.
 //!
 //! Controllers in other processes leave no evidence here. Then the Ready condition is sufficient.
 
@@ -44,11 +45,28 @@ struct State {
     /// Outcome of the last probe of each Push cluster.
     answered: BTreeMap<String, bool>,
     /// Last renewal of each Pull cluster's lease, if one was seen since the process started.
-    renewed: BTreeMap<String, Instant>,
-    /// Version of the object from which the health in each Work was derived.
-    reported: BTreeMap<Key, ObjectMeta>,
-    /// Version of the last object of each Work whose health was derived, and that health.
-    derived: BTreeMap<Key, (ObjectMeta, Option<Health>)>,
+    renewed: BTreeMap<String, Heartbeat>,
+    /// Versions of the object of each Work.
+    versions: BTreeMap<Key, Versions>,
+}
+
+/// Renewal of the lease of a Pull cluster.
+#[derive(Clone, Copy)]
+struct Heartbeat {
+    at: Instant,
+    /// True if the agent had reports that the control plane did not have.
+    unreported: bool,
+}
+
+/// Versions of an object in a member cluster on its way to the status of its Work.
+#[derive(Default)]
+struct Versions {
+    /// Last version that was seen.
+    seen: Option<ObjectMeta>,
+    /// Last version whose health was derived, and that health.
+    derived: Option<(ObjectMeta, Option<Health>)>,
+    /// Version from which the health in the Work was derived.
+    reported: Option<ObjectMeta>,
 }
 
 /// Returns the part of the metadata that identifies a version of an object.
@@ -90,26 +108,55 @@ impl Contacts {
         self.state().answered.insert(cluster.to_owned(), answered);
     }
 
-    /// Records that the lease of a Pull cluster was renewed.
-    pub(crate) fn heard(&self, cluster: &str) {
-        self.state().renewed.insert(cluster.to_owned(), Instant::now());
+    /// Records that the lease of a Pull cluster was renewed, and if its agent had reports that the control plane did not
+    /// have.
+    pub(crate) fn heard(&self, cluster: &str, unreported: bool) {
+        let at = Instant::now();
+        self.state()
+            .renewed
+            .insert(cluster.to_owned(), Heartbeat { at, unreported });
+    }
+
+    /// Records a version of the object of a Work that was seen, and may not be reported before its cluster is ready.
+    pub(crate) fn seen(&self, work: &Key, object: &ObjectMeta) {
+        self.state().versions.entry(work.clone()).or_default().seen = Some(version(object));
     }
 
     /// Records the version of the object from which the health in a Work was derived.
     pub(crate) fn reported(&self, work: &Key, object: &ObjectMeta) {
-        self.state().reported.insert(work.clone(), version(object));
+        self.state().versions.entry(work.clone()).or_default().reported = Some(version(object));
     }
 
     /// Records the health that was derived from an object, before it is in a Work: that is delayed, and can fail.
     pub(crate) fn derived(&self, work: &Key, object: &ObjectMeta, health: Option<Health>) {
-        self.state().derived.insert(work.clone(), (version(object), health));
+        self.state().versions.entry(work.clone()).or_default().derived = Some((version(object), health));
     }
 
     /// Forgets a deleted Work.
     pub(crate) fn forget_work(&self, work: &Key) {
-        let mut state = self.state();
-        state.reported.remove(work);
-        state.derived.remove(work);
+        self.state().versions.remove(work);
+    }
+
+    /// True if a Work does not have the report about the last version of its object.
+    pub(crate) fn has_unreported(&self) -> bool {
+        let is_unreported = |versions: &Versions| {
+            let is_reported = |seen| {
+                versions
+                    .reported
+                    .as_ref()
+                    .is_some_and(|reported| is_current(reported, seen))
+            };
+            versions.seen.as_ref().is_some_and(|seen| !is_reported(seen))
+        };
+        self.state().versions.values().any(is_unreported)
+    }
+
+    /// True if the agent of a Pull cluster had reports at its last heartbeat that the control plane did not have.
+    fn misses_reports(&self, cluster: &str) -> bool {
+        self.state()
+            .renewed
+            .get(cluster)
+            .is_some_and(|heartbeat| heartbeat.unreported)
     }
 
     /// Forgets a deleted cluster.
@@ -124,14 +171,20 @@ impl Contacts {
         let state = self.state();
         match sync_mode {
             SyncMode::Push => state.probes && state.answered.get(name) != Some(&true),
-            SyncMode::Pull => state.monitors && state.renewed.get(name).is_none_or(|at| at.elapsed() > lease),
+            SyncMode::Pull => {
+                state.monitors
+                    && state
+                        .renewed
+                        .get(name)
+                        .is_none_or(|heartbeat| heartbeat.at.elapsed() > lease)
+            }
         }
     }
 
     /// True if the report in a Work is missing or was made from an older object than this one.
     fn is_outdated(&self, work: &Key, object: &ObjectMeta) -> bool {
         let state = self.state();
-        let reported = state.reported.get(work);
+        let reported = state.versions.get(work).and_then(|versions| versions.reported.as_ref());
         state.collects && !reported.is_some_and(|reported| is_current(reported, object))
     }
 
@@ -141,7 +194,8 @@ impl Contacts {
         let is_ill = |(known, health): &(ObjectMeta, Option<Health>)| {
             is_current(known, object) && *health != Some(Health::Healthy)
         };
-        state.collects && !state.derived.get(work).is_some_and(is_ill)
+        let derived = state.versions.get(work).and_then(|versions| versions.derived.as_ref());
+        state.collects && !derived.is_some_and(is_ill)
     }
 }
 
@@ -168,7 +222,7 @@ impl Reported {
             };
             let reported = reports.of(name).and_then(|item| item.health);
             let reason = self.doubt(&cluster, name).or_else(|| {
-                let outdated = reported == Some(Health::Healthy) && self.is_unhealthy_by_now(binding, name);
+                let outdated = reported == Some(Health::Healthy) && !self.is_healthy_in_work(binding, name);
                 outdated.then_some(Unconfirmed::Outdated)
             });
             Some((name.clone(), reason?))
@@ -183,24 +237,20 @@ impl Reported {
             self.contacts
                 .is_silent(name, cluster.spec.sync_mode, lease)
                 .then_some(Unconfirmed::Unreachable)
+                .or_else(|| self.contacts.misses_reports(name).then_some(Unconfirmed::Outdated))
         })
     }
 
-    /// True if the Work of a binding contradicts the binding's healthy report. Losses of health are written with a
-    /// delay.
-    fn is_unhealthy_by_now(&self, binding: &Binding, cluster: &str) -> bool {
-        self.health_in_work(binding, cluster)
-            .is_some_and(|health| health != Health::Healthy)
+    /// True if the Work of a binding supports the binding's healthy report, which is written later. The report of a
+    /// Work that is being deleted is about a copy that goes, and the next Work has none yet.
+    fn is_healthy_in_work(&self, binding: &Binding, cluster: &str) -> bool {
+        self.health_in_work(binding, cluster) == Some(Health::Healthy)
     }
 
     fn health_in_work(&self, binding: &Binding, cluster: &str) -> Option<Health> {
-        self.stores
-            .works
-            .get(&work_key(binding, cluster))?
-            .status
-            .manifest_statuses
-            .first()?
-            .health
+        let work = self.stores.works.get(&work_key(binding, cluster))?;
+        let stays = work.metadata.deletion_timestamp.is_none();
+        work.status.manifest_statuses.first().filter(|_| stays)?.health
     }
 
     /// Replaces unhealthy reports in a binding that its Works contradict by now. The status of a binding stays as it is
@@ -241,7 +291,7 @@ impl Reported {
         let asked = futures::stream::iter(names).map(|name: String| async move {
             match self.observe(binding, &name).await {
                 Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
-                Ok(None) => false,
+                Ok(None) => self.contacts.misses_reports(&name),
                 Err(reason) => reason == Unconfirmed::Outdated,
             }
         });
@@ -310,3 +360,6 @@ fn work_key(binding: &Binding, cluster: &str) -> Key {
     let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
     Key::new(names::execution_namespace(cluster), name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ mod evaluate;
 mod execution;
 pub mod flags;
 mod graceful_eviction;
+mod heartbeat;
 mod interpreter;
 mod manager;
 mod member_owner;

@@ -3,14 +3,15 @@
 //! When a cluster goes down, its Works are not updated: the last health, often Healthy, stays. As in Karmada, a lost
 //! cluster therefore never looks like a failed application.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod memory;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::{Attribution, Diagnostics, PolicyFault};
+use bulkhead_core::combine::{Attribution, Diagnostics};
 use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata};
 use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
@@ -27,13 +28,14 @@ use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::Value;
 
+use self::memory::Memory;
 use crate::contact::Contacts;
 use crate::decision_log::{DecisionLog, Record};
 use crate::evaluate::Decider;
 use crate::interpreter::{Interpreters, ObjectHealth, recordable};
 use crate::member_owner;
 use crate::members::Scope;
-use crate::status_batcher::{StatusBatcher, StatusChange};
+use crate::status_batcher::StatusChange;
 use crate::stores::Stores;
 use crate::subjects::{about, input};
 use crate::works::{binding_subject, cluster_of, identify, work_of};
@@ -47,35 +49,6 @@ const FAULT_RECHECK: Duration = Duration::from_secs(10);
 /// Delay of the next check of an object that is missing or belongs to another Work. Its events name that Work, and its
 /// owner also depends on objects of the control plane.
 const OWNER_RECHECK: Duration = Duration::from_mins(1);
-
-/// State of the controller between reconciles.
-#[derive(Default)]
-struct Memory {
-    batcher: StatusBatcher,
-    /// Faults of the last call about each Work, which are recorded already. The events of one change often lead to
-    /// several calls, and a call with a fault is repeated.
-    faults: Mutex<BTreeMap<Key, Vec<PolicyFault>>>,
-}
-
-impl Memory {
-    /// Removes the faults that the last call about a Work had too.
-    fn without_recorded(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = std::mem::take(&mut diagnostics.faults);
-        let known = if found.is_empty() {
-            faults.remove(work)
-        } else {
-            faults.insert(work.clone(), found.clone())
-        };
-        let known = known.unwrap_or_default();
-        diagnostics.faults = found.into_iter().filter(|fault| !known.contains(fault)).collect();
-        diagnostics
-    }
-
-    fn forget(&self, work: &Key) {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(work);
-    }
-}
 
 /// Dependencies of the controller. Cheap to clone.
 #[derive(Clone)]
@@ -175,8 +148,8 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let Some(known) = deps.stores.cluster(&cluster).filter(|known| deps.scope.serves(known)) else {
         return Ok(Action::Wait);
     };
-    let is_observed = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
-    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_observed) else {
+    let is_placed = is_applied(&work) && work.metadata.deletion_timestamp.is_none();
+    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_placed) else {
         return Ok(Action::Wait);
     };
     let manifest = manifest.value();
@@ -184,6 +157,10 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let Some(found) = deps.member_objects.get(&cluster, &kind, &object) else {
         return Ok(Action::After(OWNER_RECHECK));
     };
+    deps.contacts.seen(&key, &found.metadata);
+    if !known.to_model().is_ready() {
+        return Ok(Action::Wait);
+    }
     let observed = Arc::new(dynamic::to_value(&kind, &found));
     let recorded = member_owner::recorded_on_cached(&found);
     let ownership = member_owner::of(&deps.stores, &work, &manifest, &recorded);
@@ -343,6 +320,7 @@ async fn reflect_status(
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_core::combine::PolicyFault;
     use bulkhead_core::names::keys;
     use bulkhead_core::policy::{Fault, FaultKind, PolicyId};
     use k8s_openapi::api::core::v1::ConfigMap;

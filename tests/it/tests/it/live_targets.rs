@@ -109,6 +109,23 @@ fn a_pull_target_counts_only_while_its_lease_is_renewed() {
 }
 
 #[test]
+fn a_pull_target_whose_reports_were_cut_off_counts_once_they_are_made() {
+    // Its replica dies while the agent is cut off. The control plane knows the report from before.
+    let clusters = "[{name: member1}, {name: member2, syncMode: Pull}]";
+    let rest = "plugins: [{name: freeze, lua: hold.lua}]\nevents:\n\
+        - {at: 60s, drain: {cluster: member1}}\n\
+        - {at: 100s, cluster: member2, state: unreachable}\n\
+        - {at: 105s, cluster: member2, failureModes: [{mode: never-ready}]}\n\
+        - {at: 195s, plugins: []}\n\
+        - {at: 200s, cluster: member2, state: recover}\n\
+        expect:\n\
+        - {at: 99s, workload: Deployment default/app, readyReplicas: {member1: 1, member2: 1}}\n\
+        - {from: 63s, until: 9m, binding: default/app-deployment, evictingFrom: [member1], worksIn: [member1, member2]}\n\
+        - {at: 9m, workload: Deployment default/app, readyReplicas: {member1: 1, member2: 0}}\n";
+    check("cut-off", EVERYWHERE, clusters, rest, &[("hold.lua", HOLD)]);
+}
+
+#[test]
 fn after_a_change_of_leader_a_report_counts_once_it_was_made_again() {
     // The replacement loses its replica at the moment when the leader changes and the hold ends.
     let rest = "plugins: [{name: freeze, lua: hold.lua}]\nevents:\n\

@@ -1,0 +1,71 @@
+use bulkhead_api::{AnyBinding, Work};
+use bulkhead_core::names::keys;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{binding_of_web, cluster, components, hub_of_works, member, object};
+
+fn version_of(resource_version: &str) -> ObjectMeta {
+    object(json!({"uid": "u", "resourceVersion": resource_version}))
+}
+
+#[test]
+fn a_version_is_unreported_until_the_work_has_the_report_about_it() {
+    let (contacts, work) = (Contacts::default(), Key::new("karmada-es-m1", "web"));
+    assert!(!contacts.has_unreported());
+    contacts.seen(&work, &version_of("5"));
+    assert!(contacts.has_unreported());
+    contacts.derived(&work, &version_of("5"), Some(Health::Unhealthy));
+    assert!(contacts.has_unreported(), "its write may fail");
+    contacts.reported(&work, &version_of("5"));
+    assert!(!contacts.has_unreported());
+    contacts.seen(&work, &version_of("6"));
+    assert!(contacts.has_unreported());
+    contacts.forget_work(&work);
+    assert!(!contacts.has_unreported());
+}
+
+/// Returns the targets of the binding of `web` that do not count. Its only target is the Pull cluster `m1`, which reports
+/// `web` as healthy; `work` is the Work there, if there is one.
+fn unconfirmed(work: Option<Value>, unreported: bool) -> UnconfirmedTargets {
+    let (components, _events) = components(hub_of_works(1).client(), member().client());
+    let mut pull = cluster("m1", true, &json!([]));
+    pull.spec.sync_mode = SyncMode::Pull;
+    components.stores.clusters.replace_all([pull]);
+    if let Some(work) = work {
+        components.stores.works.replace_all([object::<Work>(work)]);
+    }
+    components.contacts.expect_heartbeats();
+    components.contacts.heard("m1", unreported);
+    let binding = binding_of_web(&json!({"clusters": [{"name": "m1", "replicas": 1}]}));
+    let mut binding = binding.to_model();
+    binding.status.aggregated_status = object(json!([{"clusterName": "m1", "health": "Healthy"}]));
+    components.reported().unconfirmed(&binding)
+}
+
+fn work(metadata: &Value, health: &str) -> Value {
+    let name = names::work_name("Deployment", "web", "default");
+    let mut work = json!({
+        "metadata": {"name": name, "namespace": "karmada-es-m1", "resourceVersion": "3"},
+        "spec": {"workload": {"manifests": []}},
+        "status": {"manifestStatuses": [{"identifier": {"ordinal": 0, "version": "v1", "kind": "Deployment",
+            "resource": "deployments", "name": "web"}, "health": health}]},
+    });
+    for (field, value) in metadata.as_object().unwrap() {
+        work["metadata"][field] = value.clone();
+    }
+    work
+}
+
+#[tokio::test]
+async fn a_healthy_report_counts_while_the_work_supports_it_and_the_agent_has_no_newer_one() {
+    let outdated = UnconfirmedTargets::from([("m1".to_owned(), Unconfirmed::Outdated)]);
+    let healthy = || Some(work(&json!({}), "Healthy"));
+    assert_eq!(unconfirmed(healthy(), false), UnconfirmedTargets::default());
+    assert_eq!(unconfirmed(healthy(), true), outdated);
+    assert_eq!(unconfirmed(Some(work(&json!({}), "Unhealthy")), false), outdated);
+    // The copy that was reported goes, and the next Work has no report yet.
+    let going = json!({"deletionTimestamp": "1970-01-01T00:00:00Z", "finalizers": [keys::EXECUTION_FINALIZER]});
+    assert_eq!(unconfirmed(Some(work(&going, "Healthy")), false), outdated);
+    assert_eq!(unconfirmed(None, false), outdated);
+}
