@@ -64,7 +64,7 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
     };
     let duration_s = i32::try_from(deps.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
     let renew_time = MicroTime(deps.clock.now());
-    heartbeat::mark(&mut lease, &renew_time, deps.contacts.has_unreported());
+    heartbeat::mark(&mut lease, &renew_time, deps.contacts.unreported());
     lease.spec = Some(LeaseSpec {
         holder_identity: Some(name.to_owned()),
         lease_duration_seconds: Some(duration_s),

@@ -299,7 +299,7 @@ async fn watch_heartbeat(
     if lease.is_none() {
         make_lease(&leases, cluster).await?;
     }
-    let unreported = lease.as_ref().is_some_and(heartbeat::is_marked);
+    let unreported = lease.as_ref().map(heartbeat::marked).unwrap_or_default();
     let renewed = lease
         .and_then(|lease| lease.spec?.renew_time)
         .map(|renewed| Time::new(renewed.0));

@@ -22,6 +22,7 @@ use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
+use crate::heartbeat::Unreported;
 use crate::members::{MemberError, Members};
 use crate::stores::Stores;
 
@@ -51,11 +52,10 @@ struct State {
 }
 
 /// Renewal of the lease of a Pull cluster.
-#[derive(Clone, Copy)]
 struct Heartbeat {
     at: Instant,
-    /// True if the agent had reports that the control plane did not have.
-    unreported: bool,
+    /// Works whose last reports the control plane did not have.
+    unreported: Unreported,
 }
 
 /// Versions of an object in a member cluster on its way to the status of its Work.
@@ -108,9 +108,9 @@ impl Contacts {
         self.state().answered.insert(cluster.to_owned(), answered);
     }
 
-    /// Records that the lease of a Pull cluster was renewed, and if its agent had reports that the control plane did not
+    /// Records that the lease of a Pull cluster was renewed, with the Works whose last reports the control plane did not
     /// have.
-    pub(crate) fn heard(&self, cluster: &str, unreported: bool) {
+    pub(crate) fn heard(&self, cluster: &str, unreported: Unreported) {
         let at = Instant::now();
         self.state()
             .renewed
@@ -137,26 +137,25 @@ impl Contacts {
         self.state().versions.remove(work);
     }
 
-    /// True if a Work does not have the report about the last version of its object.
-    pub(crate) fn has_unreported(&self) -> bool {
+    /// Returns the Works that do not have the report about the last version of their object.
+    pub(crate) fn unreported(&self) -> Unreported {
         let is_unreported = |versions: &Versions| {
             let is_reported = |seen| {
-                versions
-                    .reported
-                    .as_ref()
-                    .is_some_and(|reported| is_current(reported, seen))
+                let reported = versions.reported.as_ref();
+                reported.is_some_and(|reported| is_current(reported, seen))
             };
             versions.seen.as_ref().is_some_and(|seen| !is_reported(seen))
         };
-        self.state().versions.values().any(is_unreported)
+        let state = self.state();
+        let works = state.versions.iter().filter(|(_, versions)| is_unreported(versions));
+        Unreported::of(works.map(|(work, _)| work.name.clone()).collect())
     }
 
-    /// True if the agent of a Pull cluster had reports at its last heartbeat that the control plane did not have.
-    fn misses_reports(&self, cluster: &str) -> bool {
-        self.state()
-            .renewed
-            .get(cluster)
-            .is_some_and(|heartbeat| heartbeat.unreported)
+    /// True if the agent of a Pull cluster had a report at its last heartbeat that the Work does not have.
+    fn misses_report(&self, cluster: &str, work: &Key) -> bool {
+        let state = self.state();
+        let heartbeat = state.renewed.get(cluster);
+        heartbeat.is_some_and(|heartbeat| heartbeat.unreported.contains(&work.name))
     }
 
     /// Forgets a deleted cluster.
@@ -222,7 +221,8 @@ impl Reported {
             };
             let reported = reports.of(name).and_then(|item| item.health);
             let reason = self.doubt(&cluster, name).or_else(|| {
-                let outdated = reported == Some(Health::Healthy) && !self.is_healthy_in_work(binding, name);
+                let outdated = self.contacts.misses_report(name, &work_key(binding, name))
+                    || reported == Some(Health::Healthy) && !self.is_healthy_in_work(binding, name);
                 outdated.then_some(Unconfirmed::Outdated)
             });
             Some((name.clone(), reason?))
@@ -237,7 +237,6 @@ impl Reported {
             self.contacts
                 .is_silent(name, cluster.spec.sync_mode, lease)
                 .then_some(Unconfirmed::Unreachable)
-                .or_else(|| self.contacts.misses_reports(name).then_some(Unconfirmed::Outdated))
         })
     }
 
@@ -291,7 +290,7 @@ impl Reported {
         let asked = futures::stream::iter(names).map(|name: String| async move {
             match self.observe(binding, &name).await {
                 Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
-                Ok(None) => self.contacts.misses_reports(&name),
+                Ok(None) => self.contacts.misses_report(&name, &work_key(binding, &name)),
                 Err(reason) => reason == Unconfirmed::Outdated,
             }
         });

@@ -12,22 +12,23 @@ fn version_of(resource_version: &str) -> ObjectMeta {
 #[test]
 fn a_version_is_unreported_until_the_work_has_the_report_about_it() {
     let (contacts, work) = (Contacts::default(), Key::new("karmada-es-m1", "web"));
-    assert!(!contacts.has_unreported());
+    let unreported = || contacts.unreported().contains("web");
+    assert!(!unreported());
     contacts.seen(&work, &version_of("5"));
-    assert!(contacts.has_unreported());
+    assert!(unreported());
     contacts.derived(&work, &version_of("5"), Some(Health::Unhealthy));
-    assert!(contacts.has_unreported(), "its write may fail");
+    assert!(unreported(), "its write may fail");
     contacts.reported(&work, &version_of("5"));
-    assert!(!contacts.has_unreported());
+    assert!(!unreported());
     contacts.seen(&work, &version_of("6"));
-    assert!(contacts.has_unreported());
+    assert!(unreported());
     contacts.forget_work(&work);
-    assert!(!contacts.has_unreported());
+    assert!(!unreported());
 }
 
 /// Returns the targets of the binding of `web` that do not count. Its only target is the Pull cluster `m1`, which reports
 /// `web` as healthy; `work` is the Work there, if there is one.
-fn unconfirmed(work: Option<Value>, unreported: bool) -> UnconfirmedTargets {
+fn unconfirmed(work: Option<Value>, unreported: &[String]) -> UnconfirmedTargets {
     let (components, _events) = components(hub_of_works(1).client(), member().client());
     let mut pull = cluster("m1", true, &json!([]));
     pull.spec.sync_mode = SyncMode::Pull;
@@ -36,7 +37,9 @@ fn unconfirmed(work: Option<Value>, unreported: bool) -> UnconfirmedTargets {
         components.stores.works.replace_all([object::<Work>(work)]);
     }
     components.contacts.expect_heartbeats();
-    components.contacts.heard("m1", unreported);
+    components
+        .contacts
+        .heard("m1", Unreported::of(unreported.iter().cloned().collect()));
     let binding = binding_of_web(&json!({"clusters": [{"name": "m1", "replicas": 1}]}));
     let mut binding = binding.to_model();
     binding.status.aggregated_status = object(json!([{"clusterName": "m1", "health": "Healthy"}]));
@@ -61,11 +64,14 @@ fn work(metadata: &Value, health: &str) -> Value {
 async fn a_healthy_report_counts_while_the_work_supports_it_and_the_agent_has_no_newer_one() {
     let outdated = UnconfirmedTargets::from([("m1".to_owned(), Unconfirmed::Outdated)]);
     let healthy = || Some(work(&json!({}), "Healthy"));
-    assert_eq!(unconfirmed(healthy(), false), UnconfirmedTargets::default());
-    assert_eq!(unconfirmed(healthy(), true), outdated);
-    assert_eq!(unconfirmed(Some(work(&json!({}), "Unhealthy")), false), outdated);
+    let of_web = [names::work_name("Deployment", "web", "default")];
+    assert_eq!(unconfirmed(healthy(), &[]), UnconfirmedTargets::default());
+    let of_another = ["another".to_owned()];
+    assert_eq!(unconfirmed(healthy(), &of_another), UnconfirmedTargets::default());
+    assert_eq!(unconfirmed(healthy(), &of_web), outdated);
+    assert_eq!(unconfirmed(Some(work(&json!({}), "Unhealthy")), &[]), outdated);
     // The copy that was reported goes, and the next Work has no report yet.
     let going = json!({"deletionTimestamp": "1970-01-01T00:00:00Z", "finalizers": [keys::EXECUTION_FINALIZER]});
-    assert_eq!(unconfirmed(Some(work(&going, "Healthy")), false), outdated);
-    assert_eq!(unconfirmed(None, false), outdated);
+    assert_eq!(unconfirmed(Some(work(&going, "Healthy")), &[]), outdated);
+    assert_eq!(unconfirmed(None, &[]), outdated);
 }
