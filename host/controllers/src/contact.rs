@@ -290,7 +290,7 @@ impl Reported {
         let asked = futures::stream::iter(names).map(|name: String| async move {
             match self.observe(binding, &name).await {
                 Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
-                Ok(None) => self.contacts.misses_report(&name, &work_key(binding, &name)),
+                Ok(None) => false,
                 Err(reason) => reason == Unconfirmed::Outdated,
             }
         });

@@ -248,8 +248,8 @@ impl EvictionDeadlines {
                     Some(Health::Unhealthy) => !is_ready_in(federation, binding, cluster),
                     Some(Health::Unknown) | None => false,
                 };
-                let passed = if is_ill { passed } else { Duration::ZERO };
-                let lasts = before.map_or(Duration::ZERO, |before| before.lasts + passed);
+                let of_illness = if is_ill { passed } else { Duration::ZERO };
+                let lasts = before.map_or(Duration::ZERO, |before| before.lasts + of_illness);
                 let may_leave = if self.may_leave(binding, cluster, hub, now) {
                     before.map_or(Duration::MAX, |before| before.may_leave.saturating_add(passed))
                 } else {
