@@ -1,9 +1,9 @@
 //! Simulated loss of clusters: the decisions of a failover on exported objects, in virtual time.
 //!
 //! The taint manager, the scheduler and the controller of taint policies run beside a control plane in memory that has
-//! the exported objects ([`rehearsal`]). Member clusters are not simulated: the Ready condition of a lost cluster
+//! the exported objects (`rehearsal`). Member clusters are not simulated: the Ready condition of a lost cluster
 //! changes when the thresholds say so, a workload takes up room as soon as it is scheduled, and old copies are not
-//! purged. [`observe`] collects moves and taints while the controllers work, [`end`] the rest. Nothing is written.
+//! purged. `observe` collects moves and taints while the controllers work, `end` the rest. Nothing is written.
 
 mod end;
 mod export;
