@@ -42,6 +42,7 @@ mod pending_status;
 pub mod permissions;
 mod plugins;
 mod priority;
+mod process;
 pub mod profile;
 mod readiness;
 mod render;
@@ -74,6 +75,7 @@ pub use members::{
 pub use metrics::Metrics;
 pub use pending_status::PendingStatus;
 pub use plugins::PluginObjects;
+pub use process::Process;
 pub use scheduler::{BudgetUsage, RunningScheduler, WriteBudget, estimator_pool};
 pub use stores::Stores;
 pub use templates::HUB;

@@ -13,21 +13,15 @@ use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
-use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events;
-use bulkhead_runtime::failures::Failures;
-use bulkhead_runtime::kinds::Kinds;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::components::Components;
-use crate::evaluate::Evaluator;
 use crate::flags::Flags;
-use crate::members::{OneMember, Scope};
-use crate::scheduler::WriteBudget;
-use crate::stores::Stores;
-use crate::webhook::NoWebhooks;
+use crate::members::OneMember;
+use crate::process::Process;
 
 /// Creates an API server with these kinds.
 pub(crate) fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
@@ -81,37 +75,18 @@ pub(crate) fn member() -> ApiServer {
 /// Creates the components of a control plane with one member, `m1`, and no policies. Events are kept, not written.
 pub(crate) fn components(hub: Client, member: Client) -> (Components, events::Writer) {
     let clock = bulkhead_runtime::clock::Clock::new(|| Time::from_millis(0).timestamp());
-    let flags = Flags::default();
     let (events, writer) = events::events(hub.clone(), clock.clone());
-    let components = Components {
-        stores: Arc::new(Stores::default()),
-        contacts: Arc::default(),
-        kinds: Arc::new(Kinds::new(hub.clone())),
+    let components = Process {
         members: Arc::new(OneMember::new("m1".to_owned(), member)),
-        scope: Scope::Push,
-        lease_runtime: None,
         clock,
         registry: Arc::new(Registry::new(Vec::new())),
-        evaluator: Evaluator::inline(),
-        plugins: None,
-        journal: Arc::new(Journal::new(100)),
+        journal: Journal::new(100),
+        flags: Flags::default(),
         events,
-        failures: Arc::new(Failures::default()),
-        metrics: Arc::default(),
-        scheduler: Arc::default(),
-        pending_status: Arc::default(),
-        interpreters_loaded: Arc::default(),
-        scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
-        flags: Arc::new(flags),
-        estimators: None,
         explain: None,
-        templates: Arc::new(DynamicStores::new(None)),
-        member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
-        webhooks: Arc::new(NoWebhooks),
-        uncovered: Arc::default(),
-        requests: Arc::default(),
         hub,
-    };
+    }
+    .components();
     (components, writer)
 }
 

@@ -158,7 +158,7 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
         return Ok(Action::After(OWNER_RECHECK));
     };
     deps.contacts.seen(&key, &found.metadata);
-    if !known.to_model().is_ready() {
+    if !is_ready(&known) {
         return Ok(Action::Wait);
     }
     let observed = Arc::new(dynamic::to_value(&kind, &found));

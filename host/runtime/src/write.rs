@@ -82,10 +82,12 @@ where
                     }
                 }
                 Err(error) => {
-                    if !is_answered(&error) {
+                    let error = Error::api(operation())(error);
+                    // A withheld write was not sent.
+                    if !error.is_refusal() && !error.is_withheld() {
                         self.store.set_unanswered(&key, true);
                     }
-                    return Err(Error::api(operation())(error));
+                    return Err(error);
                 }
             }
         }
@@ -221,11 +223,6 @@ where
             None => Ok(read.resource_version()),
         }
     }
-}
-
-/// True if an error says that a write had no effect.
-fn is_answered(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code < 500)
 }
 
 /// Logs a request in the span of its caller, which has the id of the decision.

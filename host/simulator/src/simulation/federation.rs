@@ -14,13 +14,14 @@ use bulkhead_api::Cluster;
 use bulkhead_apiserver as apiserver;
 use bulkhead_apiserver::{ApiServer, Link, ResourceKind};
 use bulkhead_controllers::clock_handover::{self, ObservedRenewal};
-use bulkhead_controllers::{Components, Manager, MemberError, Members, OneMember, Scope, Stores, controller_names};
+use bulkhead_controllers::{
+    Components, Manager, MemberError, Members, OneMember, Process, Scope, Stores, controller_names,
+};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
-use bulkhead_defaults::admission::InProcess;
 use bulkhead_emulator::MemberCluster;
 use bulkhead_plugin::{Engine, FoundPlugin, Installed, LoadError, LoadStage};
 use bulkhead_runtime::clock::{Clock, WallClock};
@@ -37,15 +38,13 @@ use tokio::time::Instant;
 pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
 use super::report_only_process::ReportOnlyProcess;
-use crate::control_plane::{self, Process};
+use crate::control_plane;
 use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
 
 /// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
 const EPOCH_MS: i64 = 1_767_225_600_000;
 /// Maximum number of decisions kept in memory.
 const JOURNAL_RECORDS_MAX: usize = 1_000_000;
-/// Number of watch events that the control plane keeps per kind, for watches that resume.
-const WATCH_HISTORY_MAX: usize = 5_000;
 /// Maximum time for member clusters to become ready before the scenario starts.
 const JOIN_MAX: Duration = Duration::from_mins(2);
 
@@ -152,13 +151,7 @@ impl Federation {
             sink,
         } = start;
         let clock = apiserver::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
-        let options = scenario.flags.admission();
-        let hub = ApiServer::new(apiserver::Options {
-            kinds: control_plane::kinds().chain(custom_kinds(scenario)).collect(),
-            admission: Some(Arc::new(InProcess(options))),
-            watch_history_events_max: WATCH_HISTORY_MAX,
-            ..apiserver::Options::new("control plane", seed, clock.clone())
-        });
+        let hub = control_plane::server(seed, clock.clone(), &scenario.flags, custom_kinds(scenario));
         let registry = Arc::new(bulkhead_defaults::registry::build(&scenario.flags, engines));
         let tasks = Tasks::default();
         let members = start_members(scenario, seed, &clock, &tasks);

@@ -17,13 +17,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::journal::Sink;
 use bulkhead_emulator::ClusterState;
 use bulkhead_plugin::Engine;
 use serde_json::Value;
 
+use crate::control_plane;
 use crate::origin::Origin;
 use crate::report::{EntrySource, Report, TimelineEntry, Tone};
 use crate::scenario::faults::{FaultKind, FaultSpec};
@@ -72,12 +72,7 @@ pub struct Finished {
 
 /// Runs a scenario to its end, on a separate runtime with virtual time. The result does not depend on the machine.
 pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .context("starting the runtime")?;
-    runtime.block_on(simulate(scenario, options))
+    control_plane::virtual_time()?.block_on(simulate(scenario, options))
 }
 
 async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<Finished> {

@@ -1,17 +1,16 @@
 //! State at the end of a rehearsal: replicas, and the workloads that stay.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, ResourceBinding};
-use bulkhead_apiserver::ApiServer;
+use bulkhead_api::AnyBinding;
 use bulkhead_controllers::flags::{FeatureGate, Flags};
+use bulkhead_controllers::{Components, Stores};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{self, Evictable};
 use bulkhead_core::decide::eviction::{JudgeSnapshot, Judgement, judge};
-use bulkhead_core::model;
+use bulkhead_core::model::{self, BindingSpec};
 use bulkhead_core::time::Time;
-use kube::Resource;
-use serde::de::DeserializeOwned;
 
 use super::Stay;
 
@@ -26,56 +25,56 @@ pub(super) struct Remaining {
     pub(super) changes_with_time: bool,
 }
 
-/// Returns the objects of a kind, in order of namespace and name.
-fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(hub: &ApiServer) -> Vec<K> {
-    let Some(kind) = hub.kind_id(&K::api_version(&()), &K::kind(&())) else {
-        return Vec::new();
-    };
-    let objects = hub.store().list(kind, None).into_iter();
-    objects
-        .filter_map(|object| serde_json::from_value(object.value().as_ref().clone()).ok())
+/// Returns the clusters, in order of name.
+pub(super) fn clusters(stores: &Stores) -> Vec<model::Cluster> {
+    stores
+        .clusters
+        .list()
+        .iter()
+        .map(|cluster| cluster.to_model())
         .collect()
 }
 
-/// Returns the clusters, in order of name.
-pub(super) fn clusters(hub: &ApiServer) -> Vec<model::Cluster> {
-    all::<Cluster>(hub).iter().map(Cluster::to_model).collect()
-}
-
-fn bindings(hub: &ApiServer) -> Vec<model::Binding> {
-    let mut bindings: Vec<_> = all::<ResourceBinding>(hub).iter().map(AnyBinding::to_model).collect();
-    bindings.extend(all::<ClusterResourceBinding>(hub).iter().map(AnyBinding::to_model));
+/// Returns the bindings of both kinds, in order of key.
+pub(super) fn bindings(stores: &Stores) -> Vec<model::Binding> {
+    let of_namespaces = stores.bindings.list();
+    let of_clusters = stores.cluster_bindings.list();
+    let mut bindings: Vec<_> = of_namespaces.iter().map(|binding| binding.to_model()).collect();
+    bindings.extend(of_clusters.iter().map(|binding| binding.to_model()));
     bindings.sort_by_cached_key(model::Binding::key);
     bindings
 }
 
 /// Returns the replicas of each cluster that has any.
-pub(super) fn replicas(hub: &ApiServer) -> BTreeMap<String, i64> {
+pub(super) fn replicas<'a>(specs: impl Iterator<Item = &'a BindingSpec>) -> BTreeMap<String, i64> {
     let mut replicas = BTreeMap::new();
-    for target in bindings(hub).iter().flat_map(|binding| &binding.spec.clusters) {
+    for target in specs.flat_map(|spec| &spec.clusters) {
         *replicas.entry(target.name.clone()).or_default() += i64::from(target.replicas);
     }
     replicas
 }
 
 /// Returns the bindings without a cluster that no scheduler places, by key.
-pub(super) fn unmanaged(hub: &ApiServer) -> BTreeSet<String> {
-    fn of<B: AnyBinding>(hub: &ApiServer) -> impl Iterator<Item = String> {
-        let bindings = all::<B>(hub).into_iter();
-        let found = bindings.filter(|binding| binding.spec().clusters.is_empty() && !binding.is_managed());
+pub(super) fn unmanaged(stores: &Stores) -> BTreeSet<String> {
+    fn of<B: AnyBinding>(bindings: Vec<Arc<B>>) -> impl Iterator<Item = String> {
+        let found = bindings
+            .into_iter()
+            .filter(|binding| binding.spec().clusters.is_empty() && !binding.is_managed());
         found.map(|binding| binding.to_model().key())
     }
-    of::<ResourceBinding>(hub)
-        .chain(of::<ClusterResourceBinding>(hub))
+    of(stores.bindings.list())
+        .chain(of(stores.cluster_bindings.list()))
         .collect()
 }
 
 /// Returns the workloads that are still on a cluster that they have to leave.
-pub(super) fn remaining(hub: &ApiServer, flags: &Flags, now: Time) -> Remaining {
-    let clusters = clusters(hub);
-    let pauses: Vec<_> = all::<EvictionPause>(hub).iter().map(EvictionPause::to_model).collect();
+pub(super) fn remaining(components: &Components) -> Remaining {
+    let (stores, flags, now) = (&components.stores, &*components.flags, components.clock.now());
+    let clusters = clusters(stores);
+    let pauses = stores.eviction_pauses.list();
+    let pauses: Vec<_> = pauses.iter().map(|pause| pause.to_model()).collect();
     let mut remaining = Remaining::default();
-    for binding in &bindings(hub) {
+    for binding in &bindings(stores) {
         let targets = |cluster: &&model::Cluster| binding.spec.targets(&cluster.name);
         for cluster in clusters.iter().filter(targets) {
             let stay = |Attribution { reason, .. }: Attribution| Stay {

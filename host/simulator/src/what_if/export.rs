@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
 use bulkhead_apiserver::Contents;
+use bulkhead_core::model::BindingSpec;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{limits_of_files, read_documents};
 use bulkhead_runtime::controller::is_not_found;
@@ -214,9 +215,7 @@ impl Export {
             .iter()
             .flat_map(|cluster| &cluster.spec.taints)
             .filter_map(|taint| taint.time_added);
-        let specs = self.bindings.iter().map(|binding| &binding.spec);
-        let specs = specs.chain(self.cluster_bindings.iter().map(|binding| &binding.spec));
-        let tasks = specs.flat_map(|spec| &spec.graceful_eviction_tasks);
+        let tasks = self.specs().flat_map(|spec| &spec.graceful_eviction_tasks);
         let made = tasks.filter_map(|task| task.creation_timestamp);
         transitions
             .chain(taints)
@@ -224,6 +223,12 @@ impl Export {
             .map(|time| time.as_millis())
             .max()
             .unwrap_or(0)
+    }
+
+    /// Returns the specs of all bindings.
+    pub(super) fn specs(&self) -> impl Iterator<Item = &BindingSpec> {
+        let of_namespaces = self.bindings.iter().map(|binding| &binding.spec);
+        of_namespaces.chain(self.cluster_bindings.iter().map(|binding| &binding.spec))
     }
 
     /// Returns the objects as an API server stores them. Metadata that an export may lack is added.

@@ -214,22 +214,14 @@ impl State {
             binding: model,
             targets,
         });
-        let left: Vec<_> = before
+        let left = before
             .iter()
-            .filter(|target| !after.iter().any(|other| other.name == target.name))
-            .collect();
-        let mut evicted = Vec::new();
+            .filter(|target| !after.iter().any(|other| other.name == target.name));
         for target in left {
-            if let Some((at, reason)) = self.evicted.remove(&(binding.clone(), target.name.clone())) {
-                shrunk.remove(&target.name);
-                evicted.push((at, reason, target));
-            }
-        }
-        if evicted.is_empty() {
-            self.placed(&binding, to, shrunk);
-            return;
-        }
-        for (at, reason, target) in evicted {
+            let Some((at, reason)) = self.evicted.remove(&(binding.clone(), target.name.clone())) else {
+                continue;
+            };
+            shrunk.remove(&target.name);
             self.last.insert(binding.clone(), self.moves.len());
             self.moves.push(Move {
                 at_ms: u64::try_from(at.millis_since(self.start)).unwrap_or(0),

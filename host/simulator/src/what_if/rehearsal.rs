@@ -8,12 +8,11 @@ use anyhow::{Context as _, bail, ensure};
 use bulkhead_api::Cluster;
 use bulkhead_apiserver as apiserver;
 use bulkhead_apiserver::{ApiServer, ObjectKey};
-use bulkhead_controllers::{Components, Manager, MemberError, Members};
+use bulkhead_controllers::{Components, Manager, MemberError, Members, Process};
 use bulkhead_core::decide::cluster_ready::Probe;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::set_condition;
 use bulkhead_core::time::Time;
-use bulkhead_defaults::admission::InProcess;
 use bulkhead_plugin::Registry;
 use bulkhead_runtime::clock::{Clock, WallClock};
 use bulkhead_runtime::events;
@@ -25,7 +24,7 @@ use super::end::{self, Remaining};
 use super::observe::{Observer, Recorder};
 use super::room;
 use super::{Answer, Export, Question, Unplaced};
-use crate::control_plane::{self, Process};
+use crate::control_plane;
 
 /// Controllers that decide about a failover. The others would ask member clusters, which do not exist here.
 const CONTROLLERS: [&str; 3] = ["clustertaintpolicy", "taintManager", "scheduler"];
@@ -36,8 +35,6 @@ const STEP: Duration = Duration::from_secs(10);
 const SETTLED: Duration = Duration::from_mins(30);
 /// Number of decisions kept in memory. The observer keeps those that the answer needs.
 const RECORDS_MAX: usize = 1;
-/// Number of watch events that the control plane keeps per kind. The informers follow at once.
-const WATCH_HISTORY_MAX: usize = 5_000;
 
 /// Members without a connection.
 struct NoMembers;
@@ -55,12 +52,7 @@ impl Members for NoMembers {
 /// A cluster in `down` is not in the export.
 pub fn play(export: Export, registry: Arc<Registry>, question: &Question) -> anyhow::Result<Answer> {
     check_names(&export, &question.down)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .context("starting the runtime")?;
-    runtime.block_on(async { Rehearsal::start(export, registry, question)?.run().await })
+    control_plane::virtual_time()?.block_on(async { Rehearsal::start(export, registry, question)?.run().await })
 }
 
 fn check_names(export: &Export, down: &[String]) -> anyhow::Result<()> {
@@ -94,12 +86,8 @@ impl<'a> Rehearsal<'a> {
         let start = Time::from_millis(export.newest_ms()).plus_seconds(1);
         let clock = apiserver::Clock::new(start.timestamp());
         let flags = &question.flags;
-        let hub = ApiServer::new(apiserver::Options {
-            kinds: control_plane::kinds().collect(),
-            admission: Some(Arc::new(InProcess(flags.admission()))),
-            watch_history_events_max: WATCH_HISTORY_MAX,
-            ..apiserver::Options::new("control plane", 0, clock.clone())
-        });
+        let before = end::replicas(export.specs());
+        let hub = control_plane::server(0, clock.clone(), flags, Vec::new());
         let left_out = hub.restore(export.contents(start));
         ensure!(
             left_out.is_empty(),
@@ -129,7 +117,7 @@ impl<'a> Rehearsal<'a> {
         }
         Ok(Self {
             question,
-            before: end::replicas(&hub),
+            before,
             hub,
             components,
             observer,
@@ -184,12 +172,13 @@ impl<'a> Rehearsal<'a> {
     }
 
     fn remaining(&self) -> Remaining {
-        end::remaining(&self.hub, &self.question.flags, self.components.clock.now())
+        end::remaining(&self.components)
     }
 
     fn end(self, remaining: Remaining) -> Answer {
-        let clusters = end::clusters(&self.hub);
-        let after = end::replicas(&self.hub);
+        let clusters = end::clusters(&self.components.stores);
+        let bindings = end::bindings(&self.components.stores);
+        let after = end::replicas(bindings.iter().map(|binding| &binding.spec));
         let is_down = |name: &String| self.question.down.contains(name);
         let load = clusters
             .iter()
@@ -205,7 +194,7 @@ impl<'a> Rehearsal<'a> {
             .all(|cluster| is_down(&cluster.name) || !cluster.is_ready());
         let (moves, taints, mut nowhere) = self.observer.end();
         let evicted: BTreeSet<_> = moves.iter().map(|moved| moved.binding.as_str()).collect();
-        let unmanaged = end::unmanaged(&self.hub).into_iter();
+        let unmanaged = end::unmanaged(&self.components.stores).into_iter();
         nowhere.extend(
             unmanaged
                 .filter(|binding| evicted.contains(binding.as_str()))
