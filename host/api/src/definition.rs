@@ -15,7 +15,7 @@ use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
     Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, Plugin,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
-    Work,
+    Work, WorkloadRebalancer,
 };
 
 /// Schemas of a kind.
@@ -53,6 +53,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "EvictionPause" => EvictionPause::schemas,
         "ClusterDrain" => ClusterDrain::schemas,
         "Plugin" => Plugin::schemas,
+        "WorkloadRebalancer" => WorkloadRebalancer::schemas,
         _ => return None,
     };
     let settings = SchemaSettings::openapi3().with(|settings| {

@@ -1,6 +1,6 @@
 //! Kinds that Bulkhead serves and uses, as data.
 //!
-//! `WorkloadRebalancer` and `Remedy` are not included: nothing here acts on them yet.
+//! `Remedy` is not included: nothing here acts on it.
 
 /// Data that an API server needs about a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,17 @@ pub const REGISTERED: &[KindInfo] = &[
         namespaced: false,
         status_subresource: true,
     },
+    KindInfo {
+        group: "apps.karmada.io",
+        version: "v1alpha1",
+        kind: "WorkloadRebalancer",
+        plural: "workloadrebalancers",
+        singular: "workloadrebalancer",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        status_subresource: true,
+    },
 ];
 
 #[cfg(test)]
@@ -179,7 +190,7 @@ mod tests {
     use crate::{
         Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
         Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-        ResourceInterpreterWebhookConfiguration, Work,
+        ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -205,6 +216,7 @@ mod tests {
         check::<EvictionPause>(9);
         check::<ClusterDrain>(10);
         check::<Plugin>(11);
-        assert_eq!(REGISTERED.len(), 12);
+        check::<WorkloadRebalancer>(12);
+        assert_eq!(REGISTERED.len(), 13);
     }
 }

@@ -21,6 +21,7 @@ pub mod kinds;
 mod object;
 pub mod plugin;
 pub mod policy;
+pub mod rebalancer;
 #[cfg(test)]
 mod reference;
 pub mod time;
@@ -35,5 +36,6 @@ pub use interpreter::ResourceInterpreterCustomization;
 pub use kinds::{KindInfo, REGISTERED};
 pub use plugin::{Plugin, PluginSpec, PluginStatus};
 pub use policy::{ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy};
+pub use rebalancer::WorkloadRebalancer;
 pub use webhook::ResourceInterpreterWebhookConfiguration;
 pub use work::Work;

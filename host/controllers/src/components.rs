@@ -35,7 +35,7 @@ use crate::webhook::Webhooks;
 use crate::writers::Writers;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, scheduler, taint_manager, work_status,
+    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager, work_status,
 };
 
 /// Clients on the runtime of leases and probes.
@@ -342,6 +342,15 @@ impl Components {
             failures: Arc::clone(&self.failures),
             hub: self.hub.clone(),
             stores: Arc::clone(&self.stores),
+        }
+    }
+
+    pub(crate) fn rebalancer(&self) -> rebalancer::Dependencies {
+        rebalancer::Dependencies {
+            bindings: self.bindings(),
+            clock: self.clock.clone(),
+            failures: Arc::clone(&self.failures),
+            hub: self.hub.clone(),
         }
     }
 

@@ -45,6 +45,7 @@ mod priority;
 mod process;
 pub mod profile;
 mod readiness;
+mod rebalancer;
 mod render;
 pub mod roles;
 mod scheduler;

@@ -18,7 +18,7 @@ use crate::components::Components;
 use crate::members::Scope;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, scheduler, taint_manager, work_status,
+    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager, work_status,
 };
 
 type Run = fn(&Components) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -85,6 +85,9 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     }),
     ("applicationFailover", CacheSync::Required, |all| {
         Box::pin(application_failover::run(all.application_failover()))
+    }),
+    ("workloadRebalancer", CacheSync::Required, |all| {
+        Box::pin(rebalancer::run(all.rebalancer()))
     }),
     ("pluginStatus", CacheSync::NotRequired, |all| {
         Box::pin(plugins::run(all.plugins()))

@@ -18,7 +18,7 @@ mod process;
 use self::controllers::{
     APPLICATION_FAILOVER, BINDING, BINDING_STATUS, CLUSTER, CLUSTER_DRAIN, CLUSTER_STATUS, CLUSTER_TAINT_POLICY,
     DEPENDENCIES_DISTRIBUTOR, DETECTOR, EXECUTION, GRACEFUL_EVICTION, PLUGIN_STATUS, SCHEDULER, TAINT_MANAGER,
-    WORK_STATUS,
+    WORKLOAD_REBALANCER, WORK_STATUS,
 };
 use self::process::{
     ADMISSION, DEFAULT_MODE, DOCTOR, DOCTOR_OF_INTERPRETER, EVENTS, INFORMERS, INTERPRETER_CUSTOMIZATION,
@@ -119,6 +119,7 @@ impl Mode {
                 GRACEFUL_EVICTION,
                 APPLICATION_FAILOVER,
                 DEPENDENCIES_DISTRIBUTOR,
+                WORKLOAD_REBALANCER,
                 PLUGIN_STATUS,
             ],
             Self::Evict => &[
@@ -170,6 +171,7 @@ const UPDATE: &[&str] = &["update"];
 const CLUSTERS: &str = "cluster.karmada.io";
 const POLICY: &str = "policy.karmada.io";
 const WORK: &str = "work.karmada.io";
+const APPS: &str = "apps.karmada.io";
 const CONFIG: &str = "config.karmada.io";
 const OURS: &str = "bulkhead.dev";
 

@@ -42,7 +42,7 @@ const DETECTOR: &str = "detector";
 /// Name of the controller that writes Works.
 const BINDING: &str = "binding";
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 10] = [
     kind("policy.karmada.io", "OverridePolicy", "overridepolicies", BINDING),
     kind(
         "policy.karmada.io",
@@ -75,7 +75,6 @@ const KINDS: [Kind; 11] = [
         "multiclusteringresses",
         DETECTOR,
     ),
-    kind("apps.karmada.io", "WorkloadRebalancer", "workloadrebalancers", DETECTOR),
     kind("remedy.karmada.io", "Remedy", "remedies", DETECTOR),
     kind("multicluster.x-k8s.io", "ServiceExport", "serviceexports", DETECTOR),
     kind("multicluster.x-k8s.io", "ServiceImport", "serviceimports", DETECTOR),

@@ -19,6 +19,7 @@ mod failover;
 mod placement;
 mod plugin;
 mod propagation;
+mod rebalancer;
 mod taint_policy;
 #[cfg(test)]
 mod tests;
@@ -169,6 +170,7 @@ pub fn admit(
                 .next()
                 .map_or(Ok(()), Err)
         }
+        ("apps.karmada.io", "WorkloadRebalancer") => rebalancer::validate(&read_spec(object)?),
         ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
         ("bulkhead.dev", "Plugin") => plugin::validate(object),
         ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),

@@ -1,7 +1,7 @@
 //! Permissions of each controller on the control plane.
 
 use super::{
-    CLUSTERS, Duty, GET, HOOK_SERVICE, KARMADA, LEASES, MEMBERS, OURS, PATCH, READ, UPDATE, WORK, rule, within,
+    APPS, CLUSTERS, Duty, GET, HOOK_SERVICE, KARMADA, LEASES, MEMBERS, OURS, PATCH, READ, UPDATE, WORK, rule, within,
 };
 
 pub(super) const DETECTOR: Duty = Duty {
@@ -226,6 +226,30 @@ pub(super) const CLUSTER_DRAIN: Duty = Duty {
     rules: &[
         rule(OURS, "clusterdrains", GET, "a fresh copy after a conflict"),
         rule(OURS, "clusterdrains/status", UPDATE, "progress of a drain"),
+    ],
+};
+
+pub(super) const WORKLOAD_REBALANCER: Duty = Duty {
+    name: "workloadRebalancer",
+    rules: &[
+        rule(APPS, "workloadrebalancers", READ, "requests to schedule workloads again"),
+        rule(APPS, "workloadrebalancers", GET, "a fresh copy after a conflict"),
+        rule(
+            APPS,
+            "workloadrebalancers",
+            &["delete"],
+            "finished requests whose time is over",
+        ),
+        rule(APPS, "workloadrebalancers/status", UPDATE, "the result of each request"),
+        rule(WORK, "resourcebindings", PATCH, "the request of a binding"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the request of a binding"),
+        rule(WORK, "resourcebindings", GET, "a binding that the cache does not have"),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            GET,
+            "a binding that the cache does not have",
+        ),
     ],
 };
 

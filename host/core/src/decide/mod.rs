@@ -9,6 +9,7 @@ pub mod failback;
 pub mod graceful_eviction;
 pub mod health;
 pub mod ownership;
+pub mod rebalance;
 pub mod report;
 pub mod schedule;
 pub mod summary;

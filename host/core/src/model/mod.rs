@@ -13,6 +13,7 @@ mod failover;
 mod interpretation;
 mod list;
 mod placement;
+mod rebalancer;
 mod requirements;
 #[cfg(feature = "schema")]
 mod schema;
@@ -40,6 +41,10 @@ pub use list::List;
 pub use placement::{
     ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, FieldSelector, Placement, ReplicaDivisionPreference,
     ReplicaScheduling, ReplicaSchedulingType, SpreadConstraint, StaticWeight,
+};
+pub use rebalancer::{
+    ObservedWorkload, RebalanceFailedReason, RebalanceResult, RebalancedWorkload, WorkloadRebalancerSpec,
+    WorkloadRebalancerStatus,
 };
 pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 pub use taint::{Taint, TaintEffect, Toleration};

@@ -257,6 +257,7 @@ impl Loader<'_> {
                 ));
             }
             "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, kind, value),
+            "WorkloadRebalancer" => self.check_typed::<bulkhead_api::WorkloadRebalancer>(origin, kind, value),
             "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, kind, value),
             _ => {}
         }

@@ -154,6 +154,20 @@ fn a_requested_return_takes_nothing_down() {
     returns("requested", "14m", "", home);
 }
 
+/// The request is a WorkloadRebalancer.
+#[test]
+fn a_workload_rebalancer_moves_a_workload_home_and_takes_nothing_down() {
+    let rebalancer = "apply: {objects: [{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: \
+                      home}, spec: {ttlSecondsAfterFinished: 30, workloads: [{apiVersion: apps/v1, kind: Deployment, \
+                      namespace: default, name: web}]}}]}";
+    let home = "\
+        - {at: 9m35s, workload: Deployment default/web, readyReplicas: {member1: 0, member2: 2}}\n\
+        - {decision: {decision: Released, object: default/web-deployment, cluster: member2, reason: ReplacementHealthy}}\n\
+        - {binding: default/web-deployment, clusters: {member1: 2}, evictingFrom: [], worksIn: [member1]}\n";
+    let scenario = requested_return("rebalanced", "14m", "", home).replace("reschedule: default/web-deployment", rebalancer);
+    check("rebalanced", &scenario, &[("taint-policy.yaml", TAINT_POLICY)]);
+}
+
 /// The copy at home is not ready for 16 minutes. The grace period ends after ten.
 #[test]
 fn a_requested_return_keeps_the_copy_that_stands_in_while_the_one_at_home_is_ill() {
