@@ -3,6 +3,7 @@
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
+use memchr::memchr2;
 use serde_json::Value;
 
 /// Items per page, on API servers that support paging.
@@ -38,15 +39,11 @@ async fn read(mut answer: impl AsyncBufRead + Unpin, each: &mut (impl FnMut(&Val
         if text.is_empty() {
             return list.is_complete().then_some(token);
         }
-        for byte in text {
-            match list.push(*byte).ok()? {
-                None => {}
-                Some(Part::Item(item)) => each(&item),
-                Some(Part::Metadata(metadata)) => {
-                    metadata["continue"].as_str().unwrap_or_default().clone_into(&mut token);
-                }
-            }
-        }
+        let found = |part| match part {
+            Part::Item(item) => each(&item),
+            Part::Metadata(metadata) => metadata["continue"].as_str().unwrap_or_default().clone_into(&mut token),
+        };
+        list.push(text, found).ok()?;
         let read = text.len();
         answer.consume_unpin(read);
     }
@@ -63,8 +60,8 @@ enum Part {
 #[derive(Debug, PartialEq)]
 struct Malformed;
 
-/// Splitter that finds `metadata` and the elements of `items` in the text of a list, byte by byte, and drops the
-/// rest.
+/// Splitter that finds `metadata` and the elements of `items` in the text of a list, which arrives in pieces, and drops
+/// the rest.
 #[derive(Default)]
 struct Splitter {
     /// Number of open objects and arrays.
@@ -89,18 +86,41 @@ impl Splitter {
         self.complete
     }
 
-    fn push(&mut self, byte: u8) -> Result<Option<Part>, Malformed> {
-        let in_part = !self.part.is_empty();
-        if in_part {
-            if self.part.len() >= VALUE_BYTES_MAX {
-                return Err(Malformed);
+    /// Reads the next text of the list. `found` gets each part that it completes.
+    fn push(&mut self, mut text: &[u8], mut found: impl FnMut(Part)) -> Result<(), Malformed> {
+        while !text.is_empty() {
+            let (run, rest) = text.split_at(self.run(text));
+            if !self.part.is_empty() {
+                if self.part.len() + run.len() > VALUE_BYTES_MAX {
+                    return Err(Malformed);
+                }
+                self.part.extend_from_slice(run);
             }
-            self.part.push(byte);
+            if self.in_string {
+                self.string(run);
+            } else if let Some(part) = self.delimiter(run.last().copied().unwrap_or_default())? {
+                found(part);
+            }
+            text = rest;
         }
-        if self.in_string {
-            self.string(byte);
-            return Ok(None);
-        }
+        Ok(())
+    }
+
+    /// Returns the length of the text up to and including the next byte with a meaning, at least 1.
+    fn run(&self, text: &[u8]) -> usize {
+        let next = if self.escaped {
+            Some(0)
+        } else if self.in_string {
+            memchr2(b'"', b'\\', text)
+        } else {
+            text.iter()
+                .position(|byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'))
+        };
+        next.map_or(text.len(), |index| index + 1)
+    }
+
+    /// Reads a byte outside of strings.
+    fn delimiter(&mut self, byte: u8) -> Result<Option<Part>, Malformed> {
         match byte {
             b'"' => {
                 self.in_string = true;
@@ -123,13 +143,25 @@ impl Splitter {
         Ok(None)
     }
 
-    fn string(&mut self, byte: u8) {
-        match byte {
-            _ if self.escaped => self.escaped = false,
-            b'\\' => self.escaped = true,
-            b'"' => self.in_string = false,
-            _ if self.depth == IN_LIST => self.field.push(byte),
-            _ => {}
+    /// Reads a run inside of a string: text, and the byte that ends it if it has one.
+    fn string(&mut self, run: &[u8]) {
+        let text = match run {
+            _ if self.escaped => {
+                self.escaped = false;
+                return;
+            }
+            [text @ .., b'\\'] => {
+                self.escaped = true;
+                text
+            }
+            [text @ .., b'"'] => {
+                self.in_string = false;
+                text
+            }
+            text => text,
+        };
+        if self.depth == IN_LIST {
+            self.field.extend_from_slice(text);
         }
     }
 
@@ -157,12 +189,20 @@ mod tests {
 
     use super::*;
 
+    /// Reads a text as a whole and in pieces of every length up to 9, which give the same parts.
     fn parts(text: &str) -> Result<(Vec<Part>, bool), Malformed> {
-        let (mut list, mut parts) = (Splitter::default(), Vec::new());
-        for byte in text.bytes() {
-            parts.extend(list.push(byte)?);
+        let read = |length: usize| {
+            let (mut list, mut parts) = (Splitter::default(), Vec::new());
+            for piece in text.as_bytes().chunks(length) {
+                list.push(piece, |part| parts.push(part))?;
+            }
+            Ok((parts, list.is_complete()))
+        };
+        let whole = read(text.len().max(1));
+        for length in 1..10 {
+            assert_eq!(read(length), whole, "pieces of {length}: {text}");
         }
-        Ok((parts, list.is_complete()))
+        whole
     }
 
     #[test]
