@@ -35,7 +35,8 @@ use crate::webhook::Webhooks;
 use crate::writers::Writers;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager, work_status,
+    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager,
+    work_status,
 };
 
 /// Clients on the runtime of leases and probes.

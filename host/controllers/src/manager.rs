@@ -18,7 +18,8 @@ use crate::components::Components;
 use crate::members::Scope;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager, work_status,
+    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager,
+    work_status,
 };
 
 type Run = fn(&Components) -> Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -113,8 +113,7 @@ impl Rebalancer {
             self.request_of::<ClusterResourceBinding>(workload, &key, requested)
                 .await
         } else {
-            self.request_of::<ResourceBinding>(workload, &key, requested)
-                .await
+            self.request_of::<ResourceBinding>(workload, &key, requested).await
         }
     }
 
@@ -142,7 +141,10 @@ impl Rebalancer {
             return Ok(Answer::Requested);
         }
         let patch = json!({"spec": {"rescheduleTriggeredAt": requested}});
-        match B::writer(bindings, &binding).patch_despite_status(&binding, patch).await {
+        match B::writer(bindings, &binding)
+            .patch_despite_status(&binding, patch)
+            .await
+        {
             Ok(_) => Ok(Answer::Requested),
             Err(error) if is_not_found(&error) => Ok(Answer::NoBinding),
             Err(error) => Err(Error::api(operation())(error)),

@@ -232,7 +232,12 @@ pub(super) const CLUSTER_DRAIN: Duty = Duty {
 pub(super) const WORKLOAD_REBALANCER: Duty = Duty {
     name: "workloadRebalancer",
     rules: &[
-        rule(APPS, "workloadrebalancers", READ, "requests to schedule workloads again"),
+        rule(
+            APPS,
+            "workloadrebalancers",
+            READ,
+            "requests to schedule workloads again",
+        ),
         rule(APPS, "workloadrebalancers", GET, "a fresh copy after a conflict"),
         rule(
             APPS,

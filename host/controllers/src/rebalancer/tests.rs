@@ -77,7 +77,10 @@ async fn a_binding_gets_the_request_once_and_a_workload_without_one_fails() {
         ("web", Some(RebalanceResult::Successful), None),
     ];
     assert_eq!(results, expected);
-    assert!(status.finish_time.is_some() && status.observed_generation == 1, "{status:?}");
+    assert!(
+        status.finish_time.is_some() && status.observed_generation == 1,
+        "{status:?}"
+    );
 
     let writes = hub.writes();
     reconcile(&hub, &rebalancer).await.unwrap();
@@ -115,7 +118,10 @@ async fn a_request_that_could_not_be_written_is_tried_again_and_the_others_are_r
 
     reconcile(&hub, &rebalancer).await.unwrap();
     assert!(triggered(&hub).await.is_some());
-    assert!(all(&hub).get_opt("r").await.unwrap().is_none(), "its time is over at its end");
+    assert!(
+        all(&hub).get_opt("r").await.unwrap().is_none(),
+        "its time is over at its end"
+    );
 }
 
 #[tokio::test]

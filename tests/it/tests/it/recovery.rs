@@ -124,3 +124,32 @@ fn evictions_resume_soon_after_the_control_plane_takes_writes_again() {
     );
     check("refused", TWO, &rest);
 }
+
+/// Random federation 62217: the eviction was neither called off nor ended, because the cluster that recovered had a
+/// `NoSchedule` taint and no other cluster satisfied the spread constraints.
+#[test]
+fn a_copy_stays_beside_a_taint_that_keeps_new_copies_off_its_cluster() {
+    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: \
+                  default}, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: web}], placement: \
+                  {spreadConstraints: [{spreadByField: region, minGroups: 1, maxGroups: 1}, {spreadByField: cluster, \
+                  minGroups: 2, maxGroups: 2}]}}}";
+    let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}, data: {a: b}}";
+    let closed = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: member1}, spec: {taints: \
+                  [{effect: NoSchedule, key: example.com/maintenance}]}}";
+    let scenario = format!(
+        "name: closed\nduration: 8m\ninvariants: true\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+         clusters: [{{name: member1, region: north}}, {{name: member2, region: north}}, {{name: member3}}]\n\
+         manifests: [taint-policy.yaml, {{objects: [{policy}, {settings}]}}]\nevents:\n\
+         - {{at: 100s, apply: {{objects: [{closed}]}}}}\n- {{at: 3m, cluster: member1, state: unreachable}}\n\
+         - {{at: 5m, cluster: member1, state: recover}}\nexpect:\n\
+         - {{at: 4m30s, binding: default/web-configmap, evictingFrom: [member1], worksIn: [member1, member2]}}\n\
+         - {{decision: {{decision: CalledOff, object: default/web-configmap, cluster: member1, reason: SourceRecovered}}}}\n\
+         - {{binding: default/web-configmap, clusters: {{member1: 0, member2: 0}}, evictingFrom: []}}\n"
+    );
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+    ];
+    assert_held(&run(&Folder::new("recovery-closed", &files).load().unwrap(), Some(1)));
+}

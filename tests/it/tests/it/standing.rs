@@ -164,7 +164,8 @@ fn a_workload_rebalancer_moves_a_workload_home_and_takes_nothing_down() {
         - {at: 9m35s, workload: Deployment default/web, readyReplicas: {member1: 0, member2: 2}}\n\
         - {decision: {decision: Released, object: default/web-deployment, cluster: member2, reason: ReplacementHealthy}}\n\
         - {binding: default/web-deployment, clusters: {member1: 2}, evictingFrom: [], worksIn: [member1]}\n";
-    let scenario = requested_return("rebalanced", "14m", "", home).replace("reschedule: default/web-deployment", rebalancer);
+    let scenario =
+        requested_return("rebalanced", "14m", "", home).replace("reschedule: default/web-deployment", rebalancer);
     check("rebalanced", &scenario, &[("taint-policy.yaml", TAINT_POLICY)]);
 }
 

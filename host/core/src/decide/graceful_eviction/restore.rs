@@ -61,13 +61,20 @@ pub(super) fn target(
     ))
 }
 
-/// Returns true if the workload could run on the cluster of a task again.
+/// Returns true if the workload could run on the cluster of a task again. A `NoSchedule` taint concerns new copies
+/// only, so a copy that still stands may stay beside one. A copy that was purged first has to be created anew.
 fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
     let GracefulEvictionSnapshot {
         binding, sources, now, ..
     } = *snapshot;
     let source = sources.iter().find(|cluster| cluster.name == task.from_cluster);
-    source.is_some_and(|source| may_host(binding, source, now)) && cause_is_gone(binding, task)
+    let may_run = |source: &Cluster| match &binding.spec.placement {
+        Some(placement) if task.purge_mode != Some(PurgeMode::Directly) => {
+            may_keep(placement, source, now) && !is_blocked(binding, source, now)
+        }
+        _ => may_host(binding, source, now),
+    };
+    source.is_some_and(may_run) && cause_is_gone(binding, task)
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
@@ -85,9 +92,14 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
         && scheduling
             .clone()
             .all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
-        && !blocked_until(binding, now)
-            .iter()
-            .any(|(name, _)| *name == cluster.name)
+        && !is_blocked(binding, cluster, now)
+}
+
+/// Returns true if the workload left the cluster too recently to be placed there again.
+fn is_blocked(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
+    blocked_until(binding, now)
+        .iter()
+        .any(|(name, _)| *name == cluster.name)
 }
 
 /// Returns true if a copy that runs on the cluster may stay there: the cluster is ready and selected, and has no taint
