@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
-    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, Plugin,
-    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
-    Work, WorkloadRebalancer,
+    Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy,
+    EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
 };
 
 /// Schemas of a kind.
@@ -44,6 +44,8 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "Cluster" => Cluster::schemas,
         "PropagationPolicy" => PropagationPolicy::schemas,
         "ClusterPropagationPolicy" => ClusterPropagationPolicy::schemas,
+        "OverridePolicy" => OverridePolicy::schemas,
+        "ClusterOverridePolicy" => ClusterOverridePolicy::schemas,
         "ClusterTaintPolicy" => ClusterTaintPolicy::schemas,
         "ResourceBinding" => ResourceBinding::schemas,
         "ClusterResourceBinding" => ClusterResourceBinding::schemas,

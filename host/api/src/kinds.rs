@@ -73,6 +73,28 @@ pub const REGISTERED: &[KindInfo] = &[
     KindInfo {
         group: "policy.karmada.io",
         version: "v1alpha1",
+        kind: "OverridePolicy",
+        plural: "overridepolicies",
+        singular: "overridepolicy",
+        short_names: &["op"],
+        categories: KARMADA,
+        namespaced: true,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterOverridePolicy",
+        plural: "clusteroverridepolicies",
+        singular: "clusteroverridepolicy",
+        short_names: &["cop"],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
         kind: "ClusterTaintPolicy",
         plural: "clustertaintpolicies",
         singular: "clustertaintpolicy",
@@ -188,9 +210,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
-        Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-        ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
+        Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
+        ClusterTaintPolicy, EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding,
+        ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -207,16 +229,18 @@ mod tests {
         check::<Cluster>(0);
         check::<PropagationPolicy>(1);
         check::<ClusterPropagationPolicy>(2);
-        check::<ClusterTaintPolicy>(3);
-        check::<ResourceBinding>(4);
-        check::<ClusterResourceBinding>(5);
-        check::<Work>(6);
-        check::<ResourceInterpreterCustomization>(7);
-        check::<ResourceInterpreterWebhookConfiguration>(8);
-        check::<EvictionPause>(9);
-        check::<ClusterDrain>(10);
-        check::<Plugin>(11);
-        check::<WorkloadRebalancer>(12);
-        assert_eq!(REGISTERED.len(), 13);
+        check::<OverridePolicy>(3);
+        check::<ClusterOverridePolicy>(4);
+        check::<ClusterTaintPolicy>(5);
+        check::<ResourceBinding>(6);
+        check::<ClusterResourceBinding>(7);
+        check::<Work>(8);
+        check::<ResourceInterpreterCustomization>(9);
+        check::<ResourceInterpreterWebhookConfiguration>(10);
+        check::<EvictionPause>(11);
+        check::<ClusterDrain>(12);
+        check::<Plugin>(13);
+        check::<WorkloadRebalancer>(14);
+        assert_eq!(REGISTERED.len(), 15);
     }
 }

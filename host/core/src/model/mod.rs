@@ -12,6 +12,7 @@ mod eviction_pause;
 mod failover;
 mod interpretation;
 mod list;
+mod override_policy;
 mod placement;
 mod rebalancer;
 mod requirements;
@@ -38,6 +39,10 @@ pub use failover::{
 };
 pub use interpretation::{Component, DependentObjectReference};
 pub use list::List;
+pub use override_policy::{
+    CommandArgsOperator, CommandArgsOverrider, FieldOverrider, FieldPatchOperation, ImageComponent, ImageOverrider,
+    ImagePredicate, LabelAnnotationOverrider, OverrideRule, OverriderOperator, Overriders, PlaintextOverrider,
+};
 pub use placement::{
     ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, FieldSelector, Placement, ReplicaDivisionPreference,
     ReplicaScheduling, ReplicaSchedulingType, SpreadConstraint, StaticWeight,
