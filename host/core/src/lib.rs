@@ -19,6 +19,7 @@ pub mod label;
 pub mod manifest;
 pub mod model;
 pub mod names;
+pub mod overriding;
 pub mod pod;
 pub mod policy;
 pub mod prune;
