@@ -56,6 +56,16 @@ impl Denied {
         }
     }
 
+    /// Refuses a value that is longer than `bytes_max` bytes.
+    pub(super) fn too_long(field: impl Into<String>, bytes_max: usize) -> Self {
+        let detail = format!("may not be more than {bytes_max} bytes");
+        Self {
+            field: field.into(),
+            message: format!("Too long: {detail}"),
+            detail,
+        }
+    }
+
     /// Refuses an object because a value is missing.
     pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
         let message = if detail.is_empty() {

@@ -16,6 +16,7 @@ mod customization;
 mod denied;
 mod eviction;
 mod failover;
+mod override_policy;
 mod placement;
 mod plugin;
 mod propagation;
@@ -37,6 +38,7 @@ pub use self::denied::Denied;
 pub use self::placement::validate_placement;
 pub use self::webhook::validate as validate_hooks;
 use crate::decode::decode;
+use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
 use crate::webhook::Hook;
 use crate::work::WorkSpec;
@@ -111,19 +113,14 @@ pub fn admit(
     }
     match (request.group, request.kind) {
         ("policy.karmada.io", "PropagationPolicy") => {
-            let namespace = request
-                .namespace
-                .or_else(|| text(object, "/metadata/namespace"))
-                .map(str::to_owned);
-            let label = keys::PROPAGATION_POLICY_ID;
-            let namespace = Some(namespace.as_deref().unwrap_or_default());
+            let namespace = namespace(request, object);
             admit_propagation_policy(
                 request,
                 object,
                 around,
                 PolicyScope {
-                    id_label: label,
-                    namespace,
+                    id_label: keys::PROPAGATION_POLICY_ID,
+                    namespace: Some(&namespace),
                     options,
                 },
             )
@@ -141,6 +138,11 @@ pub fn admit(
                 },
             )
         }
+        ("policy.karmada.io", "OverridePolicy") => {
+            let namespace = namespace(request, object);
+            admit_override_policy(object, Some(&namespace))
+        }
+        ("policy.karmada.io", "ClusterOverridePolicy") => admit_override_policy(object, None),
         ("policy.karmada.io", "ClusterTaintPolicy") => {
             let spec: ClusterTaintPolicySpec = read_spec(object)?;
             taint_policy::validate_spec(&spec, options)?;
@@ -217,6 +219,20 @@ fn admit_propagation_policy(
     }
     propagation::validate_spec(&spec, namespace, options)?;
     write_spec(object, &spec)
+}
+
+/// Admits an override policy; `namespace` is absent for cluster scope.
+fn admit_override_policy(object: &mut Value, namespace: Option<&str>) -> Result<(), Denied> {
+    let mut spec: OverrideSpec = read_spec(object)?;
+    override_policy::default_spec(&mut spec, namespace);
+    override_policy::validate_spec(&spec, namespace)?;
+    write_spec(object, &spec)
+}
+
+/// Returns the namespace of the request or, without one, of the object.
+fn namespace(request: &Request<'_>, object: &Value) -> String {
+    let namespace = request.namespace.or_else(|| text(object, "/metadata/namespace"));
+    namespace.unwrap_or_default().to_owned()
 }
 
 /// Checks that an update keeps the permanent id, which is generated once and is part of every binding's claim.

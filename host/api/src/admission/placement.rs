@@ -87,7 +87,7 @@ pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
 }
 
 /// Returns the first problem of a field selector: an unknown key, or an operator other than `In` and `NotIn`.
-fn check_affinity(affinity: &ClusterAffinity, path: &str) -> Option<Denied> {
+pub(super) fn check_affinity(affinity: &ClusterAffinity, path: &str) -> Option<Denied> {
     let selector = affinity.field_selector.as_ref()?;
     let problem = selector.match_expressions.iter().find_map(|expression| {
         if !matches!(expression.key.as_str(), "provider" | "region" | "zone") {

@@ -2,6 +2,7 @@
 
 mod bindings;
 mod failover;
+mod overrides;
 mod policies;
 
 use serde_json::json;
