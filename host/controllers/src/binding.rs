@@ -13,6 +13,7 @@ use bulkhead_core::decide::dispatch;
 use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self};
+use bulkhead_core::overriding::{Applied, Overridden};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error, is_conflict, is_not_found};
 use bulkhead_runtime::dynamic;
@@ -33,10 +34,10 @@ use crate::binding_owner::{self, Contested};
 use crate::decision_log::{DecisionLog, Record};
 use crate::flags::{FeatureGate, Flags};
 use crate::interpreter::Interpreters;
-use crate::overrides::Overrides;
+use crate::overrides::{self, NotOverridden};
 use crate::render::{self, Source};
 use crate::stores::Stores;
-use crate::subjects::{about, input, subject};
+use crate::subjects::{about, input, subject, template_of};
 use crate::templates::Templates;
 use crate::works::{binding_of, cluster_of};
 use crate::writers::Writers;
@@ -52,8 +53,6 @@ struct BindingController {
     blocked: Mutex<BTreeMap<Key, BTreeSet<String>>>,
     /// Bindings whose Work name belongs to another binding.
     refused: Contested<Key>,
-    /// Override policies, whose workloads are left alone.
-    overrides: Option<Overrides>,
 }
 
 /// Dependencies of the controller. Cheap to clone.
@@ -80,33 +79,13 @@ pub(crate) async fn run(deps: Dependencies) {
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
-    let overrides = if deps.flags.ignore_unimplemented {
-        Some(Overrides::watch(&deps.templates).await)
-    } else {
-        None
-    };
-    let (overridden, stores) = (Arc::clone(&queue), Arc::clone(&deps.stores));
-    let _overrides = overrides.as_ref().map(|overrides| {
-        overrides.subscribe(move || {
-            stores
-                .bindings
-                .list()
-                .iter()
-                .for_each(|binding| overridden.add(Key::of(&**binding)));
-            stores
-                .cluster_bindings
-                .list()
-                .iter()
-                .for_each(|binding| overridden.add(Key::of(&**binding)));
-        })
-    });
+    let _overrides = overrides::subscribe(&deps.stores, &queue);
     // A Work that arrives late may be an orphan already, and one that vanished may still be needed.
     let (blocked, refused) = (Mutex::default(), Contested::default());
     let controller = Arc::new(BindingController {
         deps: deps.clone(),
         blocked,
         refused,
-        overrides,
     });
     let (owners, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _works = deps.stores.works.subscribe(move |change| {
@@ -126,6 +105,9 @@ pub(crate) async fn run(deps: Dependencies) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     deps.interpreters.wait_for_cache_sync().await;
+    // Without its overrides, a Work would change the member's object for a moment.
+    deps.stores.override_policies.wait_for_cache_sync().await;
+    deps.stores.cluster_override_policies.wait_for_cache_sync().await;
     controller::run(
         queue,
         WORKERS,
@@ -156,9 +138,6 @@ impl Reconcile for BindingController {
             let works = self.works::<B>(&id).await?;
             self.withdraw(&*binding, &works, "the binding is being deleted").await?;
             return self.release(&*binding).await;
-        }
-        if self.is_left_alone(&*binding).await? {
-            return Ok(Action::Wait);
         }
         let dispatch = dispatch::decide(binding.spec());
         let orphans: Vec<_> = works
@@ -234,33 +213,6 @@ impl Reconcile for BindingController {
 impl BindingController {
     fn blocked(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns true if an override policy selects the template, or may select it: without the policy's changes, a Work
-    /// would undo them in the member.
-    async fn is_left_alone<B: Binding>(&self, binding: &B) -> Result<bool, Error> {
-        let (Some(overrides), resource) = (&self.overrides, &binding.spec().resource) else {
-            return Ok(false);
-        };
-        let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let template = self
-            .deps
-            .templates
-            .read(&kind, &Key::new(&resource.namespace, &resource.name))
-            .await?;
-        let Some(template) = template else { return Ok(true) };
-        let Some(policy) = overrides.selecting(&kind, &template) else {
-            return Ok(false);
-        };
-        let message = format!("{policy} selects the object, and only Karmada implements it; its Works are left alone.");
-        self.deps.log.events.emit(
-            NAME,
-            about(binding),
-            EventType::Warning,
-            "OverrideNotImplemented",
-            message,
-        );
-        Ok(true)
     }
 
     /// Returns an error if a binding is outdated: a watch that lags must not cost a workload its place.
@@ -424,7 +376,9 @@ impl BindingController {
             // The change triggers another reconcile.
             return Ok(false);
         }
-        let desired = render::work(source, manifest, target, existing.as_deref())
+        let overridden = self.overridden(binding, manifest, &target.name)?;
+        let policies = names_of(&overridden.applied);
+        let desired = render::work(source, overridden, target, existing.as_deref())
             .map_err(|error| Error::Undecided(format!("rendering {resource}: {error}")))?;
         if existing.as_deref() == Some(&desired) {
             return Ok(false);
@@ -451,7 +405,57 @@ impl BindingController {
             written.map_err(operation)
         };
         deps.log.apply(&records, written).await?;
+        self.report_overrides(binding, &policies, &target.name);
         Ok(true)
+    }
+
+    /// Returns the manifest with the changes of the override policies, which are made last, as in Karmada.
+    fn overridden<B: Binding>(&self, binding: &B, manifest: Value, cluster: &str) -> Result<Overridden, Error> {
+        let deps = &self.deps;
+        overrides::apply(&deps.stores, manifest, cluster).map_err(|error| match error {
+            NotOverridden::UnknownCluster => Error::NotYet(format!("Cluster {cluster} is not known yet")),
+            NotOverridden::Rule(failed) => {
+                let policy = event_name(&failed.namespace, &failed.name);
+                let message = format!(
+                    "Apply {policy} for cluster({cluster}) failed: rule {}: {}",
+                    failed.rule, failed.reason
+                );
+                let reason = "ApplyOverridePolicyFailed";
+                deps.log
+                    .events
+                    .emit(NAME, template_of(binding), EventType::Warning, reason, message);
+                Error::Undecided(format!("cluster {cluster}: {failed}"))
+            }
+        })
+    }
+
+    /// Emits an event for each policy that changed a Work.
+    fn report_overrides<B: Binding>(&self, binding: &B, policies: &[String], cluster: &str) {
+        for policy in policies {
+            let (about, reason) = (template_of(binding), "ApplyOverridePolicySucceed");
+            let message = format!("Apply {policy} for cluster({cluster}) succeed.");
+            self.deps
+                .log
+                .events
+                .emit(NAME, about, EventType::Normal, reason, message);
+        }
+    }
+}
+
+/// Returns the policies of applied rules, each once, as events name them.
+fn names_of(applied: &[Applied]) -> Vec<String> {
+    let names = applied.iter().map(|rule| event_name(&rule.namespace, &rule.name));
+    let mut names: Vec<_> = names.collect();
+    names.dedup();
+    names
+}
+
+/// Returns an override policy as Karmada's events name it.
+fn event_name(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        format!("cluster override policy({name})")
+    } else {
+        format!("override policy({namespace}/{name})")
     }
 }
 

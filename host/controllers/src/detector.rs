@@ -220,10 +220,7 @@ async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): Templ
 /// Returns the policy in charge of a template, if any.
 fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
-    let namespaced = deps
-        .stores
-        .policies
-        .list_namespace(&template.object.namespace().unwrap_or_default());
+    let namespaced = deps.stores.policies.list_namespace(template.namespace);
     let cluster_wide = deps.stores.cluster_policies.list();
     claim::choose(
         namespaced.iter().map(|policy| (&policy.metadata, &policy.spec)),

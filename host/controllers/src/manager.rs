@@ -248,6 +248,8 @@ impl Manager {
                 self.start_informer(&stores.works, Api::namespaced(hub.clone(), &namespace));
             }
             Scope::Push => {
+                self.start_informer(&stores.override_policies, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_override_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.taint_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.eviction_pauses, Api::all(hub.clone()));
                 self.start_informer(&stores.cluster_drains, Api::all(hub.clone()));

@@ -1,192 +1,200 @@
-//! Override policies of Karmada, which change the objects that members get. No controller here implements them, so
-//! the Works of workloads that one selects are left alone (`ignore-unimplemented`).
+//! Override policies: those that select an object, their changes, and the bindings that a change of a policy affects
+//! (Karmada: `pkg/util/overridemanager/overridemanager.go`, `pkg/controllers/binding/binding_controller.go`).
+//!
+//! Karmada evaluates the targets of rules again only when a binding or a policy changes. Here a change of a cluster's
+//! labels, provider, region or zones does that too.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bulkhead_api::policy::ResourceSelector;
-use bulkhead_runtime::controller::{Error, is_not_found};
-use bulkhead_runtime::dynamic::{self, DynamicStores, KeptObject, ObjectSubscription};
+use bulkhead_api::{Cluster, ClusterOverridePolicy, OverridePolicy, OverrideSpec};
+use bulkhead_core::model::{BindingSpec, ObjectReference};
+use bulkhead_core::overriding::{self, Failed, Overridden, Policy};
 use bulkhead_runtime::key::Key;
-use bulkhead_runtime::kinds::ObjectKind;
-use bulkhead_runtime::store::Store;
-use serde::Deserialize;
+use bulkhead_runtime::queue::WorkQueue;
+use bulkhead_runtime::store::{Change, Subscription};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
 
-use crate::selection::{Template, specificity};
-use crate::templates::{HUB, Templates};
+use crate::selection::{Specificity, Template, specificity};
+use crate::stores::Stores;
+use crate::works::identify;
 
-const API_VERSION: &str = "policy.karmada.io/v1alpha1";
-const KINDS: [&str; 2] = ["OverridePolicy", "ClusterOverridePolicy"];
-/// Retry interval of the lookup of a kind.
-const RETRY: Duration = Duration::from_secs(5);
-
-/// Caches of the override policies.
-pub(crate) struct Overrides {
-    cache: DynamicStores,
-    /// Kinds that the control plane serves.
-    kinds: Vec<(ObjectKind, Arc<Store<KeptObject>>)>,
+/// Error of a manifest whose overrides cannot be applied.
+#[derive(Debug)]
+pub(crate) enum NotOverridden {
+    /// The cluster of the Work is not known.
+    UnknownCluster,
+    /// A rule cannot be applied.
+    Rule(Failed),
 }
 
-/// The part of an override policy that selects workloads.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    /// Selected templates; empty selects all of the policy's scope.
-    #[serde(default)]
-    resource_selectors: Vec<ResourceSelector>,
-}
-
-impl Overrides {
-    /// Watches the override policies and waits until all of them are known. Kinds that the control plane does not serve
-    /// have no objects.
-    pub(crate) async fn watch(templates: &Templates) -> Self {
-        let (cache, mut kinds) = (DynamicStores::new(None), Vec::new());
-        for kind in KINDS.map(|kind| ObjectKind::new(API_VERSION, kind)) {
-            while let Err(error) = cache
-                .ensure(HUB, &kind, &templates.kinds, || Ok(templates.hub.clone()))
-                .await
-            {
-                if is_not_served(&error) {
-                    break;
-                }
-                tokio::time::sleep(RETRY).await;
-            }
-            if let Some(store) = cache.store(HUB, &kind) {
-                store.wait_for_cache_sync().await;
-                kinds.push((kind, store));
-            }
-        }
-        Self { cache, kinds }
-    }
-
-    /// Calls `handler` for every known policy and then on every change.
-    pub(crate) fn subscribe(&self, handler: impl Fn() + Send + Sync + 'static) -> ObjectSubscription {
-        self.cache.subscribe(move |_, _| handler())
-    }
-
-    /// Returns kind and name of an override policy that selects a template, in any member cluster; `None` if there is
-    /// none. A policy that cannot be read selects every template of its scope.
-    pub(crate) fn selecting(&self, kind: &ObjectKind, template: &KeptObject) -> Option<String> {
-        let selected = Template::new(kind, template);
-        for (policy_kind, store) in &self.kinds {
-            for policy in store.list() {
-                let namespace = &policy.metadata.namespace;
-                let is_in_scope = namespace.is_none() || *namespace == template.metadata.namespace;
-                if is_in_scope && selects(policy_kind, &policy, &selected) {
-                    return Some(format!("{} {}", policy_kind.kind, Key::of(&*policy)));
-                }
-            }
-        }
-        None
-    }
-}
-
-fn selects(kind: &ObjectKind, policy: &KeptObject, template: &Template<'_>) -> bool {
-    let mut policy = dynamic::to_value(kind, policy);
-    let Ok(spec) = serde_json::from_value::<Spec>(policy["spec"].take()) else {
-        return true;
+/// Applies the policies that select a manifest to it, for one cluster: ClusterOverridePolicies, then OverridePolicies
+/// of the manifest's namespace. The labels that the former set count for the selectors of the latter, as in Karmada.
+pub(crate) fn apply(stores: &Stores, manifest: Value, cluster: &str) -> Result<Overridden, NotOverridden> {
+    let (kind, key) = identify(&manifest);
+    let cluster_wide = stores.cluster_override_policies.list();
+    let namespaced = if key.namespace.is_empty() {
+        Vec::new()
+    } else {
+        stores.override_policies.list_namespace(&key.namespace)
     };
-    let selectors = &spec.resource_selectors;
-    selectors.is_empty()
-        || selectors
-            .iter()
-            .any(|selector| specificity(selector, template).is_some())
-}
-
-/// Returns true if the control plane answered that it does not serve a kind.
-fn is_not_served(error: &Error) -> bool {
-    let Error::Api { source, .. } = error else { return false };
-    is_not_found(source) || matches!(&**source, kube::Error::Discovery(_))
-}
-
-#[cfg(test)]
-impl Overrides {
-    /// Creates caches with one policy that selects every template.
-    pub(crate) fn of_everything() -> Self {
-        let policy = serde_json::json!({"metadata": {"name": "all"}, "spec": {}});
-        let store: Arc<Store<KeptObject>> = Store::new();
-        store.replace_all([crate::testing::object(policy)]);
-        Self {
-            cache: DynamicStores::new(None),
-            kinds: vec![(ObjectKind::new(API_VERSION, KINDS[1]), store)],
-        }
+    if cluster_wide.is_empty() && namespaced.is_empty() {
+        return Ok(Overridden {
+            object: manifest,
+            applied: Vec::new(),
+        });
     }
+    let cluster = stores.cluster(cluster).ok_or(NotOverridden::UnknownCluster)?.to_model();
+    let of_cluster = cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec));
+    let selected = select(of_cluster, &Template::of_manifest(&kind, &manifest));
+    let Overridden { object, mut applied } =
+        overriding::apply(manifest, &cluster, &selected).map_err(NotOverridden::Rule)?;
+    let of_namespace = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
+    let selected = select(of_namespace, &Template::of_manifest(&kind, &object));
+    let overridden = overriding::apply(object, &cluster, &selected).map_err(NotOverridden::Rule)?;
+    applied.extend(overridden.applied);
+    Ok(Overridden {
+        object: overridden.object,
+        applied,
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use bulkhead_apiserver::{ResourceKind, kinds};
-    use kube::Api;
-    use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::testing::{components, member, object, server};
-
-    /// Watches a control plane with these override policies; one without a namespace is a ClusterOverridePolicy.
-    async fn watched(policies: &[(&str, &str, Value)]) -> Overrides {
-        let group = ("policy.karmada.io", "v1alpha1");
-        let namespaced = ResourceKind::namespaced(group.0, group.1, KINDS[0], "overridepolicies");
-        let cluster_wide = ResourceKind::cluster_scoped(group.0, group.1, KINDS[1], "clusteroverridepolicies");
-        let all = kinds::kubernetes()
-            .into_iter()
-            .chain([namespaced, cluster_wide])
-            .collect();
-        let client = server("hub", 1, all).client();
-        for (namespace, name, selectors) in policies {
-            let kind = KINDS[usize::from(namespace.is_empty())];
-            let plural = format!("{}ies", kind.to_lowercase().trim_end_matches('y'));
-            let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group.0, group.1, kind), &plural);
-            let policy: DynamicObject = object(json!({
-                "apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name},
-                "spec": {"resourceSelectors": selectors},
-            }));
-            let api: Api<DynamicObject> = if namespace.is_empty() {
-                Api::all_with(client.clone(), &resource)
-            } else {
-                Api::namespaced_with(client.clone(), namespace, &resource)
+/// Returns the policies that select a template, the least specific first, then by name, so that the most specific one
+/// is applied last.
+fn select<'a>(
+    policies: impl Iterator<Item = (&'a ObjectMeta, &'a OverrideSpec)>,
+    template: &Template<'_>,
+) -> Vec<Policy<'a>> {
+    let mut selected: Vec<_> = policies
+        .filter_map(|(meta, spec)| {
+            let policy = Policy {
+                namespace: meta.namespace.as_deref().unwrap_or_default(),
+                name: meta.name.as_deref().unwrap_or_default(),
+                rules: spec.rules(),
             };
-            api.create(&PostParams::default(), &policy).await.unwrap();
+            Some((specificity_of(&spec.resource_selectors, template)?, policy))
+        })
+        .collect();
+    selected.sort_by(|(one, policy), (other, next)| one.cmp(other).then_with(|| policy.name.cmp(next.name)));
+    selected.into_iter().map(|(_, policy)| policy).collect()
+}
+
+/// Returns the precision of the narrowest selector that matches; without selectors, everything matches.
+fn specificity_of(selectors: &[ResourceSelector], template: &Template<'_>) -> Option<Specificity> {
+    if selectors.is_empty() {
+        return Some(Specificity::Kind);
+    }
+    selectors
+        .iter()
+        .filter_map(|selector| specificity(selector, template))
+        .max()
+}
+
+/// Subscriptions that enqueue bindings.
+pub(crate) struct Subscriptions {
+    _policies: Subscription<OverridePolicy>,
+    _cluster_policies: Subscription<ClusterOverridePolicy>,
+    _clusters: Subscription<Cluster>,
+}
+
+/// Enqueues the bindings that a change of a policy, or of a cluster that rules may select, can affect.
+pub(crate) fn subscribe(stores: &Arc<Stores>, queue: &Arc<WorkQueue<Key>>) -> Subscriptions {
+    let (of_policy, bindings) = (Arc::clone(stores), Arc::clone(queue));
+    let policies = stores.override_policies.subscribe(move |change| {
+        for spec in specs(change, |policy| &policy.spec) {
+            let namespace = change.object().namespace().unwrap_or_default();
+            for binding in of_policy.bindings.list_namespace(&namespace) {
+                enqueue(&bindings, spec, &binding.spec.resource, || Key::of(&*binding));
+            }
         }
-        let (components, _events) = components(client, member().client());
-        Overrides::watch(&components.binding().templates).await
-    }
-
-    fn selecting(overrides: &Overrides, namespace: &str, name: &str) -> Option<String> {
-        let kind = ObjectKind::new("apps/v1", "Deployment");
-        let metadata = json!({"name": name, "namespace": namespace, "labels": {"app": name}});
-        overrides.selecting(&kind, &object(json!({"metadata": metadata, "spec": {}})))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_override_policy_selects_templates_of_its_scope() {
-        let web = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]);
-        let labelled = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
-            "labelSelector": {"matchLabels": {"app": "api"}}}]);
-        let overrides = watched(&[("shop", "image", web), ("", "registry", labelled)]).await;
-        assert_eq!(
-            selecting(&overrides, "shop", "web").as_deref(),
-            Some("OverridePolicy shop/image")
-        );
-        assert_eq!(selecting(&overrides, "other", "web"), None);
-        assert_eq!(
-            selecting(&overrides, "other", "api").as_deref(),
-            Some("ClusterOverridePolicy registry")
-        );
-        let all = watched(&[("shop", "all", json!([]))]).await;
-        assert!(selecting(&all, "shop", "db").is_some() && selecting(&all, "other", "db").is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_policy_that_cannot_be_read_selects_its_whole_scope() {
-        let unreadable = watched(&[("shop", "odd", json!("all"))]).await;
-        assert!(selecting(&unreadable, "shop", "web").is_some() && selecting(&unreadable, "other", "web").is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn kinds_that_are_not_served_have_no_objects() {
-        let (components, _events) = components(server("hub", 1, kinds::kubernetes()).client(), member().client());
-        let overrides = Overrides::watch(&components.binding().templates).await;
-        assert_eq!(selecting(&overrides, "shop", "web"), None);
+    });
+    let (of_policy, bindings) = (Arc::clone(stores), Arc::clone(queue));
+    let cluster_policies = stores.cluster_override_policies.subscribe(move |change| {
+        for spec in specs(change, |policy| &policy.spec) {
+            for binding in of_policy.bindings.list() {
+                enqueue(&bindings, spec, &binding.spec.resource, || Key::of(&*binding));
+            }
+            for binding in of_policy.cluster_bindings.list() {
+                enqueue(&bindings, spec, &binding.spec.resource, || Key::of(&*binding));
+            }
+        }
+    });
+    let (of_cluster, bindings) = (Arc::clone(stores), Arc::clone(queue));
+    let clusters = stores.clusters.subscribe(move |change| {
+        if may_change_targets(change) && selects_by_properties(&of_cluster) {
+            let name = change.object().name_any();
+            let uses = |spec: &BindingSpec| {
+                spec.clusters.iter().any(|target| target.name == name) || !spec.required_by.is_empty()
+            };
+            let namespaced = of_cluster.bindings.list();
+            let namespaced = namespaced.iter().filter(|binding| uses(&binding.spec));
+            namespaced.for_each(|binding| bindings.add(Key::of(&**binding)));
+            let cluster_wide = of_cluster.cluster_bindings.list();
+            let cluster_wide = cluster_wide.iter().filter(|binding| uses(&binding.spec));
+            cluster_wide.for_each(|binding| bindings.add(Key::of(&**binding)));
+        }
+    });
+    Subscriptions {
+        _policies: policies,
+        _cluster_policies: cluster_policies,
+        _clusters: clusters,
     }
 }
+
+/// Returns the specs before and after a change; none if the spec did not change.
+fn specs<'a, P: Resource<DynamicType = ()>>(
+    change: &Change<'a, P>,
+    spec: impl Fn(&'a P) -> &'a OverrideSpec,
+) -> Vec<&'a OverrideSpec> {
+    match change {
+        _ if !change.is_generation_change() => Vec::new(),
+        Change::Added(policy) | Change::Deleted(policy) => vec![spec(policy)],
+        Change::Updated { old, new } => vec![spec(old), spec(new)],
+    }
+}
+
+/// Enqueues a binding if the selectors of a policy may select its object. Labels are not compared: a
+/// ClusterOverridePolicy may change them.
+fn enqueue(queue: &WorkQueue<Key>, spec: &OverrideSpec, object: &ObjectReference, key: impl Fn() -> Key) {
+    let fits = |wanted: &str, given: &str| wanted.is_empty() || wanted == given;
+    let may_select = |selector: &ResourceSelector| {
+        selector.api_version == object.api_version
+            && selector.kind == object.kind
+            && fits(&selector.namespace, &object.namespace)
+            && fits(&selector.name, &object.name)
+    };
+    if spec.resource_selectors.is_empty() || spec.resource_selectors.iter().any(may_select) {
+        queue.add(key());
+    }
+}
+
+/// Returns true if a property of a cluster changed that selectors compare.
+fn may_change_targets(change: &Change<'_, Cluster>) -> bool {
+    let Change::Updated { old, new } = change else {
+        return false;
+    };
+    let properties = |cluster: &Cluster| {
+        let spec = &cluster.spec;
+        (spec.provider.clone(), spec.region.clone(), spec.zones.clone())
+    };
+    old.labels() != new.labels() || properties(old) != properties(new)
+}
+
+/// Returns true if a rule selects clusters by other properties than their names.
+fn selects_by_properties(stores: &Stores) -> bool {
+    let by_properties = |spec: &OverrideSpec| {
+        spec.rules().iter().any(|rule| {
+            let target = rule.target_cluster.as_ref();
+            target.is_some_and(|target| target.label_selector.is_some() || target.field_selector.is_some())
+        })
+    };
+    let cluster_wide = stores.cluster_override_policies.list();
+    let namespaced = stores.override_policies.list();
+    cluster_wide.iter().any(|policy| by_properties(&policy.spec))
+        || namespaced.iter().any(|policy| by_properties(&policy.spec))
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use bulkhead_api::work::{Manifest, WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::{self, keys};
+use bulkhead_core::overriding::{self, Applied, Overridden};
 use bulkhead_core::prune::{prune, prune_time_to_live};
 use bulkhead_core::shape::Malformed;
 use kube::ResourceExt;
@@ -25,12 +26,15 @@ pub(crate) struct Source<'a, B> {
     pub(crate) preserved_labels: &'a BTreeMap<String, String>,
 }
 
-/// Returns the Work of one target cluster. `manifest` is the template with the cluster's replicas; `existing` is the
-/// current Work, whose own ID the manifest must carry. Fails if the manifest cannot be cleaned of the control plane's
-/// fields.
+/// Returns the Work of one target cluster. `overridden` has the template with the cluster's replicas and the changes of
+/// override policies, which the Work records; `existing` is the current Work, whose own ID the manifest must carry.
+///
+/// # Errors
+///
+/// The manifest cannot be cleaned of the control plane's fields.
 pub(crate) fn work<B: AnyBinding>(
     source: &Source<'_, B>,
-    mut manifest: Value,
+    overridden: Overridden,
     target: &TargetCluster,
     existing: Option<&Work>,
 ) -> Result<Work, Malformed> {
@@ -40,6 +44,10 @@ pub(crate) fn work<B: AnyBinding>(
         preserved_labels,
         ..
     } = *source;
+    let Overridden {
+        object: mut manifest,
+        applied,
+    } = overridden;
     let spec = binding.spec();
     let resource = &spec.resource;
     let generation = manifest
@@ -78,6 +86,7 @@ pub(crate) fn work<B: AnyBinding>(
         annotate(&mut manifest, key, value);
         work.annotations_mut().insert((*key).to_owned(), value.clone());
     }
+    record_overrides(&mut work, &applied);
     for (key, value) in preserved_labels {
         label(&mut manifest, key, value);
     }
@@ -101,6 +110,26 @@ pub(crate) fn work<B: AnyBinding>(
         preserve_resources_on_deletion: Some(spec.preserve_resources_on_deletion.unwrap_or(false)),
     };
     Ok(work)
+}
+
+/// Records the rules of override policies that changed the manifest. In Karmada, the record of a policy that no longer
+/// applies stays.
+fn record_overrides(work: &mut Work, applied: &[Applied]) {
+    let of_scope = |is_cluster_wide: bool| {
+        let rules = applied
+            .iter()
+            .filter(move |rule| rule.namespace.is_empty() == is_cluster_wide);
+        overriding::record(rules)
+    };
+    for (key, record) in [
+        (keys::APPLIED_CLUSTER_OVERRIDES, of_scope(true)),
+        (keys::APPLIED_OVERRIDES, of_scope(false)),
+    ] {
+        match record {
+            Some(record) => drop(work.annotations_mut().insert(key.to_owned(), record)),
+            None => drop(work.annotations_mut().remove(key)),
+        }
+    }
 }
 
 /// Returns the conflict resolution of the template if it is valid, otherwise that of the binding.
@@ -180,7 +209,11 @@ mod tests {
                 template: &template,
                 preserved_labels,
             };
-            work(&source, Value::clone(&template), &target, existing).unwrap()
+            let overridden = Overridden {
+                object: Value::clone(&template),
+                applied: Vec::new(),
+            };
+            work(&source, overridden, &target, existing).unwrap()
         };
         let check = |work: &Work, resume: &str, job: Option<&str>| {
             let manifest = work.spec.workload.manifests[0].value();

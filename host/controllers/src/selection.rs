@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use bulkhead_api::policy::ResourceSelector;
 use bulkhead_runtime::dynamic::KeptObject;
 use bulkhead_runtime::kinds::ObjectKind;
+use serde_json::Value;
 
 /// Resource template that policies are matched against.
 pub(crate) struct Template<'a> {
     kind: &'a ObjectKind,
-    pub(crate) object: &'a KeptObject,
+    /// Namespace; empty for cluster scope.
+    pub(crate) namespace: &'a str,
+    name: &'a str,
     pub(crate) labels: BTreeMap<String, String>,
 }
 
@@ -17,8 +20,22 @@ impl<'a> Template<'a> {
     pub(crate) fn new(kind: &'a ObjectKind, object: &'a KeptObject) -> Self {
         Self {
             kind,
-            object,
+            namespace: object.metadata.namespace.as_deref().unwrap_or_default(),
+            name: object.metadata.name.as_deref().unwrap_or_default(),
             labels: object.labels(),
+        }
+    }
+
+    /// Returns the template in the form of a manifest.
+    pub(crate) fn of_manifest(kind: &'a ObjectKind, manifest: &'a Value) -> Self {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let labels = manifest.pointer("/metadata/labels").and_then(Value::as_object);
+        let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        Self {
+            kind,
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            labels: labels.into_iter().flatten().filter_map(label).collect(),
         }
     }
 }
@@ -44,14 +61,13 @@ impl Specificity {
 
 /// Returns the precision with which a selector selects a template; `None` if it does not.
 pub(crate) fn specificity(selector: &ResourceSelector, template: &Template<'_>) -> Option<Specificity> {
-    let (kind, metadata) = (template.kind, &template.object.metadata);
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let kind = template.kind;
     let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
-    if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
+    if !same_kind || !(selector.namespace.is_empty() || selector.namespace == template.namespace) {
         return None;
     }
     if !selector.name.is_empty() {
-        return (metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
+        return (selector.name == template.name).then_some(Specificity::Name);
     }
     match &selector.label_selector {
         None => Some(Specificity::Kind),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bulkhead_api::{
-    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, Plugin,
-    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
-    Work,
+    Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy,
+    EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration, Work,
 };
 use bulkhead_core::names::keys;
 use bulkhead_runtime::key::Key;
@@ -23,6 +23,10 @@ pub struct Stores {
     pub policies: Arc<Store<PropagationPolicy>>,
     /// ClusterPropagationPolicies.
     pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
+    /// OverridePolicies.
+    pub override_policies: Arc<Store<OverridePolicy>>,
+    /// ClusterOverridePolicies.
+    pub cluster_override_policies: Arc<Store<ClusterOverridePolicy>>,
     /// ClusterTaintPolicies.
     pub taint_policies: Arc<Store<ClusterTaintPolicy>>,
     /// EvictionPauses.
@@ -49,6 +53,8 @@ impl Default for Stores {
             clusters: Store::new(),
             policies: Store::new(),
             cluster_policies: Store::new(),
+            override_policies: Store::new(),
+            cluster_override_policies: Store::new(),
             taint_policies: Store::new(),
             eviction_pauses: Store::new(),
             cluster_drains: Store::new(),
@@ -91,6 +97,8 @@ impl Stores {
             all.extend([
                 one(&self.policies),
                 one(&self.cluster_policies),
+                one(&self.override_policies),
+                one(&self.cluster_override_policies),
                 one(&self.taint_policies),
                 one(&self.bindings),
                 one(&self.cluster_bindings),

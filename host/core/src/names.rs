@@ -103,6 +103,10 @@ pub mod keys {
     pub const SYSTEM: &str = "karmada.io/system";
     /// Annotation on a binding: the placement used by the last scheduling.
     pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
+    /// Annotation of a Work: the rules of OverridePolicies that changed its manifest, in JSON.
+    pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
+    /// Annotation of a Work: the rules of ClusterOverridePolicies that changed its manifest, in JSON.
+    pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
     /// Annotation on a manifest: uid of the template.
     pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
     /// Annotation on a manifest: generation of the template.

@@ -1,7 +1,7 @@
 //! Changes of a rendered object by override policies (Karmada: `pkg/util/overridemanager`).
 //!
-//! The caller selects and orders the policies: ClusterOverridePolicies first, then OverridePolicies, both from the least
-//! to the most specific. A later change wins.
+//! The caller selects and orders the policies: ClusterOverridePolicies first, then OverridePolicies, both from the
+//! least to the most specific. A later change wins.
 //!
 //! Differences from Karmada:
 //!

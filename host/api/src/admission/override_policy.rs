@@ -1,8 +1,8 @@
 //! Defaults and validation of override policies (Karmada: `pkg/webhook/{overridepolicy,clusteroverridepolicy}`,
 //! `pkg/util/validation/validation.go:ValidateOverrideSpec`).
 //!
-//! As in Karmada, the overriders of a rule are validated, and those in the deprecated fields are not. A `fieldOverrider` in
-//! the deprecated fields beside rules is refused, because it would have no effect; Karmada admits it.
+//! As in Karmada, the overriders of a rule are validated, and those in the deprecated fields are not. A `fieldOverrider`
+//! in the deprecated fields beside rules is refused, because it would have no effect; Karmada admits it.
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::model::{CommandArgsOperator, CommandArgsOverrider};
 use crate::shape::type_name;
 
-/// Returns the containers of an object; none for kinds without a known place. Only the kind counts, not the API group, as
-/// in Karmada.
+/// Returns the containers of an object; none for kinds without a known place. Only the kind counts, not the API group,
+/// as in Karmada.
 pub(super) fn containers(object: &mut Value) -> Result<&mut [Value], String> {
     let path: &[&str] = match object.get("kind").and_then(Value::as_str) {
         Some("Pod") => &["spec", "containers"],
@@ -33,14 +33,10 @@ pub(super) fn containers(object: &mut Value) -> Result<&mut [Value], String> {
     list.ok_or_else(|| format!("{} is {kind}, not a list", path.join(".")))
 }
 
-/// Changes `field`, `command` or `args`, of every container with the name. An absent list becomes an empty one before it
-/// is changed, as in Karmada.
+/// Changes `field`, `command` or `args`, of every container with the name. An absent list becomes an empty one before
+/// it is changed, as in Karmada.
 pub(super) fn override_list(object: &mut Value, field: &str, overrider: &CommandArgsOverrider) -> Result<(), String> {
-    let is_named = |container: &&mut Value| {
-        container
-            .get("name")
-            .is_some_and(|name| *name == *overrider.container_name)
-    };
+    let is_named = |container: &&mut Value| container["name"] == *overrider.container_name;
     for container in containers(object)?.iter_mut().filter(is_named) {
         let name = &overrider.container_name;
         let value = container.get_mut(field).map_or(Value::Null, Value::take);

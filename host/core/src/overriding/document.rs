@@ -1,7 +1,7 @@
 //! Changes inside of a text that is a JSON or YAML document (Karmada: `overridemanager.go:applyFieldOverriders`).
 //!
-//! YAML is read as by Karmada's library (`sigs.k8s.io/yaml`): a repeated key is not an error, `yes` and `on` are booleans,
-//! and `0644` is octal. Several documents in one text are an error; Karmada drops all but the first.
+//! YAML is read as by Karmada's library (`sigs.k8s.io/yaml`): a repeated key is not an error, `yes` and `on` are
+//! booleans, and `0644` is octal. Several documents in one text are an error; Karmada drops all but the first.
 //! Keys of a changed document are in alphabetical order; Karmada keeps their order in JSON.
 
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! JSON patches of overriders: add, remove and replace, with the extensions of Karmada's library
 //! (`github.com/evanphx/json-patch/v5`).
 //!
-//! None of the operations copies within the document, so the size of a result is bounded by those of document and patch.
+//! None of the operations copies within the document, so the size of a result is bounded by those of document and
+//! patch.
 
 use json_patch::jsonptr::{PointerBuf, Token};
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -39,7 +40,8 @@ impl<'a> From<&'a FieldPatchOperation> for Operation<'a> {
     }
 }
 
-/// Applies operations in order. An error names the operation as an item of `list`, and leaves the document half changed.
+/// Applies operations in order. An error names the operation as an item of `list`, and leaves the document half
+/// changed.
 pub(super) fn apply(document: &mut Value, operations: &[Operation<'_>], list: &str) -> Result<(), String> {
     let count = operations.len();
     if count > OPERATIONS_MAX {
@@ -72,8 +74,8 @@ fn apply_one(document: &mut Value, operation: &Operation<'_>) -> Result<(), Stri
         .map_err(|_| format!("cannot {verb} {path:?}: the path does not exist"))
 }
 
-/// Returns the pointer of a path in which negative indices, which count from the end of a list, are resolved. For `add`,
-/// -1 is the place behind the last item.
+/// Returns the pointer of a path in which negative indices, which count from the end of a list, are resolved. For
+/// `add`, -1 is the place behind the last item.
 fn resolve(document: &Value, path: &str, operator: OverriderOperator) -> Result<PointerBuf, String> {
     let pointer = PointerBuf::parse(path).map_err(|error| format!("{path:?} is no JSON pointer: {error}"))?;
     if !path.contains("/-") {

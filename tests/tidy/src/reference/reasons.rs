@@ -23,7 +23,6 @@ const NO_REASONS: &[&str] = &[
     "GetReplicas",
     "ReflectStatus",
     // Kinds of Kubernetes and of Karmada.
-    "ClusterOverridePolicy",
     "ClusterPropagationPolicy",
     "ClusterResourceBinding",
     "ClusterRole",
@@ -32,7 +31,6 @@ const NO_REASONS: &[&str] = &[
     "DaemonSet",
     "EndpointSlice",
     "HorizontalPodAutoscaler",
-    "OverridePolicy",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PodDisruptionBudget",

@@ -184,7 +184,10 @@ fn paths_and_values_are_checked() {
             &format!("spec.overrideRules[1].overriders.{expected}"),
         );
     };
-    let image = |path: &str| json!({"imageOverrider": [{"predicate": {"path": path}, "component": "Tag", "operator": "remove"}]});
+    let image = |path: &str| {
+        let predicate = json!({"path": path});
+        json!({"imageOverrider": [{"predicate": predicate, "component": "Tag", "operator": "remove"}]})
+    };
     check(
         image("spec/image"),
         "imageOverrider[0].predicate.path: Invalid value: \"spec/image\": a JSON pointer must",
