@@ -153,8 +153,8 @@ pub struct Flags {
     pub health_without_interpreter: NoInterpreter,
     /// Not in Karmada: transport rules for webhook interpreters. `karmada` allows plain HTTP and redirects.
     pub interpreter_webhook_transport: WebhookTransport,
-    /// Not in Karmada: starts mode `all` although objects exist that only Karmada's controllers act upon. The Works of
-    /// workloads that an OverridePolicy or ClusterOverridePolicy selects are then neither written nor deleted.
+    /// Not in Karmada: starts mode `all` although objects exist that only Karmada's controllers act upon. Nothing acts
+    /// upon these objects then.
     pub ignore_unimplemented: bool,
     /// Sustained rate of the scheduler's writes, per second.
     pub kube_api_qps: f64,

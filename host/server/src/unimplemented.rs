@@ -39,17 +39,8 @@ const fn kind(group: &'static str, kind: &'static str, plural: &'static str, rep
 
 /// Name of the controller that claims templates, and so takes the place of Karmada's controllers as a whole.
 const DETECTOR: &str = "detector";
-/// Name of the controller that writes Works.
-const BINDING: &str = "binding";
 
-const KINDS: [Kind; 10] = [
-    kind("policy.karmada.io", "OverridePolicy", "overridepolicies", BINDING),
-    kind(
-        "policy.karmada.io",
-        "ClusterOverridePolicy",
-        "clusteroverridepolicies",
-        BINDING,
-    ),
+const KINDS: [Kind; 8] = [
     kind(
         "policy.karmada.io",
         "FederatedResourceQuota",
@@ -182,8 +173,7 @@ impl fmt::Display for Unimplemented {
         write!(
             f,
             "cannot run in mode all on {address}: only Karmada's controllers act upon {}; choose --mode evict or finish \
-             beside Karmada, delete these objects, or use --ignore-unimplemented, which leaves workloads that an \
-             override policy selects as they are and has no effect for the other objects",
+             beside Karmada, delete these objects, or use --ignore-unimplemented, with which nothing acts upon them",
             listed(objects)
         )
     }
@@ -250,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [&str; 3] = [BINDING, DETECTOR, "scheduler"];
+    const ALL: [&str; 3] = ["binding", DETECTOR, "scheduler"];
 
     /// Creates a control plane with the kinds of one group and `quotas` FederatedResourceQuotas.
     async fn control_plane(quotas: usize) -> Client {
@@ -294,10 +284,10 @@ mod tests {
     async fn objects_of_karmadas_controllers_prevent_a_start_unless_they_are_ignored() {
         let client = control_plane(0).await;
         assert_eq!(refused(&client, &ALL, false).await, Ok(()));
-        create(&client, "OverridePolicy", "overridepolicies", "image").await;
+        create(&client, "FederatedResourceQuota", "federatedresourcequotas", "team").await;
         let error = refused(&client, &ALL, false).await.unwrap_err();
         for part in [
-            "upon OverridePolicy shop/image;",
+            "upon FederatedResourceQuota shop/team;",
             "--mode evict",
             "--ignore-unimplemented",
         ] {
@@ -307,7 +297,7 @@ mod tests {
         assert_eq!(
             refused(&client, &["scheduler"], false).await,
             Ok(()),
-            "Karmada's binding controller runs"
+            "Karmada's controllers run"
         );
     }
 
@@ -328,11 +318,11 @@ mod tests {
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move {
-                if !request.uri().path().ends_with("/overridepolicies") {
+                if !request.uri().path().ends_with("/federatedresourcequotas") {
                     return Ok::<_, BoxError>(server.send(request).await?);
                 }
                 let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
-                    "reason": "Forbidden", "message": "overridepolicies is forbidden"});
+                    "reason": "Forbidden", "message": "federatedresourcequotas is forbidden"});
                 let answer = Response::builder()
                     .status(403)
                     .body(Body::from(serde_json::to_vec(&status)?))?;
@@ -341,11 +331,11 @@ mod tests {
         });
         let error = refused(&Client::new(service, "default"), &ALL, true).await.unwrap_err();
         assert!(
-            error.starts_with("cannot list overridepolicies.policy.karmada.io: "),
+            error.starts_with("cannot list federatedresourcequotas.policy.karmada.io: "),
             "{error}"
         );
         assert!(
-            error.contains("overridepolicies is forbidden") && error.contains("bulkhead account"),
+            error.contains("federatedresourcequotas is forbidden") && error.contains("bulkhead account"),
             "{error}"
         );
     }

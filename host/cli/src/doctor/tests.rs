@@ -214,12 +214,12 @@ fn an_api_that_does_not_answer_is_an_error_with_its_name() {
 fn objects_of_karmadas_controllers_are_an_error_unless_they_are_ignored() {
     let mut facts = read("sound");
     facts.served = everything();
-    facts.unimplemented = vec!["OverridePolicy shop/image".to_owned()];
+    facts.unimplemented = vec!["FederatedResourceQuota shop/team".to_owned()];
     let sections = checks::all(&facts);
     assert_eq!(errors(&sections), ["mode all"]);
     let findings: Vec<_> = sections.iter().flat_map(|section| &section.findings).collect();
     assert!(
-        findings[0].what.contains("upon OverridePolicy shop/image"),
+        findings[0].what.contains("upon FederatedResourceQuota shop/team"),
         "{findings:?}"
     );
     facts.installation.flags.ignore_unimplemented = true;

@@ -49,11 +49,10 @@ fn unimplemented(facts: &Facts, section: &mut Section) {
     }
     let what = format!("only Karmada's controllers act upon {}", listed(&facts.unimplemented));
     if facts.installation.flags.ignore_unimplemented {
-        let what = format!("{what}; Works of workloads that an override policy selects are left alone");
         section.note("mode all", what, "");
     } else {
-        let remedy = "choose mode evict or finish, delete these objects, or use --ignore-unimplemented, which leaves \
-            workloads that an override policy selects as they are";
+        let remedy = "choose mode evict or finish, delete these objects, or use --ignore-unimplemented, with which \
+            nothing acts upon them";
         section.error("mode all", format!("{what}, so bulkhead run does not start"), remedy);
     }
 }
