@@ -125,7 +125,9 @@ impl Loader<'_> {
             || expectation.evicting_from.is_some()
             || expectation.works_in.is_some();
         let of_cluster = expectation.ready.is_some() || expectation.taints.is_some();
-        let of_workload = expectation.ready_replicas.is_some() || expectation.ready_replicas_min.is_some();
+        let of_workload = expectation.ready_replicas.is_some()
+            || expectation.ready_replicas_min.is_some()
+            || expectation.images.is_some();
         for (subject, checks, name, fields) in [
             (
                 expectation.binding.is_some(),
@@ -138,7 +140,7 @@ impl Loader<'_> {
                 expectation.workload.is_some(),
                 of_workload,
                 "workload",
-                "readyReplicas, readyReplicasMin",
+                "readyReplicas, readyReplicasMin, images",
             ),
         ] {
             if subject && !checks {
@@ -193,6 +195,12 @@ impl Loader<'_> {
         named.extend(
             expectation
                 .ready_replicas
+                .iter()
+                .flat_map(|by_cluster| by_cluster.keys().cloned()),
+        );
+        named.extend(
+            expectation
+                .images
                 .iter()
                 .flat_map(|by_cluster| by_cluster.keys().cloned()),
         );

@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 pub const RESOURCES: [&str; 4] = ["resourcebindings", "clusterresourcebindings", "clusters", "works"];
 
 /// Plurals of the kinds that controllers list at startup.
-const LISTED: [&str; 11] = [
+const LISTED: [&str; 13] = [
     "resourcebindings",
     "clusterresourcebindings",
     "clusters",
     "works",
     "propagationpolicies",
     "clusterpropagationpolicies",
+    "overridepolicies",
+    "clusteroverridepolicies",
     "clustertaintpolicies",
     "evictionpauses",
     "clusterdrains",

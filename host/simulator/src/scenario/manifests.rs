@@ -230,6 +230,10 @@ impl Loader<'_> {
             "ClusterPropagationPolicy" => {
                 self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
             }
+            "OverridePolicy" => self.check_typed::<bulkhead_api::OverridePolicy>(origin, kind, value),
+            "ClusterOverridePolicy" => {
+                self.check_typed::<bulkhead_api::ClusterOverridePolicy>(origin, kind, value);
+            }
             "ClusterTaintPolicy" => {
                 // An unknown field is an error: a policy without a misspelt target taints every cluster.
                 let faults = decode::decode_strict::<bulkhead_api::ClusterTaintPolicy>(value)

@@ -346,6 +346,9 @@ pub struct Expectation {
     /// Minimum sum of ready replicas over the reachable member clusters.
     #[serde(default)]
     pub ready_replicas_min: Option<i64>,
+    /// Exact images of the workload's containers by member cluster, without clusters in which it does not exist.
+    #[serde(default)]
+    pub images: Option<BTreeMap<String, Vec<String>>>,
     /// Event that must, or must not, have been emitted.
     #[serde(default)]
     pub event: Option<EventExpectation>,

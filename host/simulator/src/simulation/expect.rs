@@ -123,6 +123,9 @@ fn describe(expectation: &Expectation) -> String {
         if let Some(least) = expectation.ready_replicas_min {
             parts.push(format!("{workload} has at least {least} ready replicas in reach"));
         }
+        if let Some(by_cluster) = &expectation.images {
+            parts.push(format!("{workload} has the images {}", images(by_cluster)));
+        }
     }
     if let Some(event) = &expectation.event {
         let about = event
@@ -315,6 +318,12 @@ fn check_cluster(expectation: &Expectation, cluster: &Cluster) -> Seen {
     (!seen.is_empty()).then(|| seen.join("; "))
 }
 
+/// Formats images by member cluster.
+fn images(by_cluster: &BTreeMap<String, Vec<String>>) -> String {
+    let of_cluster = |(cluster, images): (&String, &Vec<String>)| format!("{cluster}: {}", list(images));
+    by_cluster.iter().map(of_cluster).collect::<Vec<_>>().join("; ")
+}
+
 fn check_workload(federation: &Federation, expectation: &Expectation, workload: &str) -> Seen {
     let (kind, namespace, name) = parse_workload(workload)?;
     let mut seen = Vec::new();
@@ -328,6 +337,12 @@ fn check_workload(federation: &Federation, expectation: &Expectation, workload: 
         let reachable = federation.ready_replicas(kind, namespace, name, true);
         if reachable.values().sum::<i64>() < least {
             seen.push(format!("{} in reach", placement(&reachable)));
+        }
+    }
+    if let Some(wanted) = &expectation.images {
+        let found = federation.images(kind, namespace, name);
+        if found != *wanted {
+            seen.push(format!("images are {}", images(&found)));
         }
     }
     (!seen.is_empty()).then(|| seen.join("; "))

@@ -83,6 +83,19 @@ pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &st
     )
 }
 
+/// Returns the images of a workload's containers, if it exists.
+pub(super) fn images(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> Option<Vec<String>> {
+    let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
+    let id = cluster.server().kind_id(api_version, kind)?;
+    let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
+    let containers = ["/spec/template/spec/containers", "/spec/containers"];
+    let containers = containers
+        .iter()
+        .find_map(|pointer| object.value().pointer(pointer)?.as_array());
+    let image = |container: &Value| Some(container.get("image")?.as_str()?.to_owned());
+    Some(containers.into_iter().flatten().filter_map(image).collect())
+}
+
 /// Returns the number of pods of a workload that no node of the cluster has room for.
 pub(super) fn unschedulable_pods(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> i64 {
     let (server, store) = (cluster.server(), cluster.server().store());

@@ -22,6 +22,7 @@ mod library;
 mod live_targets;
 mod manifests;
 mod new_faults;
+mod overrides;
 mod recovery;
 mod reload;
 mod replay;

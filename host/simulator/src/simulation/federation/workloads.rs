@@ -54,6 +54,20 @@ impl Federation {
         ready.collect()
     }
 
+    /// Returns the images of a workload's containers by member cluster, without clusters in which it does not exist.
+    pub(in crate::simulation) fn images(
+        &self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> BTreeMap<String, Vec<String>> {
+        let images = self.members.iter().filter_map(|(cluster, member)| {
+            let images = member::images(&member.cluster, kind, namespace, name)?;
+            Some((cluster.clone(), images))
+        });
+        images.collect()
+    }
+
     /// Returns the number of pods of a workload that a member cluster has no room for.
     pub(in crate::simulation) fn unschedulable_pods(&self, cluster: &str, resource: &ObjectReference) -> i64 {
         let ObjectReference {
