@@ -1,6 +1,6 @@
 //! Running controllers, and the informers that they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,10 @@ enum CacheSync {
 
 /// Name of the controller that loads interpreters. Others wait for it.
 const INTERPRETERS: &str = "interpreterCustomization";
+/// Name of the controller that reads override policies.
+const BINDING: &str = "binding";
+/// Name of the controller that reads WorkloadRebalancers.
+const REBALANCER: &str = "workloadRebalancer";
 
 /// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
 const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
@@ -51,7 +55,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     ("scheduler", CacheSync::Required, |all| {
         Box::pin(scheduler::run(all.scheduler()))
     }),
-    ("binding", CacheSync::Required, |all| {
+    (BINDING, CacheSync::Required, |all| {
         Box::pin(binding::run(all.binding()))
     }),
     ("execution", CacheSync::Required, |all| {
@@ -87,7 +91,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     ("applicationFailover", CacheSync::Required, |all| {
         Box::pin(application_failover::run(all.application_failover()))
     }),
-    ("workloadRebalancer", CacheSync::Required, |all| {
+    (REBALANCER, CacheSync::Required, |all| {
         Box::pin(rebalancer::run(all.rebalancer()))
     }),
     ("pluginStatus", CacheSync::NotRequired, |all| {
@@ -126,6 +130,8 @@ pub struct Manager {
     running: Mutex<BTreeMap<&'static str, AbortHandle>>,
     tasks: Mutex<JoinSet<()>>,
     informers: Tasks,
+    /// Controllers whose own kinds have informers.
+    informed: Mutex<BTreeSet<&'static str>>,
     panics: Panics,
 }
 
@@ -145,13 +151,14 @@ impl Manager {
             Scope::Push | Scope::Interpreter => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
-        let (running, tasks, informers, panics) = Default::default();
+        let (running, tasks, informers, informed, panics) = Default::default();
         let manager = Self {
             components,
             controllers,
             running,
             tasks,
             informers,
+            informed,
             panics,
         };
         manager.start_informers();
@@ -171,6 +178,7 @@ impl Manager {
         };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
+            self.start_informers_of(name);
             if name == INTERPRETERS {
                 self.components.interpreters_loaded.expect();
             }
@@ -248,8 +256,6 @@ impl Manager {
                 self.start_informer(&stores.works, Api::namespaced(hub.clone(), &namespace));
             }
             Scope::Push => {
-                self.start_informer(&stores.override_policies, Api::all(hub.clone()));
-                self.start_informer(&stores.cluster_override_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.taint_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.eviction_pauses, Api::all(hub.clone()));
                 self.start_informer(&stores.cluster_drains, Api::all(hub.clone()));
@@ -259,6 +265,24 @@ impl Manager {
                 self.start_informer(&stores.cluster_bindings, Api::all(hub.clone()));
                 self.start_informer(&stores.works, Api::all(hub.clone()));
             }
+        }
+    }
+
+    /// Starts the informers of the kinds that only this controller reads. Processes without it need no permission for
+    /// them, and no such kinds on the control plane.
+    fn start_informers_of(&self, controller: &'static str) {
+        let mut informed = self.informed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !informed.insert(controller) {
+            return;
+        }
+        let Components { stores, hub, .. } = &self.components;
+        match controller {
+            BINDING => {
+                self.start_informer(&stores.override_policies, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_override_policies, Api::all(hub.clone()));
+            }
+            REBALANCER => self.start_informer(&stores.rebalancers, Api::all(hub.clone())),
+            _ => {}
         }
     }
 

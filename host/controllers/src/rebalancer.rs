@@ -16,8 +16,6 @@ use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
-use bulkhead_runtime::store::Store;
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -37,32 +35,30 @@ pub(crate) struct Dependencies {
 
 struct Rebalancer {
     deps: Dependencies,
-    /// WorkloadRebalancers, which only this controller reads.
-    store: Arc<Store<WorkloadRebalancer>>,
 }
 
-/// Runs the controller until the future is dropped. A control plane without the kind has nothing to rebalance.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
-    let (queue, store) = (Arc::<WorkQueue<Key>>::default(), Store::new());
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
-    let _rebalancers = store.subscribe(move |change| {
+    let _rebalancers = deps.bindings.stores.rebalancers.subscribe(move |change| {
         if change.is_generation_change() {
             changed.add(Key::of(change.object()));
         }
     });
-    let informer = Arc::clone(&store).run_informer(Api::all(deps.hub.clone()), watcher::Config::default());
     let count = deps.failures.counter(NAME, |key: &Key| key.named("WorkloadRebalancer"));
-    let rebalancer = Arc::new(Rebalancer { deps, store });
+    let rebalancer = Arc::new(Rebalancer { deps });
     let reconcile = move |key| {
         let rebalancer = Arc::clone(&rebalancer);
         async move { rebalancer.reconcile(key).await }
     };
-    tokio::join!(informer, controller::run(queue, 1, reconcile, count));
+    controller::run(queue, 1, reconcile, count).await;
 }
 
 impl Rebalancer {
     async fn reconcile(&self, key: Key) -> Result<Action, Error> {
-        let Some(rebalancer) = self.store.get(&key) else {
+        let store = &self.deps.bindings.stores.rebalancers;
+        let Some(rebalancer) = store.get(&key) else {
             return Ok(Action::Wait);
         };
         let metadata = &rebalancer.metadata;
@@ -83,7 +79,7 @@ impl Rebalancer {
         let now = self.deps.clock.now::<Time>();
         let generation = metadata.generation.unwrap_or_default();
         let status = rebalance::status(&rebalancer.status, observed, generation, now);
-        let writer = writer(&self.store, Api::all(self.deps.hub.clone()));
+        let writer = writer(store, Api::all(self.deps.hub.clone()));
         let changed = |rebalancer: &mut WorkloadRebalancer| {
             let changed = rebalancer.status != status;
             rebalancer.status = status.clone();

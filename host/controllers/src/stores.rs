@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulkhead_api::{
     Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy,
     EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-    ResourceInterpreterWebhookConfiguration, Work,
+    ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
 };
 use bulkhead_core::names::keys;
 use bulkhead_runtime::key::Key;
@@ -23,9 +23,9 @@ pub struct Stores {
     pub policies: Arc<Store<PropagationPolicy>>,
     /// ClusterPropagationPolicies.
     pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
-    /// OverridePolicies.
+    /// OverridePolicies; empty while the binding controller does not run.
     pub override_policies: Arc<Store<OverridePolicy>>,
-    /// ClusterOverridePolicies.
+    /// ClusterOverridePolicies; empty while the binding controller does not run.
     pub cluster_override_policies: Arc<Store<ClusterOverridePolicy>>,
     /// ClusterTaintPolicies.
     pub taint_policies: Arc<Store<ClusterTaintPolicy>>,
@@ -41,6 +41,8 @@ pub struct Stores {
     pub works: Arc<Store<Work>>,
     /// ResourceInterpreterCustomizations.
     pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
+    /// WorkloadRebalancers; empty while their controller does not run.
+    pub rebalancers: Arc<Store<WorkloadRebalancer>>,
     /// Plugins; empty in processes that do not watch them.
     pub plugins: Arc<Store<Plugin>>,
     /// ResourceInterpreterWebhookConfigurations.
@@ -71,6 +73,7 @@ impl Default for Stores {
                     .collect()
             }),
             customizations: Store::new(),
+            rebalancers: Store::new(),
             plugins: Store::new(),
             webhooks: Store::new(),
         }
@@ -78,7 +81,8 @@ impl Default for Stores {
 }
 
 impl Stores {
-    /// Returns the state of the informers that these controllers use, by `plural.group`.
+    /// Returns the state of the informers that these controllers use, by `plural.group`. Kinds that only one controller
+    /// reads are included while it runs.
     pub fn informers(&self, scope: &Scope) -> Vec<(String, InformerState)> {
         fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
@@ -97,14 +101,25 @@ impl Stores {
             all.extend([
                 one(&self.policies),
                 one(&self.cluster_policies),
-                one(&self.override_policies),
-                one(&self.cluster_override_policies),
                 one(&self.taint_policies),
                 one(&self.bindings),
                 one(&self.cluster_bindings),
                 one(&self.eviction_pauses),
                 one(&self.cluster_drains),
             ]);
+            let of_one_controller = [
+                (self.override_policies.has_informer(), one(&self.override_policies)),
+                (
+                    self.cluster_override_policies.has_informer(),
+                    one(&self.cluster_override_policies),
+                ),
+                (self.rebalancers.has_informer(), one(&self.rebalancers)),
+            ];
+            all.extend(
+                of_one_controller
+                    .into_iter()
+                    .filter_map(|(runs, state)| runs.then_some(state)),
+            );
         }
         all
     }

@@ -7,6 +7,7 @@
 mod informer;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -69,6 +70,7 @@ pub struct Store<K> {
     object_locks: ObjectLocks,
     /// Objects with a status write whose outcome is unknown.
     unanswered: Mutex<BTreeSet<Key>>,
+    has_informer: AtomicBool,
     failures: Mutex<InformerFailures>,
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -129,6 +131,7 @@ impl<K: Resource + 'static> Store<K> {
             index_by,
             object_locks: ObjectLocks::default(),
             unanswered: Mutex::default(),
+            has_informer: AtomicBool::default(),
             failures: Mutex::default(),
             on_silence: OnceLock::new(),
         })
@@ -141,6 +144,11 @@ impl<K: Resource + 'static> Store<K> {
     /// True if the first list is complete, so that an object that is not in the store does not exist.
     pub fn has_synced(&self) -> bool {
         self.synced.initialized()
+    }
+
+    /// True once an informer was started.
+    pub fn has_informer(&self) -> bool {
+        self.has_informer.load(Ordering::Acquire)
     }
 
     /// Returns the state of the informer.

@@ -1,7 +1,8 @@
 //! Permissions of each controller on the control plane.
 
 use super::{
-    APPS, CLUSTERS, Duty, GET, HOOK_SERVICE, KARMADA, LEASES, MEMBERS, OURS, PATCH, READ, UPDATE, WORK, rule, within,
+    APPS, CLUSTERS, Duty, GET, HOOK_SERVICE, KARMADA, LEASES, MEMBERS, OURS, PATCH, POLICY, READ, UPDATE, WORK, rule,
+    within,
 };
 
 pub(super) const DETECTOR: Duty = Duty {
@@ -75,6 +76,18 @@ pub(super) const SCHEDULER: Duty = Duty {
 pub(super) const BINDING: Duty = Duty {
     name: "binding",
     rules: &[
+        rule(
+            POLICY,
+            "overridepolicies",
+            READ,
+            "changes of the objects that a cluster gets",
+        ),
+        rule(
+            POLICY,
+            "clusteroverridepolicies",
+            READ,
+            "changes of the objects that a cluster gets, of the whole control plane",
+        ),
         rule(
             WORK,
             "works",

@@ -102,18 +102,6 @@ pub(super) const INFORMERS: Duty = Duty {
             READ,
             "selected resources of the whole control plane, their placement and failover",
         ),
-        rule(
-            POLICY,
-            "overridepolicies",
-            READ,
-            "changes of the objects that a cluster gets",
-        ),
-        rule(
-            POLICY,
-            "clusteroverridepolicies",
-            READ,
-            "changes of the objects that a cluster gets, of the whole control plane",
-        ),
         rule(POLICY, "clustertaintpolicies", READ, "conditions that taint a cluster"),
         rule(WORK, "resourcebindings", READ, "scheduling results and eviction tasks"),
         rule(

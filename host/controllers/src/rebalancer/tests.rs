@@ -12,7 +12,6 @@ fn rebalancer(hub: &ApiServer) -> Rebalancer {
     let (components, _events) = components(hub.client(), member().client());
     Rebalancer {
         deps: components.rebalancer(),
-        store: Store::new(),
     }
 }
 
@@ -40,7 +39,7 @@ fn web() -> Value {
 /// Reconciles the newest version of the object `r`.
 async fn reconcile(hub: &ApiServer, rebalancer: &Rebalancer) -> Result<Action, Error> {
     let newest = all(hub).get("r").await.unwrap();
-    rebalancer.store.replace_all([newest]);
+    rebalancer.deps.bindings.stores.rebalancers.replace_all([newest]);
     rebalancer.reconcile(Key::new("", "r")).await
 }
 

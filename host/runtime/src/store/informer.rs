@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -74,6 +75,7 @@ where
     /// Keeps the store current until the future is dropped. Objects that vanished while the watch was down are
     /// deleted once the new list is complete. Failures are retried, and shown by [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
+        self.has_informer.store(true, Ordering::Release);
         let mut pause = RETRY_BASE;
         loop {
             let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
