@@ -39,10 +39,6 @@ enum CacheSync {
 
 /// Name of the controller that loads interpreters. Others wait for it.
 const INTERPRETERS: &str = "interpreterCustomization";
-/// Name of the controller that reads override policies.
-const BINDING: &str = "binding";
-/// Name of the controller that reads WorkloadRebalancers.
-const REBALANCER: &str = "workloadRebalancer";
 
 /// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
 const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
@@ -55,7 +51,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     ("scheduler", CacheSync::Required, |all| {
         Box::pin(scheduler::run(all.scheduler()))
     }),
-    (BINDING, CacheSync::Required, |all| {
+    ("binding", CacheSync::Required, |all| {
         Box::pin(binding::run(all.binding()))
     }),
     ("execution", CacheSync::Required, |all| {
@@ -91,7 +87,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     ("applicationFailover", CacheSync::Required, |all| {
         Box::pin(application_failover::run(all.application_failover()))
     }),
-    (REBALANCER, CacheSync::Required, |all| {
+    ("workloadRebalancer", CacheSync::Required, |all| {
         Box::pin(rebalancer::run(all.rebalancer()))
     }),
     ("pluginStatus", CacheSync::NotRequired, |all| {
@@ -277,11 +273,11 @@ impl Manager {
         }
         let Components { stores, hub, .. } = &self.components;
         match controller {
-            BINDING => {
+            "binding" => {
                 self.start_informer(&stores.override_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.cluster_override_policies, Api::all(hub.clone()));
             }
-            REBALANCER => self.start_informer(&stores.rebalancers, Api::all(hub.clone())),
+            "workloadRebalancer" => self.start_informer(&stores.rebalancers, Api::all(hub.clone())),
             _ => {}
         }
     }

@@ -42,6 +42,7 @@ const NO_REASONS: &[&str] = &[
     "ServiceAccount",
     "ServiceImport",
     "StatefulSet",
+    "WorkloadRebalancer",
     // Values of their fields, and names in their schemas.
     "ClusterIP",
     "DoesNotExist",
