@@ -23,17 +23,14 @@ struct Kind {
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// Controller of this program that takes the place of Karmada's.
-    replaced_by: &'static str,
 }
 
-const fn kind(group: &'static str, kind: &'static str, plural: &'static str, replaced_by: &'static str) -> Kind {
+const fn kind(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
     Kind {
         group,
         version: "v1alpha1",
         kind,
         plural,
-        replaced_by,
     }
 }
 
@@ -41,34 +38,14 @@ const fn kind(group: &'static str, kind: &'static str, plural: &'static str, rep
 const DETECTOR: &str = "detector";
 
 const KINDS: [Kind; 8] = [
-    kind(
-        "policy.karmada.io",
-        "FederatedResourceQuota",
-        "federatedresourcequotas",
-        DETECTOR,
-    ),
-    kind("autoscaling.karmada.io", "FederatedHPA", "federatedhpas", DETECTOR),
-    kind(
-        "autoscaling.karmada.io",
-        "CronFederatedHPA",
-        "cronfederatedhpas",
-        DETECTOR,
-    ),
-    kind(
-        "networking.karmada.io",
-        "MultiClusterService",
-        "multiclusterservices",
-        DETECTOR,
-    ),
-    kind(
-        "networking.karmada.io",
-        "MultiClusterIngress",
-        "multiclusteringresses",
-        DETECTOR,
-    ),
-    kind("remedy.karmada.io", "Remedy", "remedies", DETECTOR),
-    kind("multicluster.x-k8s.io", "ServiceExport", "serviceexports", DETECTOR),
-    kind("multicluster.x-k8s.io", "ServiceImport", "serviceimports", DETECTOR),
+    kind("policy.karmada.io", "FederatedResourceQuota", "federatedresourcequotas"),
+    kind("autoscaling.karmada.io", "FederatedHPA", "federatedhpas"),
+    kind("autoscaling.karmada.io", "CronFederatedHPA", "cronfederatedhpas"),
+    kind("networking.karmada.io", "MultiClusterService", "multiclusterservices"),
+    kind("networking.karmada.io", "MultiClusterIngress", "multiclusteringresses"),
+    kind("remedy.karmada.io", "Remedy", "remedies"),
+    kind("multicluster.x-k8s.io", "ServiceExport", "serviceexports"),
+    kind("multicluster.x-k8s.io", "ServiceImport", "serviceimports"),
 ];
 
 /// Objects of a kind could not be listed.
@@ -80,15 +57,18 @@ pub struct NotListed {
     pub source: Box<kube::Error>,
 }
 
-/// Returns kind and name of the objects whose controllers of Karmada would be replaced by `controllers`. The list is
-/// complete up to one object more than [`listed`] shows.
+/// Returns kind and name of the objects that only Karmada's controllers act upon; none unless `controllers` take their
+/// place. The list is complete up to one object more than [`listed`] shows.
 ///
 /// # Errors
 ///
 /// The control plane does not list a kind that it serves.
 pub async fn find(client: &Client, controllers: &[&str]) -> Result<Vec<String>, NotListed> {
     let (mut found, mut served): (Vec<String>, Option<(String, Vec<String>)>) = (Vec::new(), None);
-    for kind in KINDS.iter().filter(|kind| controllers.contains(&kind.replaced_by)) {
+    if !controllers.contains(&DETECTOR) {
+        return Ok(found);
+    }
+    for kind in &KINDS {
         let group_version = format!("{}/{}", kind.group, kind.version);
         if served.as_ref().is_none_or(|(known, _)| *known != group_version) {
             let plurals = served_plurals(client, &group_version).await;

@@ -34,21 +34,18 @@ fn compile(pattern: &str) -> Regex {
 
 /// Changes the image at the path of the predicate or, without one, the images of all containers.
 pub(super) fn override_images(object: &mut Value, overrider: &ImageOverrider) -> Result<(), String> {
-    match &overrider.predicate {
-        Some(predicate) => {
-            let image = object.pointer_mut(&predicate.path);
-            let image = image.ok_or_else(|| format!("predicate path {:?} does not exist", predicate.path))?;
-            override_image(image, overrider).map_err(|reason| format!("predicate path {:?}: {reason}", predicate.path))
-        }
-        None => {
-            for (index, container) in containers(object)?.iter_mut().enumerate() {
-                let image = container.get_mut("image");
-                let image = image.ok_or_else(|| format!("container {index} has no image"))?;
-                override_image(image, overrider).map_err(|reason| format!("container {index}: {reason}"))?;
-            }
-            Ok(())
-        }
+    if let Some(predicate) = &overrider.predicate {
+        let path = &predicate.path;
+        let image = object.pointer_mut(path);
+        let image = image.ok_or_else(|| format!("predicate path {path:?} does not exist"))?;
+        return override_image(image, overrider).map_err(|reason| format!("predicate path {path:?}: {reason}"));
     }
+    for (index, container) in containers(object)?.iter_mut().enumerate() {
+        let image = container.get_mut("image");
+        let image = image.ok_or_else(|| format!("container {index} has no image"))?;
+        override_image(image, overrider).map_err(|reason| format!("container {index}: {reason}"))?;
+    }
+    Ok(())
 }
 
 fn override_image(image: &mut Value, overrider: &ImageOverrider) -> Result<(), String> {
