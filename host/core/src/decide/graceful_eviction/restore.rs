@@ -68,13 +68,11 @@ fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEviction
         binding, sources, now, ..
     } = *snapshot;
     let source = sources.iter().find(|cluster| cluster.name == task.from_cluster);
-    let may_run = |source: &Cluster| match &binding.spec.placement {
-        Some(placement) if task.purge_mode != Some(PurgeMode::Directly) => {
-            may_keep(placement, source, now) && !is_blocked(binding, source, now)
-        }
-        _ => may_host(binding, source, now),
+    let may_run = match task.purge_mode {
+        Some(PurgeMode::Directly) => may_host,
+        _ => may_return,
     };
-    source.is_some_and(may_run) && cause_is_gone(binding, task)
+    source.is_some_and(|source| may_run(binding, source, now)) && cause_is_gone(binding, task)
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
@@ -88,18 +86,20 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
         .taints
         .iter()
         .filter(|taint| taint.effect == TaintEffect::NoSchedule);
-    may_keep(placement, cluster, now)
+    may_return(binding, cluster, now)
         && scheduling
             .clone()
             .all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
-        && !is_blocked(binding, cluster, now)
 }
 
-/// Returns true if the workload left the cluster too recently to be placed there again.
-fn is_blocked(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
-    blocked_until(binding, now)
-        .iter()
-        .any(|(name, _)| *name == cluster.name)
+/// Returns true if a copy that runs on the cluster may become a target again: it may stay there, and the workload did
+/// not leave the cluster too recently.
+fn may_return(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
+    let placement = binding.spec.placement.as_ref();
+    placement.is_some_and(|placement| may_keep(placement, cluster, now))
+        && !blocked_until(binding, now)
+            .iter()
+            .any(|(name, _)| *name == cluster.name)
 }
 
 /// Returns true if a copy that runs on the cluster may stay there: the cluster is ready and selected, and has no taint
