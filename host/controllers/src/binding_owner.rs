@@ -61,7 +61,8 @@ impl Owner {
     }
 }
 
-fn group_kind_name<'a>(api_version: &'a str, kind: &'a str, name: &'a str) -> (&'a str, &'a str, &'a str) {
+/// Returns the fields that identify an object within a namespace. The version of its API group is not one of them.
+pub(crate) fn group_kind_name<'a>(api_version: &'a str, kind: &'a str, name: &'a str) -> (&'a str, &'a str, &'a str) {
     (split_api_version(api_version).0, kind, name)
 }
 

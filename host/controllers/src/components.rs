@@ -351,7 +351,6 @@ impl Components {
             bindings: self.bindings(),
             clock: self.clock.clone(),
             failures: Arc::clone(&self.failures),
-            hub: self.hub.clone(),
         }
     }
 

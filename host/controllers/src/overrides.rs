@@ -48,11 +48,11 @@ pub(crate) fn apply(stores: &Stores, manifest: Value, cluster: &str) -> Result<O
     }
     let cluster = stores.cluster(cluster).ok_or(NotOverridden::UnknownCluster)?.to_model();
     let of_cluster = cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec));
-    let selected = select(of_cluster, &Template::of_manifest(&kind, &manifest));
+    let selected = select(of_cluster, &Template::of_manifest(&kind, &key, &manifest));
     let Overridden { object, mut applied } =
         overriding::apply(manifest, &cluster, &selected).map_err(NotOverridden::Rule)?;
     let of_namespace = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
-    let selected = select(of_namespace, &Template::of_manifest(&kind, &object));
+    let selected = select(of_namespace, &Template::of_manifest(&kind, &key, &object));
     let overridden = overriding::apply(object, &cluster, &selected).map_err(NotOverridden::Rule)?;
     applied.extend(overridden.applied);
     Ok(Overridden {

@@ -9,17 +9,18 @@ use std::time::Duration;
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer, time};
 use bulkhead_core::decide::rebalance::{self, Answer};
 use bulkhead_core::model::RebalancedWorkload;
-use bulkhead_core::names::{self, split_api_version};
+use bulkhead_core::names;
 use bulkhead_core::time::Time;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
-use kube::{Api, Client};
+use kube::Api;
 use serde_json::json;
 
 use crate::binding_kind::{self, Binding, Bindings};
+use crate::binding_owner::group_kind_name;
 use crate::writers::writer;
 
 const NAME: &str = "workload-rebalancer";
@@ -30,7 +31,6 @@ pub(crate) struct Dependencies {
     pub(crate) bindings: Bindings,
     pub(crate) clock: Clock,
     pub(crate) failures: Arc<Failures>,
-    pub(crate) hub: Client,
 }
 
 struct Rebalancer {
@@ -79,7 +79,7 @@ impl Rebalancer {
         let now = self.deps.clock.now::<Time>();
         let generation = metadata.generation.unwrap_or_default();
         let status = rebalance::status(&rebalancer.status, observed, generation, now);
-        let writer = writer(store, Api::all(self.deps.hub.clone()));
+        let writer = writer(store, Api::all(self.deps.bindings.hub.clone()));
         let changed = |rebalancer: &mut WorkloadRebalancer| {
             let changed = rebalancer.status != status;
             rebalancer.status = status.clone();
@@ -124,7 +124,7 @@ impl Rebalancer {
         let binding = match B::store(&bindings.stores).get(key) {
             Some(binding) => Some(binding),
             // A failure is final, so the cache must not be late.
-            None => B::api(self.deps.hub.clone(), &key.namespace)
+            None => B::api(bindings.hub.clone(), &key.namespace)
                 .get_opt(&key.name)
                 .await
                 .map_err(Error::api(operation()))?
@@ -151,9 +151,9 @@ impl Rebalancer {
 /// Returns true if a binding is that of a workload. Objects of two groups can derive the same name.
 fn is_about<B: Binding>(binding: &B, workload: &RebalancedWorkload) -> bool {
     let resource = &binding.spec().resource;
-    let group = |api_version: &str| split_api_version(api_version).0.to_owned();
-    (&resource.kind, &resource.namespace, &resource.name) == (&workload.kind, &workload.namespace, &workload.name)
-        && group(&resource.api_version) == group(&workload.api_version)
+    let bound = group_kind_name(&resource.api_version, &resource.kind, &resource.name);
+    resource.namespace == workload.namespace
+        && bound == group_kind_name(&workload.api_version, &workload.kind, &workload.name)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bulkhead_api::policy::ResourceSelector;
 use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::ObjectKind;
 use serde_json::Value;
 
@@ -26,15 +27,14 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// Returns the template in the form of a manifest.
-    pub(crate) fn of_manifest(kind: &'a ObjectKind, manifest: &'a Value) -> Self {
-        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    /// Returns the template in the form of a manifest, whose namespace and name are those of `key`.
+    pub(crate) fn of_manifest(kind: &'a ObjectKind, key: &'a Key, manifest: &Value) -> Self {
         let labels = manifest.pointer("/metadata/labels").and_then(Value::as_object);
         let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
         Self {
             kind,
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
+            namespace: &key.namespace,
+            name: &key.name,
             labels: labels.into_iter().flatten().filter_map(label).collect(),
         }
     }

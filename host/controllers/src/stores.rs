@@ -87,6 +87,9 @@ impl Stores {
         fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
         }
+        fn started<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> Option<(String, InformerState)> {
+            store.has_informer().then(|| one(store))
+        }
         if *scope == Scope::Interpreter {
             return vec![one(&self.customizations), one(&self.plugins)];
         }
@@ -107,19 +110,9 @@ impl Stores {
                 one(&self.eviction_pauses),
                 one(&self.cluster_drains),
             ]);
-            let of_one_controller = [
-                (self.override_policies.has_informer(), one(&self.override_policies)),
-                (
-                    self.cluster_override_policies.has_informer(),
-                    one(&self.cluster_override_policies),
-                ),
-                (self.rebalancers.has_informer(), one(&self.rebalancers)),
-            ];
-            all.extend(
-                of_one_controller
-                    .into_iter()
-                    .filter_map(|(runs, state)| runs.then_some(state)),
-            );
+            all.extend(started(&self.override_policies));
+            all.extend(started(&self.cluster_override_policies));
+            all.extend(started(&self.rebalancers));
         }
         all
     }
