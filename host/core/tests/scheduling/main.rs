@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod explained;
+mod faulty_filter;
 mod lost;
 mod standing;
 

@@ -88,6 +88,30 @@ fn a_plugin_that_is_slow_without_failing_makes_no_cluster_unready() {
     );
 }
 
+/// No event follows the recovery of the filter, so the workload must be tried again without one.
+#[test]
+fn a_workload_created_while_a_filter_is_faulty_is_placed_after_its_recovery() {
+    let example = root().join("examples/own-scheduler");
+    let filter = root().join("target/guests/require-label.wasm");
+    for kind in ["lying-plugin", "failing-plugin", "slow-plugin"] {
+        let scenario = format!(
+            "name: faulty-filter\nduration: 3m\ninvariants: true\nclusters: [{{name: beta, labels: {{tier: gold}}}}, \
+             {{name: delta, labels: {{tier: gold}}}}]\nmanifests: [{example}/policy.yaml]\nevents:\n\
+             - {{at: 30s, plugins: [{{name: gold-only, wasm: {filter}, config: {{key: tier, value: gold}}}}]}}\n\
+             - {{at: 55s, fault: {{kind: {kind}, for: 15s}}}}\n- {{at: 60s, apply: {example}/web-after.yaml}}\nexpect:\n\
+             - {{from: 62s, until: 68s, binding: default/web-after-deployment, clusters: {{}}}}\n\
+             - {{from: 100s, binding: default/web-after-deployment, clusters: {{beta: 1, delta: 1}}}}\n\
+             - {{at: 110s, workload: Deployment default/web-after, readyReplicas: {{beta: 1, delta: 1}}}}\n",
+            example = example.display(),
+            filter = filter.display(),
+        );
+        let folder = Folder::new(&format!("faulty-filter-{kind}"), &[("scenario.yaml", &scenario)]);
+        let report = run(&folder.load().unwrap(), Some(1));
+        assert_held(&report);
+        assert!(report.violations.is_empty(), "{kind}: {:#?}", report.violations);
+    }
+}
+
 #[test]
 fn a_work_that_was_created_anew_between_read_and_write_is_reported_correctly() {
     check(

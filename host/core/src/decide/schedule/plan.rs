@@ -1,6 +1,6 @@
 //! Result of scheduling, and its conclusion after the result was written or the write failed.
 
-use super::error::{self, ScheduleError, Verdict, WriteError};
+use super::error::{self, Retry, ScheduleError, Verdict, WriteError};
 use super::explanation::ScheduleExplanation;
 use super::rejections::Rejections;
 use crate::combine::Diagnostics;
@@ -107,7 +107,8 @@ impl SchedulePlan {
     /// Returns the conclusion. `written` is the result of the write; it is ignored if there was nothing to write.
     pub fn conclude(&self, binding: &Binding, written: Result<(), &WriteError>) -> Conclusion {
         let written = if self.targets().is_some() { written } else { Ok(()) };
-        let verdict = error::verdict(self.error(), written);
+        let mut verdict = error::verdict(self.error(), written);
+        verdict.retry = self.retry_after_faults(verdict.retry);
         let mut events: Vec<_> = self.failed_terms.iter().map(|failed| failed.event(binding)).collect();
         match &self.outcome {
             Outcome::Place(targets) if written.is_ok() => {
@@ -128,6 +129,16 @@ impl SchedulePlan {
             verdict,
             events,
             affinity_name: self.affinity_name.clone(),
+        }
+    }
+
+    /// Returns an earlier retry if a plugin faulted: a fault excludes clusters from a result, and the recovery of the
+    /// plugin is not a change that triggers another attempt.
+    fn retry_after_faults(&self, retry: Retry) -> Retry {
+        match retry {
+            _ if self.diagnostics.faults.is_empty() => retry,
+            Retry::Forget if self.error().is_none() => Retry::Unschedulable,
+            Retry::Forget | Retry::Unschedulable | Retry::Backoff => Retry::Backoff,
         }
     }
 }
