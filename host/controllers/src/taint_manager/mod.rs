@@ -8,6 +8,7 @@
 //! opens, and checks again before it acts: the cluster may have recovered, or the binding moved, meanwhile. Returns
 //! to the home cluster take the same way ([`failback`]).
 
+mod announce;
 mod clusters;
 mod count;
 mod enqueue;
@@ -18,7 +19,7 @@ mod records;
 mod stays;
 mod writing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -110,6 +111,8 @@ struct TaintManager {
     stays: Mutex<BTreeMap<Eviction, String>>,
     /// States of the brake by cluster, so that the journal gets each change once.
     braked: Mutex<BTreeMap<String, BrakeState>>,
+    /// Clusters with an event that their queue is filled, and none yet that it is empty.
+    filled: Mutex<BTreeSet<String>>,
     counts: Mutex<Counts>,
     failback: Failback,
     start: Instant,
@@ -199,6 +202,7 @@ impl TaintManager {
             waits: Mutex::default(),
             stays: Mutex::default(),
             braked: Mutex::default(),
+            filled: Mutex::default(),
             counts: Mutex::default(),
             start: Instant::now(),
             deps,
@@ -240,14 +244,14 @@ impl TaintManager {
         self.note_stays(name, stays);
         let is_tainted = |cluster: &Arc<Cluster>| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
         let action = if cluster.as_ref().is_some_and(is_tainted) {
+            self.announce_queue(name, &[]);
             self.note_brake(name);
             self.changed.notify_one();
             Action::After(RESCAN)
         } else {
             let dropped = self.queue().drop_cluster(name);
-            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            waits.retain(|eviction, _| !dropped.contains(eviction));
-            drop(waits);
+            self.announce_unneeded(&dropped);
+            self.announce_queue(name, &dropped);
             self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
             self.deps.metrics.brake(name, BrakeState::Open);
             Action::Wait
@@ -308,11 +312,13 @@ impl TaintManager {
             (Cause::Failback, true) => self.judge_return::<bulkhead_api::ClusterResourceBinding>(&eviction),
             (Cause::Failback, false) => self.judge_return::<bulkhead_api::ResourceBinding>(&eviction),
         };
-        if !matches!(judged, Judged::Wait { .. }) {
-            self.waits
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&eviction);
+        match judged {
+            Judged::Wait { .. } => {}
+            Judged::Unneeded => self.announce_unneeded([&eviction]),
+            _ => {
+                let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+                waits.remove(&eviction);
+            }
         }
         let finished = match judged {
             Judged::Unneeded => Finished::Done,

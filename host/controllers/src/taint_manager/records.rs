@@ -1,4 +1,4 @@
-//! Journal records of evictions that wait, each reason once.
+//! Journal records, and events, of evictions that wait, each reason once.
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,7 +8,7 @@ use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_runtime::key::Key;
 
 use super::{Eviction, NAME, TaintManager};
-use crate::decision_log::Record;
+use crate::decision_log::{Record, RecordedDecision};
 
 impl TaintManager {
     /// Records once that the brake slows or stops evictions from a cluster, and once that it no longer does.
@@ -31,7 +31,8 @@ impl TaintManager {
             ),
             BrakeState::Stopped | BrakeState::Held => (Decision::EvictionsWait, format!("{waiting} evictions wait")),
         };
-        self.deps.log.record(Record {
+        let announcement = format!("{message}: {effect}.");
+        let record = self.deps.log.record(Record {
             controller: NAME,
             subject: Subject::new("Cluster", "", name),
             cluster: Some(name.to_owned()),
@@ -40,6 +41,7 @@ impl TaintManager {
             effect,
             inputs: Vec::new(),
         });
+        self.announce_brake(name, state, announcement, &record);
     }
 
     pub(super) fn note_wait(
@@ -53,7 +55,9 @@ impl TaintManager {
             return;
         }
         drop(waits);
-        self.record_wait(eviction, attribution, decision_record);
+        let message = attribution.reason.message.clone();
+        let record = self.record_wait(eviction, attribution, decision_record);
+        self.announce_held(eviction, &message, &record);
     }
 
     /// Records that a binding stays on a tainted cluster.
@@ -62,7 +66,7 @@ impl TaintManager {
         eviction: &Eviction,
         attribution: Attribution,
         decision_record: Option<&Arc<DecisionRecord>>,
-    ) {
+    ) -> RecordedDecision {
         let Key { namespace, name } = &eviction.binding;
         let record = Record {
             controller: NAME,
@@ -73,6 +77,6 @@ impl TaintManager {
             effect: "it stays where it is".to_owned(),
             inputs: Vec::new(),
         };
-        self.deps.log.record_decided(record, decision_record, None);
+        self.deps.log.record_decided(record, decision_record, None)
     }
 }

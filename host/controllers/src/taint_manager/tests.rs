@@ -1,12 +1,14 @@
 use bulkhead_api::{Cluster, EvictionPause, ResourceBinding};
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::failback::{HOME, REASON_FAILBACK, STABLE};
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::AFTER_CONFLICT;
 use bulkhead_runtime::events;
 use bulkhead_runtime::store::Change;
+use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,8 +24,6 @@ struct Hub {
     components: Components,
     manager: Arc<TaintManager>,
     bindings: Api<ResourceBinding>,
-    /// Keeps the channel of the events open.
-    #[expect(dead_code, reason = "held, not read")]
     events: events::Writer,
 }
 
@@ -81,6 +81,26 @@ impl Hub {
             .count()
     }
 
+    /// Returns reason, subject and message of all events.
+    async fn events(self) -> BTreeSet<String> {
+        let Self {
+            components,
+            manager,
+            events,
+            ..
+        } = self;
+        let all: Api<Event> = Api::all(components.hub.clone());
+        drop((components, manager));
+        events.run().await;
+        let written = all.list(&ListParams::default()).await.unwrap();
+        let text = |event: Event| {
+            let (about, text) = (event.involved_object, Option::unwrap_or_default);
+            let (reason, message) = (text(event.reason), text(event.message));
+            format!("{reason} {}/{}: {message}", text(about.kind), text(about.name))
+        };
+        written.items.into_iter().map(text).collect()
+    }
+
     /// Returns the target clusters of the binding, and the clusters and reasons of its eviction tasks.
     async fn written(&self) -> (Vec<String>, Vec<(String, String)>) {
         let spec = self.bindings.get("web-deployment").await.unwrap().spec;
@@ -131,6 +151,91 @@ async fn a_scan_queues_what_the_taint_evicts_and_drops_it_when_the_taint_is_gone
     hub.manager.clusters.apply(&Change::Added(&recovered));
     assert_eq!(hub.manager.scan("m1").await, Action::Wait);
     assert!(hub.queued().is_empty());
+}
+
+fn is_ready(hub: &Hub, name: &str) {
+    let recovered = Arc::new(cluster(name, true, &json!([])));
+    hub.manager.clusters.apply(&Change::Added(&recovered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_fills_and_is_dropped_has_one_event_each_whatever_its_length() {
+    let hub = Hub::new(lost_and_healthy());
+    let mut other = on("m1");
+    other.metadata.name = Some("other".to_owned());
+    hub.components.stores.bindings.replace_all([on("m1"), other]);
+    hub.manager.scan("m1").await;
+    hub.manager.scan("m1").await;
+    is_ready(&hub, "m1");
+    hub.manager.scan("m1").await;
+    hub.manager.scan("m1").await;
+    let expected = [
+        "EvictionsDropped Cluster/m1: The cluster has no taint that evicts any more: 2 workloads are removed from the \
+         eviction queue.",
+        "EvictionsQueued Cluster/m1: 2 workloads are queued for eviction from the cluster.",
+    ];
+    assert_eq!(hub.events().await, expected.map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_whose_last_eviction_was_written_has_an_event() {
+    let hub = Hub::new(lost_and_healthy());
+    hub.components.stores.bindings.replace_all([on("m1")]);
+    hub.manager.scan("m1").await;
+    let now = hub.manager.now();
+    hub.manager
+        .queue()
+        .finish(&eviction("m1", Cause::Taint), Finished::Done, now);
+    hub.components.stores.bindings.replace_all([on("m2")]);
+    hub.manager.scan("m1").await;
+    let expected = [
+        "EvictionsCompleted Cluster/m1: No workload is queued for eviction from the cluster.",
+        "EvictionsQueued Cluster/m1: 1 workload is queued for eviction from the cluster.",
+    ];
+    assert_eq!(hub.events().await, expected.map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_brake_that_stops_and_resumes_evictions_has_events_about_the_cluster() {
+    let hub = Hub::new(vec![
+        cluster("m1", false, &not_ready()),
+        cluster("m2", false, &not_ready()),
+    ]);
+    hub.components.stores.bindings.replace_all([]);
+    hub.manager.scan("m1").await;
+    hub.manager.scan("m1").await;
+    is_ready(&hub, "m2");
+    hub.manager.scan("m1").await;
+    let expected = [
+        "EvictionsResumed Cluster/m1: 1 of 2 clusters are not ready: 0 evictions go on.",
+        "EvictionsStopped Cluster/m1: 2 of 2 clusters are not ready: 0 evictions wait.",
+    ];
+    assert_eq!(hub.events().await, expected.map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_eviction_has_an_event_for_each_reason_and_one_when_it_is_not_needed() {
+    let hub = Hub::new(lost_and_healthy());
+    hub.components.stores.bindings.replace_all([on("m1")]);
+    let held = eviction("m1", Cause::Taint);
+    let reason = |code: &str, message: &str| Attribution::rule(code, message);
+    let paused = || reason("EvictionPaused", "the EvictionPause all applies");
+    hub.manager.note_wait(&held, paused(), None);
+    hub.manager.note_wait(&held, paused(), None);
+    hub.manager
+        .note_wait(&held, reason("NoTargetCluster", "no other cluster"), None);
+    hub.manager.announce_unneeded([&held]);
+    hub.manager.announce_unneeded([&held]);
+    let messages = [
+        ("EvictionHeld", "is held: the EvictionPause all applies"),
+        ("EvictionHeld", "is held: no other cluster"),
+        ("EvictionUnneeded", "is not needed any more."),
+    ];
+    let expected = messages.iter().flat_map(|(reason, text)| {
+        let about = |object: &str| format!("{reason} {object}: Eviction from cluster m1 {text}");
+        ["ResourceBinding/web-deployment", "Deployment/web"].map(about)
+    });
+    assert_eq!(hub.events().await, expected.collect());
 }
 
 #[tokio::test(start_paused = true)]
