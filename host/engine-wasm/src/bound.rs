@@ -5,6 +5,8 @@
 //! is far below the bounds: compiled interpreters nest some hundred blocks for a `switch` and a handful of loops.
 
 use wasmparser::{Operator, Parser, Payload};
+use wasmtime::component::Component;
+use wasmtime::{Engine, Error, Result};
 
 /// Maximum nesting of loops in a function.
 const LOOPS_MAX: usize = 100;
@@ -15,8 +17,16 @@ const BODY_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of functions of a component, over all its modules.
 const FUNCTIONS_MAX: usize = 200_000;
 
+/// Compiles a component. Fails before the compilation if its code exceeds a bound.
+pub(crate) fn compile(engine: &Engine, code: &[u8]) -> Result<Component> {
+    match objection(code) {
+        Some(objection) => Err(Error::msg(objection)),
+        None => Component::from_binary(engine, code),
+    }
+}
+
 /// Returns the exceeded bound, if any. Unreadable code is left to the compiler, which reports the error.
-pub(crate) fn objection(code: &[u8]) -> Option<String> {
+fn objection(code: &[u8]) -> Option<String> {
     let mut functions = 0;
     for payload in Parser::new(0).parse_all(code) {
         let Ok(Payload::CodeSectionEntry(body)) = payload else {

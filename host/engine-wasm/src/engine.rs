@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
 use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, check_config};
-use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
 use crate::bound;
@@ -138,10 +138,9 @@ impl WasmEngine {
 
     /// Compiles a component and checks the types of its imports and exports.
     fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
-        at.unless(bound::objection(code), LoadStage::Compiled)?;
         let compiled = match &self.cache {
             Some(cache) => cache.component(&self.engine, code),
-            None => Component::from_binary(&self.engine, code),
+            None => bound::compile(&self.engine, code),
         };
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();

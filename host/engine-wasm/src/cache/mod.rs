@@ -21,6 +21,7 @@ use wasmtime::{Engine, Result};
 
 use self::artefact::{Key, Name};
 use self::folder::Folder;
+use crate::bound;
 
 /// Location and size of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl Cache {
     pub(crate) fn component(&self, engine: &Engine, code: &[u8]) -> Result<Component> {
         let Some(folder) = &self.folder else {
             self.note(|report| report.misses += 1);
-            return Component::from_binary(engine, code);
+            return bound::compile(engine, code);
         };
         let key = Key::of(engine, code);
         if let Some(found) = self.find(folder, engine, &key) {
@@ -101,7 +102,7 @@ impl Cache {
             return Ok(found);
         }
         self.note(|report| report.misses += 1);
-        let component = Component::from_binary(engine, code)?;
+        let component = bound::compile(engine, code)?;
         self.keep(folder, &key, &component);
         Ok(component)
     }
