@@ -183,6 +183,9 @@ pub struct ClusterSpec {
     /// Failures of workloads in the cluster.
     #[serde(default)]
     pub failure_modes: Vec<FailureModeSpec>,
+    /// Images that cannot be pulled; `*` matches any text.
+    #[serde(default)]
+    pub unpullable_images: Vec<String>,
 }
 
 fn five_seconds() -> GoDuration {

@@ -33,7 +33,10 @@ pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u
             base: spec.replica_ready_after.0,
             jitter: spec.replica_ready_jitter.0,
         },
-        behaviour: Behaviour::default(),
+        behaviour: Behaviour {
+            unpullable_images: spec.unpullable_images.clone(),
+            ..Behaviour::default()
+        },
         custom_kinds,
         ..MemberOptions::new(&spec.name, seed, clock)
     });
@@ -88,12 +91,17 @@ pub(super) fn images(cluster: &MemberCluster, kind: &str, namespace: &str, name:
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;
     let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
+    Some(images_of(object.value()))
+}
+
+/// Returns the images of the containers of a workload or a Pod.
+pub(super) fn images_of(object: &Value) -> Vec<String> {
     let containers = ["/spec/template/spec/containers", "/spec/containers"];
     let containers = containers
         .iter()
-        .find_map(|pointer| object.value().pointer(pointer)?.as_array());
+        .find_map(|pointer| object.pointer(pointer)?.as_array());
     let image = |container: &Value| Some(container.get("image")?.as_str()?.to_owned());
-    Some(containers.into_iter().flatten().filter_map(image).collect())
+    containers.into_iter().flatten().filter_map(image).collect()
 }
 
 /// Returns the number of pods of a workload that no node of the cluster has room for.

@@ -1,6 +1,6 @@
 //! Periodic observation of the workloads in member clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bulkhead_apiserver::{ChangeType, Subscription};
 use bulkhead_controllers::flags::GoDuration;
@@ -20,7 +20,9 @@ struct Followed {
     changes: Subscription,
     /// Ready and desired replicas, by `Kind namespace/name`.
     workloads: BTreeMap<String, (i64, i64)>,
-    /// Time since which all replicas of a workload are ready.
+    /// Workloads with replicas of an older template.
+    updating: BTreeSet<String>,
+    /// Time since which all replicas of a workload are ready and updated.
     full_since: BTreeMap<String, GoDuration>,
     /// Ready replicas of all workloads over time.
     ready: Vec<(i64, i64)>,
@@ -35,12 +37,13 @@ impl Observer {
                 .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
                 .collect();
             let changes = cluster.server().store().subscribe(&kinds);
-            let (workloads, full_since) = (BTreeMap::new(), BTreeMap::new());
+            let (workloads, updating, full_since) = Default::default();
             (
                 name.to_owned(),
                 Followed {
                     changes,
                     workloads,
+                    updating,
                     full_since,
                     ready: vec![(0, 0)],
                 },
@@ -60,27 +63,26 @@ impl Observer {
             let Ok(changes) = followed.changes.drain() else {
                 continue;
             };
-            let before = followed.workloads.clone();
+            let (before, updating) = (followed.workloads.clone(), followed.updating.clone());
             for change in changes {
                 let object = change.object.value();
                 let key = workload_key(object);
+                followed.updating.remove(&key);
                 if change.change_type == ChangeType::Deleted {
                     followed.workloads.remove(&key);
                 } else {
+                    if is_updating(object) {
+                        followed.updating.insert(key.clone());
+                    }
                     followed.workloads.insert(key, replicas(object));
                 }
             }
-            if before == followed.workloads {
+            if before == followed.workloads && updating == followed.updating {
                 continue;
             }
-            followed
-                .full_since
-                .retain(|key, _| is_full(followed.workloads.get(key)));
-            for (key, _) in followed
-                .workloads
-                .iter()
-                .filter(|(_, replicas)| is_full(Some(replicas)))
-            {
+            let is_full = |key: &String| is_full(followed.workloads.get(key)) && !followed.updating.contains(key);
+            followed.full_since.retain(|key, _| is_full(key));
+            for key in followed.workloads.keys().filter(|key| is_full(key)) {
                 followed.full_since.entry(key.clone()).or_insert(at);
             }
             let total = followed.workloads.values().map(|(ready, _)| ready).sum();
@@ -92,8 +94,8 @@ impl Observer {
         }
     }
 
-    /// Returns the time since which all replicas of a workload (`Kind namespace/name`) on a cluster are ready;
-    /// `None` if they are not.
+    /// Returns the time since which all replicas of a workload (`Kind namespace/name`) on a cluster are ready and
+    /// updated; `None` if they are not.
     pub(super) fn fully_ready_since(&self, cluster: &str, workload: &str) -> Option<GoDuration> {
         self.clusters.get(cluster)?.full_since.get(workload).copied()
     }
@@ -113,6 +115,13 @@ impl Observer {
 }
 
 type Workloads = BTreeMap<String, (i64, i64)>;
+
+/// Returns true if the status does not show all replicas as updated to the current template.
+fn is_updating(object: &Value) -> bool {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    let is_behind = number("/status/observedGeneration") < number("/metadata/generation");
+    is_behind || number("/status/updatedReplicas").is_some_and(|updated| Some(updated) < number("/spec/replicas"))
+}
 
 fn is_full(replicas: Option<&(i64, i64)>) -> bool {
     replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0)

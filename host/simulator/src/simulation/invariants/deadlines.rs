@@ -9,6 +9,7 @@ use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::application_failover::{self, FailoverOptions};
 use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target, would_return};
+use bulkhead_core::decide::graceful_eviction::PurgeWithoutReplacement;
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, TargetCluster};
 use bulkhead_core::time::Time;
 
@@ -34,6 +35,7 @@ pub(super) struct EvictionDeadlines {
     brake: BrakeSettings,
     /// Grace period of a task that has none of its own, in milliseconds.
     grace_period_ms: i64,
+    purge_without_replacement: PurgeWithoutReplacement,
     /// Lowest configured rate, in evictions per second.
     rate: f64,
     disturbed_until: GoDuration,
@@ -67,6 +69,7 @@ impl EvictionDeadlines {
             failover: flags.failover_options(),
             brake: flags.brake(),
             grace_period_ms: i64::try_from(flags.graceful_eviction_timeout.0.as_millis()).unwrap_or(i64::MAX),
+            purge_without_replacement: flags.purge_without_replacement,
             rate,
             disturbed_until: GoDuration::default(),
             due: BTreeMap::new(),
@@ -82,6 +85,11 @@ impl EvictionDeadlines {
         self.due.clear();
     }
 
+    /// Returns true while the checks are suspended.
+    pub(super) fn is_disturbed(&self, at: GoDuration) -> bool {
+        at < self.disturbed_until
+    }
+
     /// Records that a binding left a cluster, which restarts its tracking there.
     pub(super) fn evicted(&mut self, binding: &str, cluster: &str) {
         self.unhealthy.remove(&(binding.to_owned(), cluster.to_owned()));
@@ -90,7 +98,7 @@ impl EvictionDeadlines {
     /// Returns violations for overdue evictions.
     pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
         // Controllers that are stopped or refused do not know of a failure, so its time does not count.
-        let passed = if at < self.disturbed_until {
+        let passed = if self.is_disturbed(at) {
             Duration::ZERO
         } else {
             at.0.saturating_sub(self.last_look.0)
@@ -99,7 +107,7 @@ impl EvictionDeadlines {
         let applications = self.applications(hub, federation, passed);
         let clusters = self.clusters(hub, federation.now(), at);
         let paused = !federation.context().stores.eviction_pauses.list().is_empty();
-        if at < self.disturbed_until || paused {
+        if self.is_disturbed(at) || paused {
             self.due.clear();
             return Vec::new();
         }
@@ -170,6 +178,12 @@ impl EvictionDeadlines {
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
         let limit_ms = own_s.map_or(self.grace_period_ms, |seconds| seconds * 1000);
         Some(limit_ms - now.millis_since(task.creation_timestamp?))
+    }
+
+    /// Returns true if the old copy of a task stays until its replacement is healthy, with or without a grace period.
+    pub(super) fn keeps_unreplaced(&self, task: &GracefulEvictionTask) -> bool {
+        let has_own_grace = task.grace_period_seconds.is_some_and(|seconds| seconds > 0);
+        self.purge_without_replacement == PurgeWithoutReplacement::OnlyByPolicy && !has_own_grace
     }
 
     /// L1: a replacement does not wait for the purge of a lost cluster for longer than the task's grace period.

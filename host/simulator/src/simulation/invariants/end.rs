@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::affinity;
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
+use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::names::keys;
 use bulkhead_core::time::Time;
 
@@ -66,22 +65,20 @@ impl Observed {
 
     fn tasks(&self, binding: &Binding, federation: &Federation, at: GoDuration) {
         // A workload that fits nowhere, because of a person's taint, keeps its copy.
-        if binding.spec.clusters.is_empty() && !self.has_place(binding) {
+        if binding.spec.clusters.is_empty() && !self.hub.has_place(binding) {
             return;
         }
-        // A replacement in a full member never gets ready, so the old copy stays for its grace period.
+        // A replacement in a full member never gets ready, so the old copy stays for its grace period, or longer by flag.
         let (spec, now) = (&binding.spec, federation.now());
         let is_full = spec
             .clusters
             .iter()
             .any(|one| federation.unschedulable_pods(&one.name, &spec.resource) > 0);
-        let waits = |task: &GracefulEvictionTask| {
-            is_full
-                && self
-                    .deadlines
-                    .grace_left_ms(task, now)
-                    .is_some_and(|left_ms| left_ms > 0)
+        let is_in_grace = |task: &GracefulEvictionTask| {
+            let left_ms = self.deadlines.grace_left_ms(task, now);
+            left_ms.is_some_and(|left_ms| left_ms > 0) || self.deadlines.keeps_unreplaced(task)
         };
+        let waits = |task: &GracefulEvictionTask| is_full && is_in_grace(task);
         let ends = |task: &&GracefulEvictionTask| task.suppress_deletion != Some(true) && !waits(task);
         for task in binding.spec.graceful_eviction_tasks.iter().filter(ends) {
             let seen = format!(
@@ -98,7 +95,7 @@ impl Observed {
         let key = binding.key();
         let found = |seen| self.inspector.found("L3", at, seen);
         let spec = &binding.spec;
-        if spec.placement.is_some() && spec.clusters.is_empty() && spec.replicas > 0 && self.has_place(binding) {
+        if spec.placement.is_some() && spec.clusters.is_empty() && spec.replicas > 0 && self.hub.has_place(binding) {
             found(format!("{key} is placed nowhere"));
         }
         let targets: BTreeSet<_> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
@@ -131,33 +128,5 @@ impl Observed {
                 ));
             }
         }
-    }
-
-    /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
-    fn has_place(&self, binding: &Binding) -> bool {
-        let Some(placement) = &binding.spec.placement else {
-            return true;
-        };
-        let selects = |cluster: &Cluster| match &placement.cluster_affinities {
-            Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
-            None => placement
-                .cluster_affinity
-                .as_ref()
-                .is_none_or(|one| affinity::matches(one, cluster)),
-        };
-        let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
-        let open = |cluster: &Cluster| {
-            let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
-            taints.all(|taint| {
-                placement
-                    .cluster_tolerations
-                    .iter()
-                    .any(|toleration| toleration.tolerates(taint))
-            })
-        };
-        self.hub
-            .clusters
-            .values()
-            .any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
     }
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
-use bulkhead_core::model::{self, Binding, ObjectReference};
+use bulkhead_core::affinity;
+use bulkhead_core::model::{self, Binding, ObjectReference, TaintEffect};
 use bulkhead_core::names;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::simulation::member;
 
 const BINDING_VERSION: &str = "work.karmada.io/v1alpha2";
 
@@ -34,6 +37,7 @@ struct Kinds {
     cluster: KindId,
     work: KindId,
     taint_policy: KindId,
+    override_policies: [KindId; 2],
 }
 
 /// Change of an object.
@@ -70,6 +74,10 @@ impl Hub {
             cluster: server.kind_id("cluster.karmada.io/v1alpha1", "Cluster")?,
             work: server.kind_id("work.karmada.io/v1alpha1", "Work")?,
             taint_policy: server.kind_id("policy.karmada.io/v1alpha1", "ClusterTaintPolicy")?,
+            override_policies: [
+                server.kind_id("policy.karmada.io/v1alpha1", "OverridePolicy")?,
+                server.kind_id("policy.karmada.io/v1alpha1", "ClusterOverridePolicy")?,
+            ],
         };
         let all = [kinds.binding, kinds.cluster_binding, kinds.cluster, kinds.work];
         let changes = server.store().subscribe(&all);
@@ -110,7 +118,7 @@ impl Hub {
             cluster_binding,
             cluster,
             work,
-            taint_policy: _,
+            ..
         } = self.kinds;
         for kind in [binding, cluster_binding, cluster, work] {
             for object in self.server.store().list(kind, None) {
@@ -164,11 +172,27 @@ impl Hub {
         })
     }
 
+    /// Returns the generation of a workload's template and the images of its containers.
+    pub(super) fn images(&self, template: &ObjectReference) -> Option<(i64, Vec<String>)> {
+        if !member::WORKLOAD_KINDS.iter().any(|(_, kind)| *kind == template.kind) {
+            return None;
+        }
+        let object = self.live(template)?;
+        let generation = object.value().pointer("/metadata/generation").and_then(Value::as_i64);
+        Some((generation.unwrap_or(0), member::images_of(object.value())))
+    }
+
     fn live(&self, template: &ObjectReference) -> Option<Arc<Object>> {
         let kind = self.server.kind_id(&template.api_version, &template.kind)?;
         self.server
             .store()
             .get(&ObjectKey::new(kind, &template.namespace, &template.name))
+    }
+
+    /// Returns true if an override policy may change templates on their way to a member cluster.
+    pub(super) fn has_overrides(&self) -> bool {
+        let mut kinds = self.kinds.override_policies.iter();
+        kinds.any(|kind| !self.server.store().list(*kind, None).is_empty())
     }
 
     /// Returns true if all taint policies depend on the Ready condition only.
@@ -180,6 +204,33 @@ impl Hub {
             let mut conditions = conditions.into_iter().flatten().flatten();
             conditions.all(|condition| condition["conditionType"] == "Ready")
         })
+    }
+
+    /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
+    pub(super) fn has_place(&self, binding: &Binding) -> bool {
+        let Some(placement) = &binding.spec.placement else {
+            return true;
+        };
+        let selects = |cluster: &model::Cluster| match &placement.cluster_affinities {
+            Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
+            None => placement
+                .cluster_affinity
+                .as_ref()
+                .is_none_or(|one| affinity::matches(one, cluster)),
+        };
+        let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let open = |cluster: &model::Cluster| {
+            let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
+            taints.all(|taint| {
+                placement
+                    .cluster_tolerations
+                    .iter()
+                    .any(|toleration| toleration.tolerates(taint))
+            })
+        };
+        self.clusters
+            .values()
+            .any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
     }
 
     fn apply_work(&mut self, value: &Value, exists: bool) -> Option<Step> {

@@ -9,7 +9,7 @@
 //! | S5 | a report-only process writes nothing | its requests |
 //! | S6 | a taint that was not added by these controllers stays | clusters |
 //! | S7 | every eviction has a record from before its write, and the record replays | records, tasks |
-//! | L1 | workloads that have to leave a cluster leave as fast as the rates allow, and every eviction task ends | bindings |
+//! | L1 | workloads that have to leave a cluster leave as fast as the rates allow, every eviction task ends, and a changed template reaches a member cluster | bindings, members |
 //! | L2 | a recovered cluster is usable | clusters, at the end |
 //! | L3 | after a restart timers continue and work resumes: no workload is lost or left incomplete | bindings, members, at the end |
 //!
@@ -22,6 +22,7 @@ mod end;
 mod hub;
 mod objects;
 mod records;
+mod templates;
 mod truth;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -18,6 +18,7 @@ use super::Inspector;
 use super::churn::Departures;
 use super::deadlines::EvictionDeadlines;
 use super::hub::{Hub, Step, work_name};
+use super::templates::TemplateDelays;
 use crate::simulation::federation::{Federation, PRODUCER_PERSON};
 use crate::simulation::observe::Observer;
 
@@ -37,6 +38,7 @@ pub(in crate::simulation) struct Observed {
     pub(super) hub: Hub,
     pub(super) deadlines: EvictionDeadlines,
     departures: Departures,
+    templates: TemplateDelays,
     /// Configured evictions per second.
     rate: f64,
     /// Duration of a failure after which a cluster is considered not ready.
@@ -100,6 +102,7 @@ impl Observed {
             hub,
             deadlines: EvictionDeadlines::new(flags),
             departures: Departures::default(),
+            templates: TemplateDelays::default(),
             rate: flags.resource_eviction_rate,
             failure_threshold: flags
                 .cluster_failure_threshold
@@ -189,6 +192,11 @@ impl Observed {
         self.rates(at);
         for (invariant, seen) in self.deadlines.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
+        }
+        if self.deadlines.is_disturbed(at) {
+            self.templates.restart();
+        } else if let Some(seen) = self.templates.look(&self.hub, federation, at) {
+            self.found("L1", at, seen);
         }
         if let Some(writes) = federation
             .report_only()

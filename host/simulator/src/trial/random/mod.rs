@@ -53,6 +53,7 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     }
     plugins::draw(&mut rng, &mut scenario);
     coincidences::draw(&mut rng, &mut scenario, &names, crowded);
+    coincidences::bad_image(seed, &mut scenario);
     if rng.chance(15) {
         scenario["witness"] = json!(true);
     }
