@@ -19,6 +19,14 @@ pub(crate) fn cargo_with(root: &Path, arguments: &[&str], variables: &[(&str, &s
     command
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("CARGO_BUILD_TARGET_DIR");
+    // Variables of the package xtask: build scripts such as ring's run again when they change, so that the next cargo
+    // without them would rebuild all that depends on those.
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(of_package) {
+            command.env_remove(name);
+        }
+    }
     let status = command
         .args(arguments)
         .envs(variables.iter().copied())
