@@ -296,12 +296,18 @@ pub mod kinds {
         vec![
             ResourceKind::namespaced("", "v1", "Endpoints", "endpoints").with_short_names(&["ep"]),
             ResourceKind::namespaced("", "v1", "LimitRange", "limitranges").with_short_names(&["limits"]),
+            ResourceKind::namespaced("", "v1", "PodTemplate", "podtemplates"),
+            ResourceKind::namespaced("", "v1", "ReplicationController", "replicationcontrollers")
+                .with_status()
+                .with_short_names(&["rc"])
+                .with_categories(&["all"]),
             ResourceKind::namespaced("", "v1", "ResourceQuota", "resourcequotas")
                 .with_status()
                 .with_short_names(&["quota"]),
             ResourceKind::cluster_scoped("", "v1", "PersistentVolume", "persistentvolumes")
                 .with_status()
                 .with_short_names(&["pv"]),
+            ResourceKind::namespaced("apps", "v1", "ControllerRevision", "controllerrevisions"),
             ResourceKind::namespaced(
                 "autoscaling",
                 "v2",
@@ -314,6 +320,8 @@ pub mod kinds {
             ResourceKind::namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
             ResourceKind::namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
                 .with_short_names(&["netpol"]),
+            ResourceKind::cluster_scoped("networking.k8s.io", "v1", "IngressClass", "ingressclasses"),
+            ResourceKind::cluster_scoped("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses"),
             ResourceKind::cluster_scoped(storage, "v1", "StorageClass", "storageclasses").with_short_names(&["sc"]),
             ResourceKind::cluster_scoped(admission, "v1", validating, "validatingwebhookconfigurations")
                 .with_categories(&["api-extensions"]),

@@ -14,6 +14,7 @@
 //! storage of objects, and `watch` for the delivery of changes to clients.
 
 mod admission;
+mod autoscaling_v1;
 mod call;
 mod cause;
 mod clock;
@@ -28,6 +29,7 @@ mod kind;
 mod kubectl;
 mod link;
 mod list;
+mod node_port;
 mod object;
 mod patch;
 mod persistence;

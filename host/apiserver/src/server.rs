@@ -36,7 +36,7 @@ use crate::status_error::StatusError;
 use crate::store::Store;
 use crate::watch::Watch;
 use crate::write::{Fidelity, Rules, Writer};
-use crate::{patch, scale};
+use crate::{autoscaling_v1, patch, scale};
 
 /// Options of a server.
 pub struct Options {
@@ -244,17 +244,23 @@ impl ApiServer {
         let converted = protobuf::to_json(content_type.unwrap_or_default(), &body);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
-        let resource = match routed {
+        let mut resource = match routed {
             Err(error) => return Ok(refusal(&error)),
             Ok(Route::Resource(resource)) => resource,
             Ok(information) => return Ok(self.describe(&information, &parts.headers)),
         };
+        let is_view = autoscaling_v1::is_view(&resource);
         let body = match converted {
             Ok(None) => body,
             Ok(Some(json)) => Bytes::from(json),
             Err(error) if self.understands(&resource) => return Ok(refusal(&error)),
             // The request is refused for a better reason than its body.
             Err(_) => Bytes::new(),
+        };
+        let body = if is_view {
+            autoscaling_v1::to_stored(&mut resource, body)
+        } else {
+            body
         };
         let call = Call {
             method: parts.method,
@@ -283,6 +289,7 @@ impl ApiServer {
                 let _ = self.dispatch(link, &call);
                 Err(ConnectionError::Reset { server })
             }
+            Some(Fault::Pass) | None if is_view => Ok(autoscaling_v1::to_view(self.answer(link, &call)).await),
             Some(Fault::Pass) | None => Ok(self.answer(link, &call)),
         }
     }

@@ -18,7 +18,7 @@ use crate::shape::{
 };
 use crate::state::State;
 use crate::status_error::StatusError;
-use crate::{cluster_ip, validation};
+use crate::{cluster_ip, node_port, validation};
 
 /// Dependencies of the write rules other than the state.
 pub(crate) struct Rules {
@@ -136,6 +136,7 @@ impl<'a> Writer<'a> {
         }
         if self.rules.fidelity == Fidelity::People {
             cluster_ip::allocate(self.state, &kind, &mut object)?;
+            node_port::assign(self.state, &kind, None, &mut object)?;
         }
         let stored = self.put(ObjectKey::new(kind_id, namespace, &name), object);
         self.define(&kind, &stored);
@@ -207,6 +208,7 @@ impl<'a> Writer<'a> {
         schema::complete(kind, object);
         if let Some(old) = old {
             cluster_ip::keep(kind, old, object);
+            node_port::assign(self.state, kind, Some(old), object)?;
         }
         self.warnings
             .extend(validation::validate(kind, name, object, old, part == Part::Main)?);

@@ -8,8 +8,9 @@ use crate::kubectl::discovery::OPENAPI_VERSION;
 use crate::kubectl::schema::builtin::gvk;
 use crate::state::State;
 
-/// Media type of the protobuf form, the only one that kubectl reads.
-pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// Media type of the protobuf form, the only one that kubectl reads. Clients ask for it with `@` in place of a dot too,
+/// which a media type must not contain.
+pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const GVK: &str = "x-kubernetes-group-version-kind";
 
 /// Returns true if a client accepts protobuf.

@@ -92,6 +92,7 @@ fn message_name(api_version: &str, kind: &str) -> Option<String> {
     let group = match api_version {
         "v1" => "core",
         "autoscaling/v2" => "autoscaling",
+        "autoscaling/v1" if kind == "HorizontalPodAutoscaler" => "autoscaling1",
         _ => api_version.strip_suffix("/v1")?.split('.').next()?,
     };
     Some(format!("{group}.{kind}"))

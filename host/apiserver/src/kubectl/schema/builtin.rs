@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use k8s_openapi::api::{
-    admissionregistration, apps, autoscaling, batch, coordination, core, discovery, networking, policy, rbac,
+    admissionregistration, apps, autoscaling, batch, coordination, core, discovery, networking, node, policy, rbac,
     scheduling, storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
@@ -84,11 +84,16 @@ fn generate() -> Map<String, Value> {
         add::<policy::v1::PodDisruptionBudget>(&mut generator),
         add::<core::v1::Endpoints>(&mut generator),
         add::<core::v1::LimitRange>(&mut generator),
+        add::<core::v1::PodTemplate>(&mut generator),
+        add::<core::v1::ReplicationController>(&mut generator),
         add::<core::v1::ResourceQuota>(&mut generator),
         add::<core::v1::PersistentVolume>(&mut generator),
+        add::<apps::v1::ControllerRevision>(&mut generator),
         add::<autoscaling::v2::HorizontalPodAutoscaler>(&mut generator),
         add::<discovery::v1::EndpointSlice>(&mut generator),
         add::<networking::v1::NetworkPolicy>(&mut generator),
+        add::<networking::v1::IngressClass>(&mut generator),
+        add::<node::v1::RuntimeClass>(&mut generator),
         add::<storage::v1::StorageClass>(&mut generator),
         add::<admissionregistration::v1::ValidatingWebhookConfiguration>(&mut generator),
         add::<admissionregistration::v1::MutatingWebhookConfiguration>(&mut generator),
@@ -115,6 +120,7 @@ fn generate() -> Map<String, Value> {
                 "coordination" => "coordination.k8s.io",
                 "rbac" => "rbac.authorization.k8s.io",
                 "networking" => "networking.k8s.io",
+                "node" => "node.k8s.io",
                 "scheduling" => "scheduling.k8s.io",
                 "admissionregistration" => "admissionregistration.k8s.io",
                 "discovery" => "discovery.k8s.io",

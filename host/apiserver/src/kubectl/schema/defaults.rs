@@ -13,8 +13,16 @@ pub(super) fn complete(kind: &ResourceKind, object: &mut Value) {
         ("", "Namespace") => return namespace(object),
         ("", "Secret") => return secret(object),
         ("", "Pod" | "Service") | ("apps", _) | ("batch", "Job") => workload_defaults(&kind.kind),
-        ("", "PersistentVolumeClaim") => json!({"volumeMode": "Filesystem"}),
-        _ => return,
+        ("storage.k8s.io", "StorageClass") => {
+            return default(
+                object,
+                json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
+            );
+        }
+        _ => match spec_defaults(kind, object) {
+            Some(defaults) => defaults,
+            None => return,
+        },
     };
     let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {
         return;
@@ -22,8 +30,39 @@ pub(super) fn complete(kind: &ResourceKind, object: &mut Value) {
     match &*kind.kind {
         "Pod" => pod(spec),
         "Service" => service(spec),
+        "CronJob" => cron_job(spec, defaults),
         _ => workload(spec, defaults),
     }
+}
+
+/// Returns the defaults of the spec of a kind that is no workload.
+fn spec_defaults(kind: &ResourceKind, object: &Value) -> Option<Value> {
+    Some(match (&*kind.group, &*kind.kind) {
+        ("", "PersistentVolumeClaim") => json!({"volumeMode": "Filesystem"}),
+        ("", "PersistentVolume") => {
+            json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"})
+        }
+        ("batch", "CronJob") => json!({
+            "concurrencyPolicy": "Allow",
+            "suspend": false,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        }),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            let target = json!({"type": "Utilization", "averageUtilization": 80});
+            let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+            json!({"minReplicas": 1, "metrics": [metric]})
+        }
+        ("networking.k8s.io", "NetworkPolicy") => {
+            let types = if object["spec"]["egress"].is_array() {
+                json!(["Ingress", "Egress"])
+            } else {
+                json!(["Ingress"])
+            };
+            json!({"policyTypes": types})
+        }
+        _ => return None,
+    })
 }
 
 fn workload_defaults(kind: &str) -> Value {
@@ -111,6 +150,13 @@ fn workload(spec: &mut Value, defaults: Value) {
         }
     }
     if let Some(template) = spec.pointer_mut("/template/spec") {
+        pod(template);
+    }
+}
+
+fn cron_job(spec: &mut Value, defaults: Value) {
+    default(spec, defaults);
+    if let Some(template) = spec.pointer_mut("/jobTemplate/spec/template/spec") {
         pod(template);
     }
 }

@@ -25,6 +25,9 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Columns> {
             AGE,
         ],
         ("", "PersistentVolume") => volume(),
+        ("", "PodTemplate") => pod_template(),
+        ("", "ReplicationController") => replication_controller(),
+        ("apps", "ControllerRevision") => controller_revision(),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(),
         ("discovery.k8s.io", "EndpointSlice") => endpoint_slice(),
         ("networking.k8s.io", "NetworkPolicy") => {
@@ -35,6 +38,8 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Columns> {
                 AGE,
             ]
         }
+        ("networking.k8s.io", "IngressClass") => ingress_class(),
+        ("node.k8s.io", "RuntimeClass") => vec![("Handler", 0, |object, _| json!(text(object, "/handler"))), AGE],
         ("storage.k8s.io", "StorageClass") => vec![
             ("Provisioner", 0, |object, _| json!(text(object, "/provisioner"))),
             ("ReclaimPolicy", 0, |object, _| {
@@ -156,6 +161,86 @@ fn volume() -> Columns {
         ("Reason", 0, |object, _| json!(text(object, "/status/reason"))),
         AGE,
         ("VolumeMode", 1, |object, _| or_none(object, "/spec/volumeMode")),
+    ]
+}
+
+/// Returns the values of a field of all containers of a pod template.
+fn of_containers(template: &Value, field: &str) -> Value {
+    let containers = array(template, "/spec/containers").iter();
+    let values: Vec<&str> = containers.filter_map(|container| container[field].as_str()).collect();
+    json!(values.join(","))
+}
+
+fn pod_template() -> Columns {
+    vec![
+        ("Containers", 0, |object, _| of_containers(&object["template"], "name")),
+        ("Images", 0, |object, _| of_containers(&object["template"], "image")),
+        ("Pod Labels", 0, |object, _| {
+            match_labels(&object["template"]["metadata"]["labels"])
+        }),
+        AGE,
+    ]
+}
+
+fn replication_controller() -> Columns {
+    vec![
+        ("Desired", 0, |object, _| {
+            json!(object["spec"]["replicas"].as_i64().unwrap_or(0))
+        }),
+        ("Current", 0, |object, _| {
+            json!(object["status"]["replicas"].as_i64().unwrap_or(0))
+        }),
+        ("Ready", 0, |object, _| {
+            json!(object["status"]["readyReplicas"].as_i64().unwrap_or(0))
+        }),
+        AGE,
+        ("Containers", 1, |object, _| {
+            of_containers(&object["spec"]["template"], "name")
+        }),
+        ("Images", 1, |object, _| {
+            of_containers(&object["spec"]["template"], "image")
+        }),
+        ("Selector", 1, |object, _| match_labels(&object["spec"]["selector"])),
+    ]
+}
+
+fn controller_revision() -> Columns {
+    vec![
+        ("Controller", 0, |object, _| {
+            let mut owners = array(object, "/metadata/ownerReferences").iter();
+            match owners.find(|owner| owner["controller"] == true) {
+                Some(owner) => {
+                    let (group, kind) = (text(owner, "/apiVersion"), text(owner, "/kind").to_lowercase());
+                    let group = group.split_once('/').map_or("", |(group, _)| group);
+                    let separator = if group.is_empty() { "" } else { "." };
+                    json!(format!("{kind}{separator}{group}/{}", text(owner, "/name")))
+                }
+                None => json!("<none>"),
+            }
+        }),
+        ("Revision", 0, |object, _| {
+            json!(object["revision"].as_i64().unwrap_or(0))
+        }),
+        AGE,
+    ]
+}
+
+fn ingress_class() -> Columns {
+    vec![
+        ("Controller", 0, |object, _| json!(text(object, "/spec/controller"))),
+        ("Parameters", 0, |object, _| {
+            let parameters = &object["spec"]["parameters"];
+            let kind = text(parameters, "/kind");
+            if kind.is_empty() {
+                return json!("<none>");
+            }
+            let group = match text(parameters, "/apiGroup") {
+                "" => String::new(),
+                group => format!(".{group}"),
+            };
+            json!(format!("{kind}{group}/{}", text(parameters, "/name")))
+        }),
+        AGE,
     ]
 }
 
