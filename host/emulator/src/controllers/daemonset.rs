@@ -4,15 +4,15 @@ use bulkhead_apiserver::{Object, ObjectKey};
 use serde_json::json;
 
 use crate::controllers::Emulator;
+use crate::controllers::revisions::REVISION_LABEL;
 use crate::controllers::workload::{NewPod, PodView, min_ready, template_hash, without_zeros};
-
-const REVISION_LABEL: &str = "controller-revision-hash";
 
 impl Emulator {
     pub(super) fn sync_daemon_set(&mut self, key: &ObjectKey, object: &Object) {
         let value = object.value();
         let revision = template_hash(value);
         let pods = self.pods_of(object, REVISION_LABEL);
+        self.keep_revisions(object, &pods);
         if self.step_daemon_set(object, &pods, &revision) {
             return;
         }

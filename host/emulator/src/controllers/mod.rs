@@ -10,6 +10,7 @@ mod daemonset;
 mod job;
 mod pod;
 mod replicas;
+mod revisions;
 mod rollout;
 mod statefulset;
 mod time;
@@ -56,6 +57,8 @@ struct Kinds {
     job: KindId,
     service: KindId,
     claim: KindId,
+    /// ControllerRevision, which only members for people serve.
+    revision: Option<KindId>,
 }
 
 impl Kinds {
@@ -74,6 +77,7 @@ impl Kinds {
             job: kind("batch/v1", "Job"),
             service: kind("v1", "Service"),
             claim: kind("v1", "PersistentVolumeClaim"),
+            revision: server.kind_id("apps/v1", "ControllerRevision"),
         }
     }
 

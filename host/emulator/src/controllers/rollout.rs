@@ -115,6 +115,13 @@ fn revision_of(object: &Value) -> u64 {
         .unwrap_or(0)
 }
 
+/// Returns the annotations of a workload that its revisions get too.
+pub(super) fn copied_annotations(workload: &Value) -> Map<String, Value> {
+    let known = workload["metadata"]["annotations"].as_object().into_iter().flatten();
+    let copied = known.filter(|(key, _)| *key != LAST_APPLIED && *key != REVISION);
+    copied.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// Returns a new ReplicaSet without replicas.
 fn replica_set(deployment: &Object, name: &str, hash: &str, revision: u64) -> Value {
     let value = deployment.value();
@@ -122,9 +129,7 @@ fn replica_set(deployment: &Object, name: &str, hash: &str, revision: u64) -> Va
     template["metadata"]["labels"][REVISION_LABEL] = json!(hash);
     let mut selector = value["spec"]["selector"].clone();
     selector["matchLabels"][REVISION_LABEL] = json!(hash);
-    let known = value["metadata"]["annotations"].as_object().into_iter().flatten();
-    let copied = known.filter(|(key, _)| *key != LAST_APPLIED && *key != REVISION);
-    let mut annotations: Map<String, Value> = copied.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut annotations = copied_annotations(value);
     annotations.insert(REVISION.to_owned(), json!(revision.to_string()));
     let mut set = json!({
         "apiVersion": "apps/v1",

@@ -5,15 +5,15 @@ use bulkhead_apiserver::{Object, ObjectKey};
 use serde_json::json;
 
 use crate::controllers::Emulator;
+use crate::controllers::revisions::REVISION_LABEL;
 use crate::controllers::workload::{NewPod, PodView, min_ready, spec_number, template_hash};
-
-const REVISION_LABEL: &str = "controller-revision-hash";
 
 impl Emulator {
     pub(super) fn sync_stateful_set(&mut self, key: &ObjectKey, object: &Object) {
         let value = object.value();
         let update_revision = format!("{}-{}", object.name(), template_hash(value));
         let pods = self.pods_of(object, REVISION_LABEL);
+        self.keep_revisions(object, &pods);
         if self.step_stateful_set(object, &pods, &update_revision) {
             return;
         }
