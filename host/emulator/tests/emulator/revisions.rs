@@ -51,7 +51,11 @@ where
     assert_eq!(revisions(&member).await, ["1 app:1", "2 app:2"]);
     let all: Api<ControllerRevision> = Api::default_namespaced(member.server().client());
     let listed = all.list(&ListParams::default()).await.unwrap();
-    let first = listed.items.into_iter().find(|revision| revision.revision == 1).unwrap();
+    let first = listed
+        .items
+        .into_iter()
+        .find(|revision| revision.revision == 1)
+        .unwrap();
     api.patch("web", &PatchParams::default(), &Patch::Strategic(json!(first.data)))
         .await
         .unwrap();
