@@ -12,7 +12,7 @@ impl Emulator {
         let value = object.value();
         let revision = template_hash(value);
         let pods = self.pods_of(object, REVISION_LABEL);
-        self.keep_revisions(object, &pods);
+        self.keep_revisions(object, &revision, &pods);
         if self.step_daemon_set(object, &pods, &revision) {
             return;
         }

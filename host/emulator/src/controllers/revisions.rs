@@ -10,27 +10,26 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::rollout::copied_annotations;
-use crate::controllers::workload::{PodView, spec_number, template_hash};
+use crate::controllers::workload::{PodView, controller_reference, spec_number};
 
 /// Label with the revision of a pod's template.
 pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 
 impl Emulator {
     /// Creates the revision of the current template, or renews its number if the template returned. Deletes the oldest
-    /// revisions without pods.
-    pub(super) fn keep_revisions(&self, workload: &Object, pods: &[PodView]) {
+    /// revisions without pods. `hash` is the hash of the template.
+    pub(super) fn keep_revisions(&self, workload: &Object, hash: &str, pods: &[PodView]) {
         let Some(kind) = self.kinds.revision else {
             return;
         };
         let key = |name: &str| ObjectKey::new(kind, workload.namespace(), name);
         let known = self.store.dependents(workload.uid(), kind);
-        let hash = template_hash(workload.value());
         let name = format!("{}-{hash}", workload.name());
         let newest = known.iter().map(|known| number_of(known)).max().unwrap_or(0);
         // Another writer was faster if a write fails; its change causes the next sync.
         match known.iter().find(|known| known.name() == name) {
             None => {
-                let revision = revision(workload, &name, &hash, newest + 1);
+                let revision = revision(workload, &name, hash, newest + 1);
                 let _ = self.store.create(kind, workload.namespace(), revision);
             }
             Some(current) if number_of(current) < newest => {
@@ -72,14 +71,7 @@ fn revision(workload: &Object, name: &str, hash: &str, number: i64) -> Value {
             "name": name,
             "labels": labels,
             "annotations": copied_annotations(value),
-            "ownerReferences": [{
-                "apiVersion": "apps/v1",
-                "kind": value["kind"],
-                "name": workload.name(),
-                "uid": workload.uid(),
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": [controller_reference(workload)],
         },
         "data": {"spec": {"template": template}},
         "revision": number,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::replicas::REVISION_LABEL;
-use crate::controllers::workload::{PodView, min_ready, spec_number, without_zeros};
+use crate::controllers::workload::{PodView, controller_reference, min_ready, spec_number, without_zeros};
 
 /// Annotation with the number of a revision.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -138,14 +138,7 @@ fn replica_set(deployment: &Object, name: &str, hash: &str, revision: u64) -> Va
             "name": name,
             "labels": template["metadata"]["labels"],
             "annotations": annotations,
-            "ownerReferences": [{
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "name": deployment.name(),
-                "uid": deployment.uid(),
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": [controller_reference(deployment)],
         },
         "spec": {"replicas": 0, "selector": selector, "template": template},
     });

@@ -11,9 +11,10 @@ use crate::controllers::workload::{NewPod, PodView, min_ready, spec_number, temp
 impl Emulator {
     pub(super) fn sync_stateful_set(&mut self, key: &ObjectKey, object: &Object) {
         let value = object.value();
-        let update_revision = format!("{}-{}", object.name(), template_hash(value));
+        let hash = template_hash(value);
+        let update_revision = format!("{}-{hash}", object.name());
         let pods = self.pods_of(object, REVISION_LABEL);
-        self.keep_revisions(object, &pods);
+        self.keep_revisions(object, &hash, &pods);
         if self.step_stateful_set(object, &pods, &update_revision) {
             return;
         }

@@ -84,14 +84,7 @@ impl Emulator {
         let annotations = pod["metadata"]["annotations"].clone();
         pod["metadata"] = json!({
             "name": format!("{}-{}", new.prefix, new.ordinal),
-            "ownerReferences": [{
-                "apiVersion": owner["apiVersion"],
-                "kind": owner["kind"],
-                "name": object.name(),
-                "uid": object.uid(),
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": [controller_reference(object)],
         });
         if labels.is_object() {
             pod["metadata"]["labels"] = labels;
@@ -144,6 +137,19 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
         is_terminating: pod.is_terminating(),
         key,
     }
+}
+
+/// Returns the owner reference to a workload that controls an object.
+pub(super) fn controller_reference(workload: &Object) -> Value {
+    let value = workload.value();
+    json!({
+        "apiVersion": value["apiVersion"],
+        "kind": value["kind"],
+        "name": workload.name(),
+        "uid": workload.uid(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 /// Returns a short hash of a workload's pod template.

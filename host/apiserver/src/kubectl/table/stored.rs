@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::builtin::{AGE, Rule, access_modes, or_none};
-use super::workload::match_labels;
+use super::workload::{container_columns, match_labels, of_containers};
 use crate::json::{array, text};
 
 type Columns = Vec<(&'static str, i64, Rule)>;
@@ -164,13 +164,6 @@ fn volume() -> Columns {
     ]
 }
 
-/// Returns the values of a field of all containers of a pod template.
-fn of_containers(template: &Value, field: &str) -> Value {
-    let containers = array(template, "/spec/containers").iter();
-    let values: Vec<&str> = containers.filter_map(|container| container[field].as_str()).collect();
-    json!(values.join(","))
-}
-
 fn pod_template() -> Columns {
     vec![
         ("Containers", 0, |object, _| of_containers(&object["template"], "name")),
@@ -183,7 +176,7 @@ fn pod_template() -> Columns {
 }
 
 fn replication_controller() -> Columns {
-    vec![
+    let mut columns: Columns = vec![
         ("Desired", 0, |object, _| {
             json!(object["spec"]["replicas"].as_i64().unwrap_or(0))
         }),
@@ -194,14 +187,10 @@ fn replication_controller() -> Columns {
             json!(object["status"]["readyReplicas"].as_i64().unwrap_or(0))
         }),
         AGE,
-        ("Containers", 1, |object, _| {
-            of_containers(&object["spec"]["template"], "name")
-        }),
-        ("Images", 1, |object, _| {
-            of_containers(&object["spec"]["template"], "image")
-        }),
-        ("Selector", 1, |object, _| match_labels(&object["spec"]["selector"])),
-    ]
+    ];
+    columns.extend(container_columns());
+    columns.push(("Selector", 1, |object, _| match_labels(&object["spec"]["selector"])));
+    columns
 }
 
 fn controller_revision() -> Columns {

@@ -36,20 +36,22 @@ pub(super) fn match_labels(labels: &Value) -> Value {
     )
 }
 
-/// Returns the columns with names and images of the containers of a pod template.
-fn container_columns() -> [(&'static str, i64, Rule); 2] {
-    fn of_containers(object: &Value, field: &str) -> Value {
-        let containers = array(object, "/spec/template/spec/containers").iter();
-        json!(
-            containers
-                .filter_map(|container| container[field].as_str())
-                .collect::<Vec<_>>()
-                .join(",")
-        )
-    }
+/// Returns the values of a field of all containers of a pod template.
+pub(super) fn of_containers(template: &Value, field: &str) -> Value {
+    let containers = array(template, "/spec/containers").iter();
+    let values: Vec<&str> = containers.filter_map(|container| container[field].as_str()).collect();
+    json!(values.join(","))
+}
+
+/// Returns the columns with names and images of the containers of a workload.
+pub(super) fn container_columns() -> [(&'static str, i64, Rule); 2] {
     [
-        ("Containers", 1, |object, _| of_containers(object, "name")),
-        ("Images", 1, |object, _| of_containers(object, "image")),
+        ("Containers", 1, |object, _| {
+            of_containers(&object["spec"]["template"], "name")
+        }),
+        ("Images", 1, |object, _| {
+            of_containers(&object["spec"]["template"], "image")
+        }),
     ]
 }
 
