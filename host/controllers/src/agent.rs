@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::names::execution_namespace;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{Error, is_not_found};
 use bulkhead_runtime::failures::Failures;
+use bulkhead_runtime::key::Key;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
@@ -13,7 +15,7 @@ use kube::{Api, Client};
 use crate::cluster::LEASE_NAMESPACE;
 use crate::contact::Contacts;
 use crate::flags::Flags;
-use crate::heartbeat;
+use crate::heartbeat::{self, Unreported};
 use crate::members::Scope;
 use crate::stores::Stores;
 
@@ -31,8 +33,8 @@ pub(crate) struct Dependencies {
     pub(crate) stores: Arc<Stores>,
 }
 
-/// Renews the lease of the agent's cluster at the configured interval until the future is dropped. A renewal that fails, or that is not answered before the next one is due, is not retried on its own: the age of the lease shows
-/// the outage.
+/// Renews the lease of the agent's cluster at the configured interval until the future is dropped. A renewal that fails,
+/// or that is not answered before the next one is due, is not retried on its own: the age of the lease shows the outage.
 pub(crate) async fn run(deps: Dependencies) {
     let Scope::Agent(cluster) = deps.scope.clone() else {
         return std::future::pending().await;
@@ -64,7 +66,7 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
     };
     let duration_s = i32::try_from(deps.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
     let renew_time = MicroTime(deps.clock.now());
-    heartbeat::mark(&mut lease, &renew_time, deps.contacts.unreported());
+    heartbeat::mark(&mut lease, &renew_time, unreported(deps, name));
     lease.spec = Some(LeaseSpec {
         holder_identity: Some(name.to_owned()),
         lease_duration_seconds: Some(duration_s),
@@ -75,6 +77,16 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
         Err(error) if !is_not_found(&error) => Err(operation(name)(error)),
         _ => Ok(()),
     }
+}
+
+/// Returns the Works of the cluster that have a report which this process cannot confirm.
+fn unreported(deps: &Dependencies, cluster: &str) -> Unreported {
+    if !deps.stores.works.has_synced() {
+        return Unreported::All;
+    }
+    let works = deps.stores.works.list_namespace(&execution_namespace(cluster));
+    let with_report = works.iter().filter(|work| !work.status.manifest_statuses.is_empty());
+    deps.contacts.unreported(with_report.map(|work| Key::of(&**work)))
 }
 
 fn operation(name: &str) -> impl FnOnce(kube::Error) -> Error {

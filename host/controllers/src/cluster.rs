@@ -252,6 +252,8 @@ async fn release_work(deps: &Dependencies, work: &Work) -> Result<(), Error> {
 
 /// State of a Pull cluster in the monitor.
 struct Heartbeat {
+    /// Uid of the Cluster. Another cluster of the same name starts anew.
+    cluster: Option<String>,
     /// Monotonic time of the last change seen of it.
     seen: Instant,
     /// Time for which it had been silent by then.
@@ -268,7 +270,6 @@ async fn monitor(deps: Dependencies) {
     let mut ticks = tokio::time::interval(deps.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
-        // Another cluster of the same name starts anew.
         let exists = |name: &String| deps.stores.cluster(name).is_some();
         heartbeats
             .lock()
@@ -311,6 +312,7 @@ async fn watch_heartbeat(
     let stale = {
         let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |silent| Heartbeat {
+            cluster: cluster.uid(),
             seen: Instant::now(),
             silent,
             ready: ready.clone(),
@@ -325,14 +327,16 @@ async fn watch_heartbeat(
             Duration::from_millis(u64::try_from(since).unwrap_or(0))
         };
         let heartbeat = heartbeats.entry(name.clone()).or_insert_with(|| fresh(silent()));
-        if heartbeat.ready != ready {
+        if heartbeat.cluster != cluster.uid() {
+            *heartbeat = fresh(silent());
+        } else if heartbeat.ready != ready {
             *heartbeat = fresh(Duration::ZERO);
         }
         // Any other time counts, earlier or later: the agent's clock may have been set back.
         if renewed.is_some() && renewed != heartbeat.renewed {
             // A renewal from before the start is no evidence of the present.
             if heartbeat.renewed.is_some() {
-                deps.contacts.heard(&name, unreported);
+                deps.contacts.heard(cluster, unreported);
             }
             (heartbeat.renewed, heartbeat.seen, heartbeat.silent) = (renewed, Instant::now(), Duration::ZERO);
         }

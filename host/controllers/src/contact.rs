@@ -20,6 +20,7 @@ use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_runtime::object_lock::is_newer_version;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
 use tokio::time::Instant;
 
 use crate::heartbeat::Unreported;
@@ -41,7 +42,7 @@ struct State {
     probes: bool,
     /// True once this process watches the heartbeats of Pull clusters.
     monitors: bool,
-    /// True once this process reads the objects of Push clusters.
+    /// True once this process reads the objects of its clusters.
     collects: bool,
     /// Outcome of the last probe of each Push cluster.
     answered: BTreeMap<String, bool>,
@@ -54,8 +55,18 @@ struct State {
 /// Renewal of the lease of a Pull cluster.
 struct Heartbeat {
     at: Instant,
+    /// Uid of the Cluster. Another member of the same name has sent none yet.
+    cluster: Option<String>,
     /// Works whose last reports the control plane did not have.
     unreported: Unreported,
+}
+
+impl State {
+    /// Returns the last heartbeat of a Pull cluster.
+    fn heartbeat(&self, cluster: &Cluster) -> Option<&Heartbeat> {
+        let heartbeat = self.renewed.get(&cluster.name_any())?;
+        Some(heartbeat).filter(|heartbeat| heartbeat.cluster == cluster.uid())
+    }
 }
 
 /// Versions of an object in a member cluster on its way to the status of its Work.
@@ -98,7 +109,7 @@ impl Contacts {
         self.state().monitors = true;
     }
 
-    /// Records that this process reports the objects of Push clusters from now on.
+    /// Records that this process reports the objects of its clusters from now on.
     pub(crate) fn expect_reports(&self) {
         self.state().collects = true;
     }
@@ -110,11 +121,13 @@ impl Contacts {
 
     /// Records that the lease of a Pull cluster was renewed, with the Works whose last reports the control plane did not
     /// have.
-    pub(crate) fn heard(&self, cluster: &str, unreported: Unreported) {
-        let at = Instant::now();
-        self.state()
-            .renewed
-            .insert(cluster.to_owned(), Heartbeat { at, unreported });
+    pub(crate) fn heard(&self, cluster: &Cluster, unreported: Unreported) {
+        let heartbeat = Heartbeat {
+            at: Instant::now(),
+            cluster: cluster.uid(),
+            unreported,
+        };
+        self.state().renewed.insert(cluster.name_any(), heartbeat);
     }
 
     /// Records a version of the object of a Work that was seen, and may not be reported before its cluster is ready.
@@ -132,29 +145,31 @@ impl Contacts {
         self.state().versions.entry(work.clone()).or_default().derived = Some((version(object), health));
     }
 
-    /// Forgets a deleted Work.
+    /// Forgets a Work that was deleted, or whose object is missing so that its report is not current.
     pub(crate) fn forget_work(&self, work: &Key) {
         self.state().versions.remove(work);
     }
 
-    /// Returns the Works that do not have the report about the last version of their object.
-    pub(crate) fn unreported(&self) -> Unreported {
-        let is_unreported = |versions: &Versions| {
-            let is_reported = |seen| {
-                let reported = versions.reported.as_ref();
-                reported.is_some_and(|reported| is_current(reported, seen))
-            };
-            versions.seen.as_ref().is_some_and(|seen| !is_reported(seen))
-        };
+    /// Returns those of the Works that do not have the report about the last version of their object. A Work without a
+    /// report since the start of this process is one of them: its object may be missing.
+    pub(crate) fn unreported(&self, works: impl Iterator<Item = Key>) -> Unreported {
         let state = self.state();
-        let works = state.versions.iter().filter(|(_, versions)| is_unreported(versions));
-        Unreported::of(works.map(|(work, _)| work.name.clone()).collect())
+        let is_reported = |work: &Key| {
+            let versions = state.versions.get(work);
+            let of_last = |versions: &Versions| {
+                let reported = versions.reported.as_ref()?;
+                Some(is_current(reported, versions.seen.as_ref()?))
+            };
+            versions.and_then(of_last) == Some(true)
+        };
+        let works = works.filter(|work| state.collects && !is_reported(work));
+        Unreported::of(works.map(|work| work.name).collect())
     }
 
     /// True if the agent of a Pull cluster had a report at its last heartbeat that the Work does not have.
-    fn misses_report(&self, cluster: &str, work: &Key) -> bool {
+    fn misses_report(&self, cluster: &Cluster, work: &Key) -> bool {
         let state = self.state();
-        let heartbeat = state.renewed.get(cluster);
+        let heartbeat = state.heartbeat(cluster);
         heartbeat.is_some_and(|heartbeat| heartbeat.unreported.contains(&work.name))
     }
 
@@ -166,16 +181,13 @@ impl Contacts {
     }
 
     /// True if the last contact with a cluster failed, or there was none yet.
-    fn is_silent(&self, name: &str, sync_mode: SyncMode, lease: Duration) -> bool {
+    fn is_silent(&self, cluster: &Cluster, lease: Duration) -> bool {
         let state = self.state();
-        match sync_mode {
-            SyncMode::Push => state.probes && state.answered.get(name) != Some(&true),
+        match cluster.spec.sync_mode {
+            SyncMode::Push => state.probes && state.answered.get(&cluster.name_any()) != Some(&true),
             SyncMode::Pull => {
-                state.monitors
-                    && state
-                        .renewed
-                        .get(name)
-                        .is_none_or(|heartbeat| heartbeat.at.elapsed() > lease)
+                let heartbeat = state.heartbeat(cluster);
+                state.monitors && heartbeat.is_none_or(|heartbeat| heartbeat.at.elapsed() > lease)
             }
         }
     }
@@ -220,8 +232,8 @@ impl Reported {
                 return Some((name.clone(), Unconfirmed::Missing));
             };
             let reported = reports.of(name).and_then(|item| item.health);
-            let reason = self.doubt(&cluster, name).or_else(|| {
-                let outdated = self.contacts.misses_report(name, &work_key(binding, name))
+            let reason = self.doubt(&cluster).or_else(|| {
+                let outdated = self.contacts.misses_report(&cluster, &work_key(binding, name))
                     || reported == Some(Health::Healthy) && !self.is_healthy_in_work(binding, name);
                 outdated.then_some(Unconfirmed::Outdated)
             });
@@ -230,12 +242,12 @@ impl Reported {
         found.collect()
     }
 
-    fn doubt(&self, cluster: &Cluster, name: &str) -> Option<Unconfirmed> {
+    fn doubt(&self, cluster: &Cluster) -> Option<Unconfirmed> {
         let is_terminating = cluster.metadata.deletion_timestamp.is_some();
         let lease = self.lease_duration;
         Unconfirmed::of_cluster(is_terminating, &cluster.status.conditions).or_else(|| {
             self.contacts
-                .is_silent(name, cluster.spec.sync_mode, lease)
+                .is_silent(cluster, lease)
                 .then_some(Unconfirmed::Unreachable)
         })
     }
@@ -280,7 +292,7 @@ impl Reported {
 
     /// Queries clusters for the object of a binding. Returns true if it may be healthy in one of them although its report
     /// is not, for example because the status of its Work cannot be written. A cluster that does not respond, or that
-    /// this process cannot query, has only its report.
+    /// this process cannot query, has only its report, unless its agent has a newer one.
     pub(crate) async fn may_be_healthy_in<'a>(
         &self,
         binding: &Binding,
@@ -290,11 +302,16 @@ impl Reported {
         let asked = futures::stream::iter(names).map(|name: String| async move {
             match self.observe(binding, &name).await {
                 Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
-                Ok(None) => false,
+                Ok(None) => self.agent_has_newer_report(binding, &name),
                 Err(reason) => reason == Unconfirmed::Outdated,
             }
         });
         asked.buffered(REQUESTS_MAX).any(std::future::ready).await
+    }
+
+    fn agent_has_newer_report(&self, binding: &Binding, name: &str) -> bool {
+        let cluster = self.stores.cluster(name);
+        cluster.is_some_and(|cluster| self.contacts.misses_report(&cluster, &work_key(binding, name)))
     }
 
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A

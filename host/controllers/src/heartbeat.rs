@@ -2,7 +2,8 @@
 //!
 //! The agent of a Pull cluster that was cut off renews its Lease before it has repeated the writes that failed. The
 //! control plane cannot ask such a cluster, so without the mark it would take the reports from before the cut for
-//! current ones. The mark names the Works, so that one whose status cannot be written holds nothing but itself.
+//! current ones. The same holds for a Work whose object is missing, and for every Work after a restart of the agent until
+//! it has seen the object. The mark names the Works, so that one whose status cannot be written holds nothing but itself.
 
 use std::collections::BTreeSet;
 

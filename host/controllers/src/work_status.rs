@@ -66,9 +66,7 @@ pub(crate) struct Dependencies {
 
 /// Runs the controller until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
-    if deps.scope == Scope::Push {
-        deps.contacts.expect_reports();
-    }
+    deps.contacts.expect_reports();
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let objects = Arc::clone(&queue);
     let _objects = deps.member_objects.subscribe(move |_, change| {
@@ -148,16 +146,23 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let Some(known) = deps.stores.cluster(&cluster).filter(|known| deps.scope.serves(known)) else {
         return Ok(Action::Wait);
     };
-    let is_placed = is_applied(&work) && work.metadata.deletion_timestamp.is_none();
-    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| is_placed) else {
+    let Some(manifest) = work.spec.workload.manifests.first() else {
         return Ok(Action::Wait);
     };
     let manifest = manifest.value();
     let (kind, object) = identify(&manifest);
-    let Some(found) = deps.member_objects.get(&cluster, &kind, &object) else {
+    let is_placed = is_applied(&work) && work.metadata.deletion_timestamp.is_none();
+    let found = deps.member_objects.get(&cluster, &kind, &object);
+    match &found {
+        Some(found) => deps.contacts.seen(&key, &found.metadata),
+        None => deps.contacts.forget_work(&key),
+    }
+    if !is_placed {
+        return Ok(Action::Wait);
+    }
+    let Some(found) = found else {
         return Ok(Action::After(OWNER_RECHECK));
     };
-    deps.contacts.seen(&key, &found.metadata);
     if !is_ready(&known) {
         return Ok(Action::Wait);
     }
@@ -319,156 +324,4 @@ async fn reflect_status(
 }
 
 #[cfg(test)]
-mod tests {
-    use bulkhead_core::combine::PolicyFault;
-    use bulkhead_core::names::keys;
-    use bulkhead_core::policy::{Fault, FaultKind, PolicyId};
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::Api;
-    use kube::api::{Patch, PatchParams, PostParams};
-    use kube::runtime::watcher;
-    use serde_json::json;
-
-    use super::*;
-    use crate::testing::{components, hub_of_works, member};
-
-    #[test]
-    fn a_fault_is_recorded_once_while_it_lasts() {
-        let memory = Memory::default();
-        let check = |work: &str, messages: &[&str], expected: &[&str]| {
-            let fault = |message: &&str| {
-                let fault = Fault::new(FaultKind::Trap, *message);
-                PolicyFault {
-                    policy: PolicyId::builtin("script"),
-                    fault,
-                }
-            };
-            let diagnostics = Diagnostics {
-                faults: messages.iter().map(fault).collect(),
-                ..Diagnostics::default()
-            };
-            let new = memory
-                .without_recorded(&Key::new("karmada-es-m1", work), diagnostics)
-                .faults;
-            let new: Vec<_> = new.iter().map(|fault| fault.fault.message.as_str()).collect();
-            assert_eq!(new, expected, "{work} {messages:?}");
-        };
-        check("web", &["no status"], &["no status"]);
-        check("web", &["no status"], &[]);
-        check("db", &["no status"], &["no status"]);
-        check("web", &["no status", "no replicas"], &["no replicas"]);
-        check("web", &["no status"], &[]);
-        check("web", &[], &[]);
-        check("web", &["no status"], &["no status"]);
-        memory.forget(&Key::new("karmada-es-m1", "web"));
-        check("web", &["no status"], &["no status"]);
-    }
-
-    fn condition(type_: &str) -> Value {
-        let at = "2026-01-01T00:00:00Z";
-        json!({"type": type_, "status": "True", "reason": "R", "message": "", "lastTransitionTime": at})
-    }
-
-    /// Two control planes place an object of the same name in one member, which both call `m1`.
-    #[tokio::test(start_paused = true)]
-    async fn the_health_of_an_object_of_another_control_plane_is_not_reported() {
-        let (hub, member) = (hub_of_works(1).client(), member().client());
-        let (components, _events) = components(hub.clone(), member.clone());
-        let (all_clusters, all_works) = (
-            Arc::clone(&components.stores.clusters),
-            Arc::clone(&components.stores.works),
-        );
-        tokio::spawn(all_clusters.run_informer(Api::all(hub.clone()), watcher::Config::default()));
-        tokio::spawn(all_works.run_informer(Api::all(hub.clone()), watcher::Config::default()));
-        let cluster = json!({
-            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
-            "spec": {"syncMode": "Push"},
-        });
-        let clusters = Api::<Cluster>::all(hub.clone());
-        clusters
-            .create(&PostParams::default(), &serde_json::from_value(cluster).unwrap())
-            .await
-            .unwrap();
-        let status = |status: Value| Patch::Merge(json!({ "status": status }));
-        let ready = status(json!({"conditions": [condition("Ready")]}));
-        clusters
-            .patch_status("m1", &PatchParams::default(), &ready)
-            .await
-            .unwrap();
-
-        let object = |work_id: &str, work: &str, template_uid: &str| {
-            let annotations = json!({
-                keys::WORK_NAMESPACE: "karmada-es-m1", keys::WORK_NAME: work, keys::TEMPLATE_UID: template_uid,
-            });
-            json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {
-                    "name": "settings", "namespace": "default", "annotations": annotations,
-                    "labels": {keys::MANAGED: "true", keys::WORK_ID: work_id},
-                },
-            })
-        };
-        let works: Api<Work> = Api::namespaced(hub.clone(), "karmada-es-m1");
-        for (name, id) in [("settings", "ours"), ("earlier", "earlier")] {
-            let work = json!({
-                "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
-                "metadata": {"name": name, "labels": {keys::WORK_ID: id}},
-                "spec": {"workload": {"manifests": [object(id, name, "template")]}},
-            });
-            works
-                .create(&PostParams::default(), &serde_json::from_value(work).unwrap())
-                .await
-                .unwrap();
-        }
-        let applied = status(json!({"conditions": [condition(APPLIED)]}));
-        works
-            .patch_status("settings", &PatchParams::default(), &applied)
-            .await
-            .unwrap();
-        let objects: Api<ConfigMap> = Api::namespaced(member.clone(), "default");
-        let place = async |object: Value| {
-            let object = serde_json::from_value(object).unwrap();
-            objects.create(&PostParams::default(), &object).await.unwrap();
-        };
-        place(object("ours", "settings", "template")).await;
-        let kind = ObjectKind::new("v1", "ConfigMap");
-        components
-            .member_objects
-            .ensure("m1", &kind, &components.kinds, || Ok(member.clone()))
-            .await
-            .unwrap();
-
-        let (memory, key) = (Arc::<Memory>::default(), Key::new("karmada-es-m1", "settings"));
-        let reported = async || {
-            // The informers deliver the changes, and a loss is written one second later.
-            let mut action = Action::Wait;
-            for _ in 0..2 {
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                action = reconcile(components.work_status(), Arc::clone(&memory), key.clone())
-                    .await
-                    .unwrap();
-            }
-            (
-                works.get("settings").await.unwrap().status.manifest_statuses[0].health,
-                action,
-            )
-        };
-        let rechecked = Action::After(OWNER_RECHECK);
-        assert_eq!(reported().await, (Some(Health::Healthy), Action::Wait));
-        objects.delete("settings", &Default::default()).await.unwrap();
-        assert_eq!(
-            reported().await,
-            (Some(Health::Healthy), rechecked),
-            "the object may return under another owner"
-        );
-        place(object("theirs", "settings", "another")).await;
-        assert_eq!(reported().await, (Some(Health::Unknown), rechecked));
-        // The object of another Work of the same template is taken over when that Work is gone, without a change of
-        // the object.
-        objects.delete("settings", &Default::default()).await.unwrap();
-        place(object("earlier", "earlier", "template")).await;
-        assert_eq!(reported().await, (Some(Health::Unknown), rechecked));
-        works.delete("earlier", &Default::default()).await.unwrap();
-        assert_eq!(reported().await, (Some(Health::Healthy), Action::Wait));
-    }
-}
+mod tests;
