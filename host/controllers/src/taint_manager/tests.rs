@@ -62,6 +62,20 @@ impl Hub {
         self
     }
 
+    /// Makes a cluster ready, without taints.
+    fn recover(&self, name: &str) {
+        self.observe(cluster(name, true, &json!([])));
+    }
+
+    /// Makes a cluster not ready, with the taints for that.
+    fn lose(&self, name: &str) {
+        self.observe(cluster(name, false, &not_ready()));
+    }
+
+    fn observe(&self, cluster: Cluster) {
+        self.manager.clusters.apply(&Change::Added(&Arc::new(cluster)));
+    }
+
     /// Returns the evictions in the queue.
     fn queued(&self) -> Vec<Eviction> {
         self.manager
@@ -147,15 +161,9 @@ async fn a_scan_queues_what_the_taint_evicts_and_drops_it_when_the_taint_is_gone
     assert_eq!(hub.manager.scan("m1").await, Action::After(RESCAN));
     assert_eq!(hub.queued(), [eviction("m1", Cause::Taint)]);
     assert_eq!(hub.manager.scan("m2").await, Action::Wait);
-    let recovered = Arc::new(cluster("m1", true, &json!([])));
-    hub.manager.clusters.apply(&Change::Added(&recovered));
+    hub.recover("m1");
     assert_eq!(hub.manager.scan("m1").await, Action::Wait);
     assert!(hub.queued().is_empty());
-}
-
-fn is_ready(hub: &Hub, name: &str) {
-    let recovered = Arc::new(cluster(name, true, &json!([])));
-    hub.manager.clusters.apply(&Change::Added(&recovered));
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +174,7 @@ async fn a_queue_that_fills_and_is_dropped_has_one_event_each_whatever_its_lengt
     hub.components.stores.bindings.replace_all([on("m1"), other]);
     hub.manager.scan("m1").await;
     hub.manager.scan("m1").await;
-    is_ready(&hub, "m1");
+    hub.recover("m1");
     hub.manager.scan("m1").await;
     hub.manager.scan("m1").await;
     let expected = [
@@ -204,7 +212,7 @@ async fn a_brake_that_stops_and_resumes_evictions_has_events_about_the_cluster()
     hub.components.stores.bindings.replace_all([]);
     hub.manager.scan("m1").await;
     hub.manager.scan("m1").await;
-    is_ready(&hub, "m2");
+    hub.recover("m2");
     hub.manager.scan("m1").await;
     let expected = [
         "EvictionsResumed Cluster/m1: 1 of 2 clusters are not ready: 0 evictions go on.",
@@ -252,13 +260,9 @@ async fn a_binding_that_tolerates_the_taint_without_end_is_recorded_once() {
         hub.recorded(Decision::EvictionsWait)
     };
     assert_eq!(scans(3).await, 1);
-    hub.manager
-        .clusters
-        .apply(&Change::Added(&Arc::new(cluster("m1", true, &json!([])))));
+    hub.recover("m1");
     assert_eq!(scans(1).await, 1);
-    hub.manager
-        .clusters
-        .apply(&Change::Added(&Arc::new(cluster("m1", false, &not_ready()))));
+    hub.lose("m1");
     assert_eq!(scans(2).await, 2, "it is lost again");
 }
 

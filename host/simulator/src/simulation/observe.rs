@@ -1,6 +1,6 @@
 //! Periodic observation of the workloads in member clusters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bulkhead_apiserver::{ChangeType, Subscription};
 use bulkhead_controllers::flags::GoDuration;
@@ -18,14 +18,34 @@ pub(super) struct Observer {
 
 struct Followed {
     changes: Subscription,
-    /// Ready and desired replicas, by `Kind namespace/name`.
-    workloads: BTreeMap<String, (i64, i64)>,
-    /// Workloads with replicas of an older template.
-    updating: BTreeSet<String>,
+    workloads: Workloads,
     /// Time since which all replicas of a workload are ready and updated.
     full_since: BTreeMap<String, GoDuration>,
     /// Ready replicas of all workloads over time.
     ready: Vec<(i64, i64)>,
+}
+
+/// Workloads of a cluster, by `Kind namespace/name`.
+type Workloads = BTreeMap<String, Workload>;
+
+#[derive(Clone, PartialEq, Eq)]
+struct Workload {
+    replicas: Replicas,
+    /// True while there are replicas of an older template.
+    is_updating: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Replicas {
+    ready: i64,
+    desired: i64,
+}
+
+impl Replicas {
+    /// True if all replicas are ready.
+    fn is_full(self) -> bool {
+        self.ready == self.desired && self.desired > 0
+    }
 }
 
 impl Observer {
@@ -37,17 +57,13 @@ impl Observer {
                 .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
                 .collect();
             let changes = cluster.server().store().subscribe(&kinds);
-            let (workloads, updating, full_since) = Default::default();
-            (
-                name.to_owned(),
-                Followed {
-                    changes,
-                    workloads,
-                    updating,
-                    full_since,
-                    ready: vec![(0, 0)],
-                },
-            )
+            let followed = Followed {
+                changes,
+                workloads: Workloads::new(),
+                full_since: BTreeMap::new(),
+                ready: vec![(0, 0)],
+            };
+            (name.to_owned(), followed)
         };
         Self {
             clusters: federation.member_clusters().map(follow).collect(),
@@ -63,29 +79,28 @@ impl Observer {
             let Ok(changes) = followed.changes.drain() else {
                 continue;
             };
-            let (before, updating) = (followed.workloads.clone(), followed.updating.clone());
+            let before = followed.workloads.clone();
             for change in changes {
                 let object = change.object.value();
                 let key = workload_key(object);
-                followed.updating.remove(&key);
                 if change.change_type == ChangeType::Deleted {
                     followed.workloads.remove(&key);
                 } else {
-                    if is_updating(object) {
-                        followed.updating.insert(key.clone());
-                    }
-                    followed.workloads.insert(key, replicas(object));
+                    followed.workloads.insert(key, workload(object));
                 }
             }
-            if before == followed.workloads && updating == followed.updating {
+            if before == followed.workloads {
                 continue;
             }
-            let is_full = |key: &String| is_full(followed.workloads.get(key)) && !followed.updating.contains(key);
-            followed.full_since.retain(|key, _| is_full(key));
-            for key in followed.workloads.keys().filter(|key| is_full(key)) {
-                followed.full_since.entry(key.clone()).or_insert(at);
-            }
-            let total = followed.workloads.values().map(|(ready, _)| ready).sum();
+            let is_complete = |workload: &Workload| workload.replicas.is_full() && !workload.is_updating;
+            let complete = followed.workloads.iter().filter(|(_, workload)| is_complete(workload));
+            let since = |key: &String| followed.full_since.get(key).copied().unwrap_or(at);
+            followed.full_since = complete.map(|(key, _)| (key.clone(), since(key))).collect();
+            let total = followed
+                .workloads
+                .values()
+                .map(|workload| workload.replicas.ready)
+                .sum();
             if followed.ready.last().is_none_or(|(_, last)| *last != total) {
                 followed.ready.push((at_ms, total));
             }
@@ -114,36 +129,30 @@ impl Observer {
     }
 }
 
-type Workloads = BTreeMap<String, (i64, i64)>;
-
-/// Returns true if the status does not show all replicas as updated to the current template.
+/// True if the status does not show all replicas as updated to the current template.
 fn is_updating(object: &Value) -> bool {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let is_behind = number("/status/observedGeneration") < number("/metadata/generation");
     is_behind || number("/status/updatedReplicas").is_some_and(|updated| Some(updated) < number("/spec/replicas"))
 }
 
-fn is_full(replicas: Option<&(i64, i64)>) -> bool {
-    replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0)
-}
-
 /// Builds a timeline entry for each workload that becomes fully ready, stops being so, or disappears.
 fn workload_changes(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
-    let full = is_full;
     let mut entries = Vec::new();
-    for (workload, replicas) in after {
-        let (was_full, was) = (full(before.get(workload)), before.get(workload));
-        let (ready, desired) = *replicas;
-        if full(Some(replicas)) && was != Some(replicas) {
-            let what = format!("{ready} of {desired} ready");
-            entries.push(entry(at_ms, cluster, workload, Tone::Good, what));
-        } else if was_full && ready < desired && was.is_some_and(|(was_ready, _)| ready < *was_ready) {
-            let what = format!("{ready} of {desired} ready");
-            entries.push(entry(at_ms, cluster, workload, Tone::Bad, what));
-        }
+    for (key, workload) in after {
+        let (was, now) = (before.get(key).map(|before| before.replicas), workload.replicas);
+        let tone = if now.is_full() && was != Some(now) {
+            Tone::Good
+        } else if was.is_some_and(|was| was.is_full() && now.ready < was.ready.min(now.desired)) {
+            Tone::Bad
+        } else {
+            continue;
+        };
+        let what = format!("{} of {} ready", now.ready, now.desired);
+        entries.push(entry(at_ms, cluster, key, tone, what));
     }
-    for workload in before.keys().filter(|workload| !after.contains_key(*workload)) {
-        entries.push(entry(at_ms, cluster, workload, Tone::Neutral, "gone".to_owned()));
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        entries.push(entry(at_ms, cluster, key, Tone::Neutral, "gone".to_owned()));
     }
     entries
 }
@@ -175,8 +184,14 @@ fn workload_key(object: &Value) -> String {
     )
 }
 
-/// Returns the ready and desired replicas.
-fn replicas(object: &Value) -> (i64, i64) {
+fn workload(object: &Value) -> Workload {
     let number = |pointer: &str, default| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
-    (number("/status/readyReplicas", 0), number("/spec/replicas", 1))
+    let replicas = Replicas {
+        ready: number("/status/readyReplicas", 0),
+        desired: number("/spec/replicas", 1),
+    };
+    Workload {
+        replicas,
+        is_updating: is_updating(object),
+    }
 }

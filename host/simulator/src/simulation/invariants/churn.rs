@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulkhead_core::affinity;
 use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
 use bulkhead_core::model::{Binding, Cluster, Placement, ReplicaSchedulingType};
 
 use super::hub::work_name;
+use super::selects;
 
 /// Evictions of applications whose old copy still has its Work.
 ///
@@ -79,15 +79,8 @@ fn can_only_return(before: &Binding, source: &str, clusters: &BTreeMap<String, A
 
 /// Returns true if the placement may select a cluster, regardless of its state.
 fn may_select(cluster: &Cluster, placement: &Placement) -> bool {
-    match &placement.cluster_affinities {
-        Some(terms) => terms
-            .iter()
-            .any(|term| term.overflow_affinities.is_some() || affinity::matches(&term.affinity, cluster)),
-        None => placement
-            .cluster_affinity
-            .as_ref()
-            .is_none_or(|one| affinity::matches(one, cluster)),
-    }
+    let mut terms = placement.cluster_affinities.iter().flatten();
+    terms.any(|term| term.overflow_affinities.is_some()) || selects(placement, cluster)
 }
 
 #[cfg(test)]

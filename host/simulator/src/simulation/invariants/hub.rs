@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
-use bulkhead_core::affinity;
 use bulkhead_core::model::{self, Binding, ObjectReference, TaintEffect};
 use bulkhead_core::names;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::selects;
 use crate::simulation::member;
 
 const BINDING_VERSION: &str = "work.karmada.io/v1alpha2";
@@ -211,13 +211,6 @@ impl Hub {
         let Some(placement) = &binding.spec.placement else {
             return true;
         };
-        let selects = |cluster: &model::Cluster| match &placement.cluster_affinities {
-            Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
-            None => placement
-                .cluster_affinity
-                .as_ref()
-                .is_none_or(|one| affinity::matches(one, cluster)),
-        };
         let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
         let open = |cluster: &model::Cluster| {
             let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
@@ -230,7 +223,7 @@ impl Hub {
         };
         self.clusters
             .values()
-            .any(|cluster| cluster.is_ready() && selects(cluster) && open(cluster))
+            .any(|cluster| cluster.is_ready() && selects(placement, cluster) && open(cluster))
     }
 
     fn apply_work(&mut self, value: &Value, exists: bool) -> Option<Step> {

@@ -28,7 +28,9 @@ mod truth;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::affinity;
 use bulkhead_core::journal::{DecisionRecord, Record, Sink};
+use bulkhead_core::model::{Cluster, Placement};
 
 pub(super) use objects::Observed;
 use records::Recorded;
@@ -117,5 +119,14 @@ impl Sink for Inspecting {
         if let Some(next) = &self.next {
             next.abandon(id);
         }
+    }
+}
+
+/// True if a term of the placement selects the cluster.
+fn selects(placement: &Placement, cluster: &Cluster) -> bool {
+    let selects = |affinity| affinity::matches(affinity, cluster);
+    match &placement.cluster_affinities {
+        Some(terms) => terms.iter().any(|term| selects(&term.affinity)),
+        None => placement.cluster_affinity.as_ref().is_none_or(selects),
     }
 }

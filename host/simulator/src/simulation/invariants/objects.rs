@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::affinity;
 use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
 use bulkhead_core::decide::eviction::taint_based::{
     PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement,
@@ -18,15 +17,13 @@ use super::Inspector;
 use super::churn::Departures;
 use super::deadlines::EvictionDeadlines;
 use super::hub::{Hub, Step, work_name};
+use super::selects;
 use super::templates::TemplateDelays;
 use crate::simulation::federation::{Federation, PRODUCER_PERSON};
 use crate::simulation::observe::Observer;
 
 /// Time for which an earlier event can still have consequences: caches lag and writes are retried.
 const LATE: Duration = Duration::from_mins(1);
-
-/// True to check that the failure before an eviction lasted for the threshold.
-const JUDGES_THRESHOLD: bool = true;
 
 /// Time after a failure of a cluster in which it can still cause evictions: its taint is removed some time after the
 /// recovery, and evictions are queued.
@@ -271,7 +268,7 @@ impl Observed {
         if task.producer == PRODUCER_TAINT_MANAGER {
             self.evictions_ms.push((millis(self.last_look), millis(at)));
         }
-        if JUDGES_THRESHOLD && task.reason == REASON_TAINT_UNTOLERATED && !self.failed_long_enough(cluster) {
+        if task.reason == REASON_TAINT_UNTOLERATED && !self.failed_long_enough(cluster) {
             let seen = format!("{key} leaves {cluster}, which failed for less than cluster-failure-threshold");
             self.found("L3", at, seen);
         }
@@ -306,14 +303,13 @@ impl Observed {
         let wants_all = placement.cluster_affinities.is_none()
             && placement.spread_constraints.is_empty()
             && placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
-        let selects = self.hub.clusters.get(cluster).is_some_and(|cluster| {
-            !cluster.is_terminating()
-                && placement
-                    .cluster_affinity
-                    .as_ref()
-                    .is_none_or(|affinity| affinity::matches(affinity, cluster))
-        });
-        wants_all && selects && !self.is_replanned(&binding.key(), at)
+        let is_selected = |cluster: &Cluster| !cluster.is_terminating() && selects(&placement, cluster);
+        let stays = self
+            .hub
+            .clusters
+            .get(cluster)
+            .is_some_and(|cluster| is_selected(cluster));
+        wants_all && stays && !self.is_replanned(&binding.key(), at)
     }
 
     /// Returns true if a policy or a person changed the placement or removed replicas lately.

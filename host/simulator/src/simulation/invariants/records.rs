@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_core::affinity;
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::decide::graceful_eviction::{GracefulEvictionOptions, ReplacementHealth};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Record, differences};
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement};
+use bulkhead_core::model::{Binding, GracefulEvictionTask, Health, Placement};
 
+use super::selects;
 use super::truth::Truth;
 use crate::simulation::faulty_plugin::FAULTY_PLUGIN;
 
@@ -209,17 +209,10 @@ fn nowhere_for(
     from: &str,
 ) -> Option<Broken> {
     let placement = placement?;
-    let selects = |cluster: &Cluster| match &placement.cluster_affinities {
-        Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
-        None => placement
-            .cluster_affinity
-            .as_ref()
-            .is_none_or(|one| affinity::matches(one, cluster)),
-    };
     let found = decision
         .clusters
         .iter()
-        .any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
+        .any(|cluster| cluster.name != from && cluster.is_ready() && selects(placement, cluster));
     (!found).then(|| {
         (
             "S1",
