@@ -82,7 +82,7 @@ async fn renew(deps: &Dependencies, name: &str) -> Result<(), Error> {
 /// Returns the Works of the cluster that have a report which this process cannot confirm.
 fn unreported(deps: &Dependencies, cluster: &str) -> Unreported {
     if !deps.stores.works.has_synced() {
-        return Unreported::All;
+        return Unreported::all();
     }
     let works = deps.stores.works.list_namespace(&execution_namespace(cluster));
     let with_report = works.iter().filter(|work| !work.status.manifest_statuses.is_empty());

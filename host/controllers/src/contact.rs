@@ -80,6 +80,16 @@ struct Versions {
     reported: Option<ObjectMeta>,
 }
 
+impl Versions {
+    /// True unless the health that was derived from this object, or a later one, is not Healthy.
+    fn may_be_healthy(&self, object: &ObjectMeta) -> bool {
+        let is_ill = |(known, health): &(ObjectMeta, Option<Health>)| {
+            is_current(known, object) && *health != Some(Health::Healthy)
+        };
+        !self.derived.as_ref().is_some_and(is_ill)
+    }
+}
+
 /// Returns the part of the metadata that identifies a version of an object.
 fn version(object: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
@@ -163,7 +173,15 @@ impl Contacts {
             versions.and_then(of_last) == Some(true)
         };
         let works = works.filter(|work| state.collects && !is_reported(work));
-        Unreported::of(works.map(|work| work.name).collect())
+        let may_be_healthy = |work: &Key| {
+            let versions = state.versions.get(work);
+            versions.is_none_or(|versions| versions.seen.as_ref().is_none_or(|seen| versions.may_be_healthy(seen)))
+        };
+        let works = works.map(|work| {
+            let may_be_healthy = may_be_healthy(&work);
+            (work.name, may_be_healthy)
+        });
+        Unreported::of(works.collect())
     }
 
     /// True if the agent of a Pull cluster had a report at its last heartbeat that the Work does not have.
@@ -171,6 +189,13 @@ impl Contacts {
         let state = self.state();
         let heartbeat = state.heartbeat(cluster);
         heartbeat.is_some_and(|heartbeat| heartbeat.unreported.contains(&work.name))
+    }
+
+    /// True if the agent of a Pull cluster misses a report in the Work, and the object may be healthy.
+    fn misses_recovery(&self, cluster: &Cluster, work: &Key) -> bool {
+        let state = self.state();
+        let heartbeat = state.heartbeat(cluster);
+        heartbeat.is_some_and(|heartbeat| heartbeat.unreported.may_be_healthy(&work.name))
     }
 
     /// Forgets a deleted cluster.
@@ -202,11 +227,8 @@ impl Contacts {
     /// True unless the health that was derived from this object, or a later one, is not Healthy.
     fn may_be_healthy(&self, work: &Key, object: &ObjectMeta) -> bool {
         let state = self.state();
-        let is_ill = |(known, health): &(ObjectMeta, Option<Health>)| {
-            is_current(known, object) && *health != Some(Health::Healthy)
-        };
-        let derived = state.versions.get(work).and_then(|versions| versions.derived.as_ref());
-        state.collects && !derived.is_some_and(is_ill)
+        let versions = state.versions.get(work);
+        state.collects && versions.is_none_or(|versions| versions.may_be_healthy(object))
     }
 }
 
@@ -292,7 +314,7 @@ impl Reported {
 
     /// Queries clusters for the object of a binding. Returns true if it may be healthy in one of them although its report
     /// is not, for example because the status of its Work cannot be written. A cluster that does not respond, or that
-    /// this process cannot query, has only its report, unless its agent has a newer one.
+    /// this process cannot query, has only its report, unless its agent knows of a newer one that may be healthy.
     pub(crate) async fn may_be_healthy_in<'a>(
         &self,
         binding: &Binding,
@@ -302,16 +324,16 @@ impl Reported {
         let asked = futures::stream::iter(names).map(|name: String| async move {
             match self.observe(binding, &name).await {
                 Ok(Some(object)) => self.contacts.may_be_healthy(&work_key(binding, &name), &object),
-                Ok(None) => self.agent_has_newer_report(binding, &name),
+                Ok(None) => self.may_be_healthy_for_agent(binding, &name),
                 Err(reason) => reason == Unconfirmed::Outdated,
             }
         });
         asked.buffered(REQUESTS_MAX).any(std::future::ready).await
     }
 
-    fn agent_has_newer_report(&self, binding: &Binding, name: &str) -> bool {
+    fn may_be_healthy_for_agent(&self, binding: &Binding, name: &str) -> bool {
         let cluster = self.stores.cluster(name);
-        cluster.is_some_and(|cluster| self.contacts.misses_report(&cluster, &work_key(binding, name)))
+        cluster.is_some_and(|cluster| self.contacts.misses_recovery(&cluster, &work_key(binding, name)))
     }
 
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A

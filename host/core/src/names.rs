@@ -137,8 +137,8 @@ pub mod keys {
     pub const EVICTION_PRIORITY: &str = "bulkhead.dev/eviction-priority";
     /// Annotation of objects and events: journal id of the decision that caused the last change.
     pub const DECISION: &str = "bulkhead.dev/decision";
-    /// Annotation on the Lease of a Pull cluster: its renew time, and the Works whose last reports the control plane did
-    /// not have at that moment, as JSON. Specific to Bulkhead.
+    /// Annotation on the Lease of a Pull cluster: its renew time, the Works whose last reports the control plane did not
+    /// have at that moment, and those of them whose object may be healthy, as JSON. Specific to Bulkhead.
     pub const UNREPORTED: &str = "bulkhead.dev/unreported";
     /// Annotation on a binding: digest of its template, without the fields that change on their own.
     pub const TEMPLATE_DIGEST: &str = "bulkhead.dev/template-digest";

@@ -12,7 +12,8 @@ fn version_of(resource_version: &str) -> ObjectMeta {
 #[test]
 fn a_version_is_unreported_until_the_work_has_the_report_about_it() {
     let (contacts, work) = (Contacts::default(), Key::new("karmada-es-m1", "web"));
-    let unreported = || contacts.unreported([work.clone()].into_iter()).contains("web");
+    let heartbeat = || contacts.unreported([work.clone()].into_iter());
+    let unreported = || heartbeat().contains("web");
     assert!(!unreported(), "the reports are of another process");
     contacts.expect_reports();
     assert!(unreported(), "its object may be missing since the last process");
@@ -20,10 +21,15 @@ fn a_version_is_unreported_until_the_work_has_the_report_about_it() {
     assert!(unreported());
     contacts.derived(&work, &version_of("5"), Some(Health::Unhealthy));
     assert!(unreported(), "its write may fail");
+    assert!(!heartbeat().may_be_healthy("web"));
     contacts.reported(&work, &version_of("5"));
     assert!(!unreported());
     contacts.seen(&work, &version_of("6"));
     assert!(unreported());
+    assert!(
+        heartbeat().may_be_healthy("web"),
+        "the health of this version is not known yet"
+    );
     contacts.reported(&work, &version_of("6"));
     assert!(!unreported());
     contacts.forget_work(&work);
@@ -52,7 +58,7 @@ fn unconfirmed_after(heard: &Cluster, work: Option<Value>, unreported: &[String]
         components.stores.works.replace_all([object::<Work>(work)]);
     }
     components.contacts.expect_heartbeats();
-    let unreported = Unreported::of(unreported.iter().cloned().collect());
+    let unreported = Unreported::of(unreported.iter().map(|work| (work.clone(), true)).collect());
     components.contacts.heard(heard, unreported);
     components.reported().unconfirmed(&binding_in_m1("Healthy"))
 }
@@ -109,13 +115,14 @@ async fn an_unhealthy_report_counts_unless_the_agent_has_a_newer_one() {
     components.stores.clusters.replace_all([cluster.clone()]);
     components.contacts.expect_heartbeats();
     let of_web = names::work_name("Deployment", "web", "default");
-    let may_be_healthy = async |unreported: &str| {
-        let unreported = Unreported::of([unreported.to_owned()].into());
+    let may_be_healthy = async |unreported: &str, for_agent: bool| {
+        let unreported = Unreported::of([(unreported.to_owned(), for_agent)].into());
         components.contacts.heard(&cluster, unreported);
         let binding = binding_in_m1("Unhealthy");
         let reported = components.reported();
         reported.may_be_healthy_in(&binding, ["m1"].into_iter()).await
     };
-    assert!(may_be_healthy(&of_web).await);
-    assert!(!may_be_healthy("another").await);
+    assert!(may_be_healthy(&of_web, true).await);
+    assert!(!may_be_healthy(&of_web, false).await, "the agent knows that it is not");
+    assert!(!may_be_healthy("another", true).await);
 }
