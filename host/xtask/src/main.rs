@@ -42,6 +42,9 @@ enum Task {
     },
     /// Introduce bugs on purpose, one at a time, and print the seed in which the simulation finds each.
     Mutations {
+        /// Only check that the bugs compile.
+        #[arg(long)]
+        check: bool,
         /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -113,7 +116,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             println!("{}", page.strip_prefix(&root).unwrap_or(&page).display());
             Ok(ExitCode::SUCCESS)
         }
-        Task::Mutations { arguments } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
+        Task::Mutations { check: true, .. } => {
+            mutations::check(&root)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Mutations { arguments, .. } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
         Task::Full { list: true, .. } => {
             print!("{}", full::list());
             Ok(ExitCode::SUCCESS)

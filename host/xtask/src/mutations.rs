@@ -26,6 +26,33 @@ const NEXT: &str = "target/mutations/next";
 
 /// Builds the search for deliberate mistakes. Returns the program.
 pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    cargo(root, "build")?;
+    Ok(root.join("target/debug/examples/mutations"))
+}
+
+/// Checks that the deliberate mistakes compile.
+pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
+    cargo(root, "check")
+}
+
+/// Brings the copy up to date and runs a command of Cargo for its search.
+fn cargo(root: &Path, command: &str) -> anyhow::Result<()> {
+    update_tree(root)?;
+    let manifest = root.join(TREE).join("Cargo.toml").display().to_string();
+    let target = root.join("target").display().to_string();
+    let arguments = [
+        command,
+        "--workspace",
+        "--example",
+        "mutations",
+        "--manifest-path",
+        &manifest,
+    ];
+    sh::cargo_with(root, &arguments, &[("CARGO_TARGET_DIR", &target)])
+}
+
+/// Brings the copy up to date with the workspace and the patches.
+fn update_tree(root: &Path) -> anyhow::Result<()> {
     let next = root.join(NEXT);
     if next.exists() {
         fs::remove_dir_all(&next).with_context(|| format!("removing {}", next.display()))?;
@@ -41,19 +68,7 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let text = fs::read_to_string(&manifest).with_context(|| format!("reading {}", manifest.display()))?;
     let text = with_version(&text).with_context(|| format!("{}: no version of the workspace", manifest.display()))?;
     fs::write(&manifest, text).with_context(|| format!("writing {}", manifest.display()))?;
-    move_changed(&next, &root.join(TREE), &files)?;
-    let manifest = root.join(TREE).join("Cargo.toml").display().to_string();
-    let target = root.join("target").display().to_string();
-    let arguments = [
-        "build",
-        "--workspace",
-        "--example",
-        "mutations",
-        "--manifest-path",
-        &manifest,
-    ];
-    sh::cargo_with(root, &arguments, &[("CARGO_TARGET_DIR", &target)])?;
-    Ok(root.join("target/debug/examples/mutations"))
+    move_changed(&next, &root.join(TREE), &files)
 }
 
 /// Replaces the version of the workspace in its manifest.
