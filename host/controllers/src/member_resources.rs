@@ -1,8 +1,8 @@
 //! Nodes and pods of a member cluster → counts and sums in the Cluster status.
 
-use bulkhead_core::decide::summary::Totals;
+use bulkhead_core::decide::summary::{NODE_FIELDS, POD_FIELDS, Totals};
 use bulkhead_core::model::{NodeSummary, ResourceSummary};
-use bulkhead_runtime::list_stream;
+use bulkhead_runtime::list_stream::{self, Fields};
 use kube::Client;
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ use serde_json::Value;
 /// Each object is dropped after it is added, so that memory does not grow with the number of pods.
 pub async fn collect(client: &Client, models: &[Value]) -> Option<(NodeSummary, ResourceSummary)> {
     let mut totals = Totals::new(models);
-    list_stream::for_each(client, "/api/v1/nodes", |node| totals.add_node(node)).await?;
-    list_stream::for_each(client, "/api/v1/pods", |pod| totals.add_pod(pod)).await?;
+    let (of_nodes, of_pods) = (Fields::of(NODE_FIELDS), Fields::of(POD_FIELDS));
+    list_stream::for_each(client, "/api/v1/nodes", &of_nodes, |node| totals.add_node(node)).await?;
+    list_stream::for_each(client, "/api/v1/pods", &of_pods, |pod| totals.add_pod(pod)).await?;
     Some(totals.finish())
 }

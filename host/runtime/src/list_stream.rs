@@ -1,29 +1,151 @@
 //! Streaming of JSON lists item by item while the response arrives, so that memory does not grow with the list.
+//!
+//! Items contain only the fields that the caller needs: most of a pod is managed fields, volumes and environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
 use memchr::memchr2;
-use serde_json::Value;
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// Items per page, on API servers that support paging.
 const PAGE: u32 = 500;
 /// Largest item or list metadata, in bytes. An object in etcd has at most 1.5 MiB.
 const VALUE_BYTES_MAX: usize = 8 << 20;
 
-/// Calls `each` for every item of a collection. Returns `None` if a part of it could not be read.
+/// Fields of an object, as a tree. A field without fields of its own is read whole.
+#[derive(Debug, Default)]
+pub struct Fields(BTreeMap<String, Fields>);
+
+impl Fields {
+    /// Returns the fields of these paths, such as `spec.containers.resources`. Lists have no segment: the path goes on in
+    /// each of their elements.
+    pub fn of(paths: &[&str]) -> Self {
+        let mut fields = Self::default();
+        for path in paths {
+            let root = &mut fields;
+            path.split('.')
+                .fold(root, |fields, name| fields.0.entry(name.to_owned()).or_default());
+        }
+        fields
+    }
+
+    /// Returns these fields of an object in JSON. A value that is neither object nor list, but would have to be one to
+    /// have a field, is null.
+    fn read(&self, json: &[u8]) -> serde_json::Result<Value> {
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let value = self.deserialize(&mut json)?;
+        json.end()?;
+        Ok(value)
+    }
+}
+
+/// Name of a field in JSON, which is looked up in these fields.
+struct Name<'a>(&'a Fields);
+
+impl<'de, 'a> DeserializeSeed<'de> for Name<'a> {
+    type Value = Option<(&'a str, &'a Fields)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'_> for Name<'a> {
+    type Value = Option<(&'a str, &'a Fields)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a field name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        let field = self.0.0.get_key_value(name);
+        Ok(field.map(|(name, fields)| (name.as_str(), fields)))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &Fields {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.0.is_empty() {
+            Value::deserialize(deserializer)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for &Fields {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(field) = map.next_key_seed(Name(self))? {
+            match field {
+                Some((name, fields)) => drop(object.insert(name.to_owned(), map.next_value_seed(fields)?)),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+/// Calls `each` for every item of a collection, with these fields of it. Returns `None` if a part of the collection could
+/// not be read.
 ///
 /// The request sets `resourceVersion=0`: the API server answers from its watch cache, without a quorum read of etcd.
 /// kube-apiserver then ignores `limit` and returns one list of any length, which is why it is read as a stream. On
 /// servers that do page, the `continue` tokens are followed.
-pub async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&Value) + Send) -> Option<()> {
+pub async fn for_each(client: &Client, path: &str, fields: &Fields, mut each: impl FnMut(&Value) + Send) -> Option<()> {
     let mut from = "resourceVersion=0".to_owned();
     loop {
         let request = Request::get(format!("{path}?limit={PAGE}&{from}"))
             .body(Vec::new())
             .ok()?;
         let answer = Box::pin(client.request_stream(request).await.ok()?);
-        let token = read(answer, &mut each).await?;
+        let token = read(answer, fields, &mut each).await?;
         if token.is_empty() {
             return Some(());
         }
@@ -32,8 +154,12 @@ pub async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&Value) 
 }
 
 /// Reads one response. Returns its `continue` token, which is empty if there is no further page.
-async fn read(mut answer: impl AsyncBufRead + Unpin, each: &mut (impl FnMut(&Value) + Send)) -> Option<String> {
-    let (mut list, mut token) = (Splitter::default(), String::new());
+async fn read(
+    mut answer: impl AsyncBufRead + Unpin,
+    fields: &Fields,
+    each: &mut (impl FnMut(&Value) + Send),
+) -> Option<String> {
+    let (mut list, mut token) = (Splitter::new(fields), String::new());
     loop {
         let text = answer.fill_buf().await.ok()?;
         if text.is_empty() {
@@ -62,8 +188,9 @@ struct Malformed;
 
 /// Splitter that finds `metadata` and the elements of `items` in the text of a list, which arrives in pieces, and drops
 /// the rest.
-#[derive(Default)]
-struct Splitter {
+struct Splitter<'a> {
+    /// Fields of the items.
+    fields: &'a Fields,
     /// Number of open objects and arrays.
     depth: usize,
     in_string: bool,
@@ -80,7 +207,20 @@ struct Splitter {
 const IN_LIST: usize = 1;
 const IN_ITEMS: usize = 2;
 
-impl Splitter {
+impl<'a> Splitter<'a> {
+    fn new(fields: &'a Fields) -> Self {
+        Self {
+            fields,
+            depth: 0,
+            in_string: false,
+            escaped: false,
+            field: Vec::new(),
+            in_items: false,
+            part: Vec::new(),
+            complete: false,
+        }
+    }
+
     /// True once the list is closed.
     fn is_complete(&self) -> bool {
         self.complete
@@ -170,13 +310,13 @@ impl Splitter {
         self.complete = self.depth == 0;
         let ends = self.depth == if self.in_items { IN_ITEMS } else { IN_LIST };
         if ends && !self.part.is_empty() {
-            let value = serde_json::from_slice(&self.part).map_err(|_| Malformed)?;
-            self.part.clear();
-            return Ok(Some(if self.in_items {
-                Part::Item(value)
+            let part = if self.in_items {
+                self.fields.read(&self.part).map(Part::Item)
             } else {
-                Part::Metadata(value)
-            }));
+                serde_json::from_slice(&self.part).map(Part::Metadata)
+            };
+            self.part.clear();
+            return part.map(Some).map_err(|_| Malformed);
         }
         self.in_items &= self.depth != IN_LIST;
         Ok(None)
@@ -192,7 +332,8 @@ mod tests {
     /// Reads a text as a whole and in pieces of every length up to 9, which give the same parts.
     fn parts(text: &str) -> Result<(Vec<Part>, bool), Malformed> {
         let read = |length: usize| {
-            let (mut list, mut parts) = (Splitter::default(), Vec::new());
+            let (fields, mut parts) = (Fields::default(), Vec::new());
+            let mut list = Splitter::new(&fields);
             for piece in text.as_bytes().chunks(length) {
                 list.push(piece, |part| parts.push(part))?;
             }
@@ -237,5 +378,38 @@ mod tests {
         assert_eq!(parts(r#"{"items":[{"a" 1}]}"#), Err(Malformed));
         assert_eq!(parts("]"), Err(Malformed));
         assert_eq!(parts(r#"{"items":null}"#), Ok((Vec::new(), true)));
+    }
+
+    #[test]
+    fn an_item_has_the_fields_that_are_asked_for() {
+        let fields = Fields::of(&["metadata.name", "spec.containers.resources", "spec.node", "status"]);
+        let check = |item: Value, expected: Value| {
+            assert_eq!(fields.read(item.to_string().as_bytes()).unwrap(), expected, "{item}");
+        };
+        check(
+            json!({
+                "kind": "Pod",
+                "metadata": {"name": "a\"b", "managedFields": [{"x": [1, -2, 0.5, null, true]}]},
+                "spec": {
+                    "containers": [{"image": "app", "resources": {"limits": {"cpu": 1}}}, {"name": "x"}, "odd", 7, null],
+                    "node": {"name": "n"},
+                },
+                "status": [1, {"a": "b"}],
+            }),
+            json!({
+                "metadata": {"name": "a\"b"},
+                "spec": {
+                    "containers": [{"resources": {"limits": {"cpu": 1}}}, {}, null, null, null], "node": {"name": "n"},
+                },
+                "status": [1, {"a": "b"}],
+            }),
+        );
+        check(
+            json!({"metadata": -1, "spec": 0.5}),
+            json!({"metadata": null, "spec": null}),
+        );
+        check(json!({"metadata": true}), json!({"metadata": null}));
+        assert!(fields.read(b"{\"metadata\": {\"name\": }}").is_err());
+        assert!(fields.read(b"{\"other\": [}").is_err());
     }
 }

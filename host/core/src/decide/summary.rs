@@ -12,6 +12,23 @@ use crate::model::{NodeSummary, ResourceSummary};
 use crate::pod::{Amounts, amount, container_requests, printed};
 use crate::quantity::Quantity;
 
+/// Paths of the fields of a node that [`Totals::add_node`] reads.
+pub const NODE_FIELDS: &[&str] = &[
+    "metadata.name",
+    "status.allocatable",
+    "status.conditions.type",
+    "status.conditions.status",
+];
+
+/// Paths of the fields of a pod that [`Totals::add_pod`] reads.
+pub const POD_FIELDS: &[&str] = &[
+    "spec.nodeName",
+    "spec.containers.resources",
+    "spec.initContainers.resources",
+    "spec.overhead",
+    "status.phase",
+];
+
 /// Accumulator of node counts and resource totals, one object at a time. Pods are not retained; of a node, only the
 /// resources named in the resource model grades are.
 #[derive(Debug, Default)]
@@ -49,7 +66,7 @@ impl Totals {
         }
     }
 
-    /// Adds a node.
+    /// Adds a node, of which [`NODE_FIELDS`] count.
     pub fn add_node(&mut self, node: &Value) {
         let mut allocatable = allocatable_of(node);
         self.nodes += 1;
@@ -64,7 +81,7 @@ impl Totals {
         }
     }
 
-    /// Adds a pod.
+    /// Adds a pod, of which [`POD_FIELDS`] count.
     pub fn add_pod(&mut self, pod: &Value) {
         if node_of(pod).is_empty() {
             add_requests(&mut self.allocating, pod);
