@@ -17,6 +17,10 @@ use bulkhead_simulator::report::{Report, WriteRow};
 use bulkhead_simulator::scenario;
 use bulkhead_simulator::simulation::{self, Detail, RunOptions};
 
+/// Allocator of the program, whose figures these are.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// When the cluster is lost, in virtual seconds from the start.
 const LOST_AT_S: i64 = 120;
 
