@@ -81,13 +81,10 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
-    let servers = servers::build(&arguments.root)?;
+    let root = arguments.root.canonicalize()?;
+    let servers = servers::build(&root)?;
     let program = arguments.program.canonicalize()?;
-    let site = federation::Site {
-        servers,
-        program,
-        root: arguments.root,
-    };
+    let site = federation::Site { servers, program, root };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
