@@ -1,6 +1,6 @@
 //! Construction of simulated member clusters from the scenario.
 
-use bulkhead_apiserver::{Clock, ObjectKey, ResourceKind};
+use bulkhead_apiserver::{Clock, Object, ObjectKey, ResourceKind};
 use bulkhead_core::names::fnv1a_32;
 use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure};
 use serde_json::Value;
@@ -102,6 +102,28 @@ pub(super) fn images_of(object: &Value) -> Vec<String> {
         .find_map(|pointer| object.pointer(pointer)?.as_array());
     let image = |container: &Value| Some(container.get("image")?.as_str()?.to_owned());
     containers.into_iter().flatten().filter_map(image).collect()
+}
+
+/// Returns the number of pods that the nodes of the cluster can still take.
+pub(super) fn free_pods(cluster: &MemberCluster) -> i64 {
+    let (server, store) = (cluster.server(), cluster.server().store());
+    let objects = |kind: &str| {
+        let id = server.kind_id("v1", kind);
+        id.map(|id| store.list(id, None)).unwrap_or_default()
+    };
+    let text = |object: &Object, pointer: &str| {
+        let text = object.value().pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let places = objects("Node").into_iter().map(|node| {
+        let places = text(&node, "/status/allocatable/pods").parse::<i64>();
+        places.unwrap_or(0)
+    });
+    let bound = objects("Pod")
+        .into_iter()
+        .filter(|pod| !text(pod, "/spec/nodeName").is_empty())
+        .count();
+    places.sum::<i64>() - i64::try_from(bound).unwrap_or(i64::MAX)
 }
 
 /// Returns the number of pods of a workload that no node of the cluster has room for.

@@ -68,6 +68,12 @@ impl Federation {
         images.collect()
     }
 
+    /// Returns the number of pods that a member cluster can still take.
+    pub(in crate::simulation) fn free_pods(&self, cluster: &str) -> i64 {
+        let member = self.members.get(cluster);
+        member.map_or(0, |member| member::free_pods(&member.cluster))
+    }
+
     /// Returns the number of pods of a workload that a member cluster has no room for.
     pub(in crate::simulation) fn unschedulable_pods(&self, cluster: &str, resource: &ObjectReference) -> i64 {
         let ObjectReference {

@@ -10,6 +10,7 @@ use bulkhead_core::time::Time;
 
 use super::hub::work_name;
 use super::objects::Observed;
+use super::room;
 use crate::simulation::federation::Federation;
 
 /// Time that an eviction may take without faults, in milliseconds: a replica takes up to 100 s to get ready. Failback
@@ -121,6 +122,15 @@ impl Observed {
             let wanted = i64::from(target.replicas);
             // A member may be full: some placements ignore capacity, and workloads can be placed in the same moment.
             let unschedulable = federation.unschedulable_pods(&target.name, resource);
+            if self.protects_room
+                && unschedulable > 0
+                && let Some(other) = room::elsewhere(&self.hub, federation, binding, &target.name, unschedulable)
+            {
+                let name = &target.name;
+                found(format!(
+                    "{unschedulable} pods of {key} wait for room on {name}, and {other} has it"
+                ));
+            }
             if existing > wanted || existing + unschedulable < wanted {
                 found(format!(
                     "{existing} of {} replicas of {key} are ready on {}",

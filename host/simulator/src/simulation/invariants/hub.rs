@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
-use bulkhead_core::model::{self, Binding, ObjectReference, TaintEffect};
+use bulkhead_core::model::{self, Binding, ObjectReference, Placement, TaintEffect};
 use bulkhead_core::names;
 use serde::Deserialize;
 use serde_json::Value;
@@ -206,24 +206,25 @@ impl Hub {
         })
     }
 
-    /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
+    /// Returns true if some cluster can run the workload.
     pub(super) fn has_place(&self, binding: &Binding) -> bool {
-        let Some(placement) = &binding.spec.placement else {
-            return true;
-        };
+        binding.spec.placement.is_none() || self.places(binding).next().is_some()
+    }
+
+    /// Returns the clusters that can run the workload: ready, selected, and without an untolerated taint.
+    pub(super) fn places<'a>(&'a self, binding: &'a Binding) -> impl Iterator<Item = &'a str> {
         let blocks = |effect: &TaintEffect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
-        let open = |cluster: &model::Cluster| {
+        let is_open = move |placement: &Placement, cluster: &model::Cluster| {
+            let tolerated = |taint: &model::Taint| {
+                let mut tolerations = placement.cluster_tolerations.iter();
+                tolerations.any(|toleration| toleration.tolerates(taint))
+            };
             let mut taints = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
-            taints.all(|taint| {
-                placement
-                    .cluster_tolerations
-                    .iter()
-                    .any(|toleration| toleration.tolerates(taint))
-            })
+            cluster.is_ready() && selects(placement, cluster) && taints.all(tolerated)
         };
-        self.clusters
-            .values()
-            .any(|cluster| cluster.is_ready() && selects(placement, cluster) && open(cluster))
+        let placement = binding.spec.placement.as_ref();
+        let open = move |cluster: &&Arc<model::Cluster>| placement.is_some_and(|placement| is_open(placement, cluster));
+        self.clusters.values().filter(open).map(|cluster| cluster.name.as_str())
     }
 
     fn apply_work(&mut self, value: &Value, exists: bool) -> Option<Step> {

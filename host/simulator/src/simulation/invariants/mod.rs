@@ -11,7 +11,7 @@
 //! | S7 | every eviction has a record from before its write, and the record replays | records, tasks |
 //! | L1 | workloads that have to leave a cluster leave as fast as the rates allow, every eviction task ends, and a changed template reaches a member cluster | bindings, members |
 //! | L2 | a recovered cluster is usable | clusters, at the end |
-//! | L3 | after a restart timers continue and work resumes: no workload is lost or left incomplete | bindings, members, at the end |
+//! | L3 | after a restart timers continue and work resumes: no workload is lost or left incomplete, or waits for room in one cluster while another one has it | bindings, members, at the end |
 //!
 //! S8 is checked by running a seed twice. The checks do not rely on the decision code: S1 reads the recorded binding
 //! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters.
@@ -22,6 +22,7 @@ mod end;
 mod hub;
 mod objects;
 mod records;
+mod room;
 mod templates;
 mod truth;
 

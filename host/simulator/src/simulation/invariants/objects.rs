@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_controllers::flags::GoDuration;
+use bulkhead_controllers::flags::{FeatureGate, GoDuration};
 use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
 use bulkhead_core::decide::eviction::taint_based::{
     PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement,
@@ -34,6 +34,8 @@ pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
     pub(super) hub: Hub,
     pub(super) deadlines: EvictionDeadlines,
+    /// True if the scheduler counts the replicas that it placed lately.
+    pub(super) protects_room: bool,
     departures: Departures,
     templates: TemplateDelays,
     /// Configured evictions per second.
@@ -98,6 +100,7 @@ impl Observed {
             inspector,
             hub,
             deadlines: EvictionDeadlines::new(flags),
+            protects_room: flags.gate(FeatureGate::SchedulingOvercommitProtection),
             departures: Departures::default(),
             templates: TemplateDelays::default(),
             rate: flags.resource_eviction_rate,
