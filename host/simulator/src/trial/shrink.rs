@@ -1,7 +1,7 @@
 //! Minimization of failing trials.
 //!
-//! Removes parts of the scenario, as many as possible at a time at first, and leaves them out if the same invariant
-//! is still violated: disruptions, events by people, plugins, objects, member clusters, settings, fields.
+//! Removes parts of the scenario, as many as possible at a time at first, and leaves them out if the same check still
+//! finds a violation: disruptions, events by people, plugins, objects, member clusters, settings, fields.
 
 use serde_json::Value;
 
@@ -23,10 +23,7 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
             file: None,
         });
     }
-    let broken = violations
-        .first()
-        .map(|violation| violation.invariant)
-        .unwrap_or_default();
+    let broken = violations.first().map(Check::of).unwrap_or_default();
     let mut search = Search {
         options,
         broken,
@@ -35,7 +32,7 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
         attempts: 0,
     };
     // A difference between two runs of a seed (S8) cannot be attributed to single parts.
-    if broken != "S8" {
+    if search.broken.invariant != "S8" {
         loop {
             let size = parts(&search.least);
             for group in Group::ALL {
@@ -55,6 +52,29 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
         parts: (before, parts(&least)),
         file: Some(file),
     })
+}
+
+/// Check that found a violation. Several checks guard one invariant, and a scenario that is too small for its workloads
+/// violates it for another reason.
+#[derive(Default, PartialEq)]
+struct Check {
+    invariant: &'static str,
+    /// Words of the message, without names and numbers.
+    words: Vec<String>,
+}
+
+impl Check {
+    fn of(violation: &Violation) -> Self {
+        let words = violation
+            .seen
+            .split_whitespace()
+            .map(|word| word.trim_matches([',', '.', ':', ';']));
+        let plain = words.filter(|word| word.chars().all(char::is_alphabetic));
+        Self {
+            invariant: violation.invariant,
+            words: plain.map(str::to_owned).collect(),
+        }
+    }
 }
 
 /// Kind of removable part.
@@ -223,8 +243,8 @@ fn parts(draft: &Draft) -> usize {
 
 struct Search<'a> {
     options: &'a TrialOptions,
-    broken: &'static str,
-    /// Smallest draft that still violates the invariant.
+    broken: Check,
+    /// Smallest draft in which the check still finds a violation.
     least: Draft,
     violations: Vec<Violation>,
     attempts: usize,
@@ -246,8 +266,7 @@ impl Search<'_> {
         }
     }
 
-    /// Runs a draft. Returns true and keeps it if it violates the same invariant. A draft that cannot run violates
-    /// none.
+    /// Runs a draft. Returns true and keeps it if the same check finds a violation. A draft that cannot run has none.
     fn shows(&mut self, draft: Draft) -> bool {
         self.attempts += 1;
         let Ok(outcome) = attempt(&draft, &self.options.engines) else {
@@ -256,10 +275,36 @@ impl Search<'_> {
         let same = outcome
             .violations
             .iter()
-            .any(|violation| violation.invariant == self.broken);
+            .any(|violation| Check::of(violation) == self.broken);
         if same {
             (self.least, self.violations) = (draft, outcome.violations);
         }
         same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_is_known_by_its_invariant_and_the_words_of_its_message() {
+        let check = |invariant, seen: &str| {
+            Check::of(&Violation {
+                invariant,
+                at_ms: 0,
+                seen: seen.to_owned(),
+            })
+        };
+        let ready = check("L3", "4 of 6 replicas of default/w3-deployment are ready on m2");
+        assert!(ready == check("L3", "0 of 12 replicas of default/w1-deployment are ready on m11"));
+        assert!(ready != check("L1", "4 of 6 replicas of default/w3-deployment are ready on m2"));
+        assert!(
+            ready
+                != check(
+                    "L3",
+                    "2 pods of default/w3-deployment wait for room on m2, and m1 has it"
+                )
+        );
     }
 }
