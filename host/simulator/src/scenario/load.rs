@@ -16,6 +16,7 @@ use serde_saphyr::Spanned;
 
 use super::faults::FaultSpec;
 use super::manifests::Use;
+use super::place::Place;
 use super::{ClusterSpec, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Maximum number of member clusters of a scenario.
@@ -204,15 +205,6 @@ pub(super) struct Loader<'a> {
     pub(super) warnings: Vec<String>,
 }
 
-/// Returns true if a line starts with a key of a map.
-fn is_key(line: &str, key: &str) -> bool {
-    line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
-}
-
-fn line_of<T>(spanned: &Spanned<T>) -> u64 {
-    spanned.referenced.line()
-}
-
 impl Loader<'_> {
     /// Returns the path of the scenario's file.
     pub(super) fn path(&self) -> &Path {
@@ -227,49 +219,29 @@ impl Loader<'_> {
             .map_or_else(|| read(&self.folder.join(file)), Ok)
     }
 
-    pub(super) fn problem(&mut self, line: u64, field: &str, message: impl fmt::Display) {
+    pub(super) fn problem(&mut self, place: Place, field: &str, message: impl fmt::Display) {
+        let (path, Place { line, column }) = (self.path.display(), place);
         self.problems
-            .push(format!("{}:{line}: {field}: {message}", self.path.display()));
-    }
-
-    /// Returns the line of a field of the scenario; 1 if it is not at the start of a line.
-    fn line_of_field(&self, field: &str) -> u64 {
-        self.line_that(1, |line| is_key(line, field)).unwrap_or(1)
-    }
-
-    /// Returns the line of a flag, or that of `flags`.
-    fn line_of_flag(&self, flag: &str) -> u64 {
-        let flags = self.line_of_field("flags");
-        self.line_that(flags, |line| is_key(line.trim_start(), flag))
-            .unwrap_or(flags)
-    }
-
-    /// Returns the first line from `start` on that matches.
-    fn line_that(&self, start: u64, matches: impl Fn(&str) -> bool) -> Option<u64> {
-        let numbered = (1..).zip(self.text.lines());
-        numbered
-            .skip_while(|(number, _)| *number < start)
-            .find(|(_, line)| matches(line))
-            .map(|(number, _)| number)
+            .push(format!("{path}:{line}:{column}: {field}: {message}"));
     }
 
     fn load(&mut self, scenario: Scenario) -> Loaded {
         if scenario.duration.0.is_zero() {
             self.problem(
-                self.line_of_field("duration"),
+                Place::of_field(self.text, "duration"),
                 "duration",
                 "must be greater than 0, for example 10m",
             );
         }
         if let Err(message) = scenario.flags.validate() {
             let flag = message.split(':').next().unwrap_or_default();
-            self.problem(self.line_of_flag(flag), "flags", message);
+            self.problem(Place::of_flag(self.text, flag), "flags", message);
         }
         for (index, custom) in scenario.custom_kinds.iter().enumerate() {
             if !custom.api_version.contains('/') || custom.kind.is_empty() || custom.plural.is_empty() {
                 let message = "needs an apiVersion with a group, a kind and a plural";
                 self.problem(
-                    self.line_of_field("customKinds"),
+                    Place::of_field(self.text, "customKinds"),
                     &format!("customKinds[{index}]"),
                     message,
                 );
@@ -277,27 +249,31 @@ impl Loader<'_> {
         }
         if scenario.flags.enable_scheduler_estimator {
             let message = "enable-scheduler-estimator: simulated clusters have no accurate estimators; leave it out";
-            self.problem(self.line_of_flag("enable-scheduler-estimator"), "flags", message);
+            self.problem(
+                Place::of_flag(self.text, "enable-scheduler-estimator"),
+                "flags",
+                message,
+            );
         }
         let clusters = self.clusters(scenario.clusters);
         let mut manifests = Vec::new();
         for (index, source) in scenario.manifests.into_iter().enumerate() {
-            let line = line_of(&source);
-            manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value, Use::Create));
+            let place = Place::of(&source);
+            manifests.extend(self.manifests(place, &format!("manifests[{index}]"), &source.value, Use::Create));
         }
         let plugins = scenario
             .plugins
             .iter()
-            .map(|plugin| (line_of(plugin), plugin.value.clone()))
+            .map(|plugin| (Place::of(plugin), plugin.value.clone()))
             .collect();
         let plugins = self.plugins("plugins", plugins);
         let mut events: Vec<_> = Vec::new();
         for (index, event) in scenario.events.iter().enumerate() {
-            events.extend(self.event(line_of(event), &format!("events[{index}]"), &event.value));
+            events.extend(self.event(Place::of(event), &format!("events[{index}]"), &event.value));
         }
         events.sort_by_key(|event| event.at);
         for (index, expectation) in scenario.expect.iter().enumerate() {
-            self.expectation(line_of(expectation), &format!("expect[{index}]"), &expectation.value);
+            self.expectation(Place::of(expectation), &format!("expect[{index}]"), &expectation.value);
         }
         Loaded {
             name: scenario.name,
@@ -312,7 +288,11 @@ impl Loader<'_> {
             plugins,
             composition: scenario.composition,
             events,
-            expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
+            expectations: scenario
+                .expect
+                .into_iter()
+                .map(|e| (Place::of(&e).line, e.value))
+                .collect(),
             invariants: scenario.invariants,
             witness: scenario.witness,
             warnings: Vec::new(),
@@ -322,12 +302,12 @@ impl Loader<'_> {
     fn clusters(&mut self, specs: Vec<Spanned<ClusterSpec>>) -> Vec<ClusterSpec> {
         let mut clusters = Vec::new();
         for (index, spec) in specs.into_iter().enumerate() {
-            let (line, field) = (line_of(&spec), format!("clusters[{index}]"));
+            let (place, field) = (Place::of(&spec), format!("clusters[{index}]"));
             let spec = spec.value;
             let count = spec.count.unwrap_or(1);
             if !(1..=CLUSTERS_MAX.saturating_sub(clusters.len() as u32)).contains(&count) {
                 let message = format!("must be at least 1, and at most {CLUSTERS_MAX} in total");
-                self.problem(line, &format!("{field}.count"), message);
+                self.problem(place, &format!("{field}.count"), message);
                 continue;
             }
             let names: Vec<_> = match spec.count {
@@ -337,10 +317,10 @@ impl Loader<'_> {
             for name in names {
                 if !is_cluster_name(&name) {
                     let message = format!("{name:?} is not a DNS label of at most 48 characters, such as member1");
-                    self.problem(line, &format!("{field}.name"), message);
+                    self.problem(place, &format!("{field}.name"), message);
                 } else if !self.clusters.insert(name.clone()) {
                     self.problem(
-                        line,
+                        place,
                         &format!("{field}.name"),
                         format!("there are two clusters {name:?}"),
                     );
@@ -354,17 +334,17 @@ impl Loader<'_> {
             for (name, quantity) in [("cpu", &spec.capacity.cpu), ("memory", &spec.capacity.memory)] {
                 if let Err(error) = quantity.parse::<Quantity>() {
                     self.problem(
-                        line,
+                        place,
                         &format!("{field}.capacity.{name}"),
                         format!("{quantity:?}: {error}"),
                     );
                 }
             }
-            self.failure_modes(line, &field, &spec.failure_modes);
+            self.failure_modes(place, &field, &spec.failure_modes);
         }
         if clusters.is_empty() {
             self.problem(
-                self.line_of_field("clusters"),
+                Place::of_field(self.text, "clusters"),
                 "clusters",
                 "must name at least one member cluster",
             );
@@ -373,7 +353,7 @@ impl Loader<'_> {
         clusters
     }
 
-    pub(super) fn failure_modes(&mut self, line: u64, field: &str, modes: &[FailureModeSpec]) {
+    pub(super) fn failure_modes(&mut self, place: Place, field: &str, modes: &[FailureModeSpec]) {
         for mode in modes {
             if mode
                 .workload
@@ -384,28 +364,28 @@ impl Loader<'_> {
                     "{:?} is not namespace/name",
                     mode.workload.as_deref().unwrap_or_default()
                 );
-                self.problem(line, &format!("{field}.failureModes.workload"), message);
+                self.problem(place, &format!("{field}.failureModes.workload"), message);
             }
         }
     }
 
-    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<(u64, PluginManifest)>) -> Vec<FoundPlugin> {
+    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<(Place, PluginManifest)>) -> Vec<FoundPlugin> {
         let (mut names, mut found) = (BTreeSet::new(), Vec::new());
-        for (index, (line, manifest)) in manifests.into_iter().enumerate() {
+        for (index, (place, manifest)) in manifests.into_iter().enumerate() {
             let field = format!("{field}[{index}]");
             if !names.insert(manifest.name.clone()) {
                 self.problem(
-                    line,
+                    place,
                     &format!("{field}.name"),
                     "must differ from the other plugins' names",
                 );
             }
-            found.extend(self.plugin(line, &field, manifest));
+            found.extend(self.plugin(place, &field, manifest));
         }
         found
     }
 
-    fn plugin(&mut self, line: u64, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
+    fn plugin(&mut self, place: Place, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
         let mistakes = manifest.mistakes();
         for mistake in &mistakes {
             let field = if mistake.field.is_empty() {
@@ -413,7 +393,7 @@ impl Loader<'_> {
             } else {
                 format!("{field}.{}", mistake.field)
             };
-            self.problem(line, &field, &mistake.message);
+            self.problem(place, &field, &mistake.message);
         }
         if !mistakes.is_empty() {
             return None;
@@ -437,11 +417,11 @@ impl Loader<'_> {
             ProblemKind::Invalid => format!("plugin {name}: {problem}"),
         };
         found
-            .map_err(|problem| self.problem(line, field, describe(problem)))
+            .map_err(|problem| self.problem(place, field, describe(problem)))
             .ok()
     }
 
-    pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {
+    pub(super) fn known_cluster(&mut self, place: Place, field: &str, cluster: &str) {
         if self.clusters.contains(cluster) {
             return;
         }
@@ -450,7 +430,7 @@ impl Loader<'_> {
             known.push("…");
         }
         let message = format!("there is no cluster {cluster:?}; the scenario has {}", known.join(", "));
-        self.problem(line, field, message);
+        self.problem(place, field, message);
     }
 }
 

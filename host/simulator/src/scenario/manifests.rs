@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::load::{Loader, ManifestObject};
+use super::place::Place;
 use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Maximum number of copies of one file.
@@ -71,7 +72,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
 impl Loader<'_> {
     pub(super) fn manifests(
         &mut self,
-        line: u64,
+        place: Place,
         field: &str,
         source: &ManifestSource,
         purpose: Use,
@@ -90,14 +91,14 @@ impl Loader<'_> {
         };
         if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
             let message = format!("count must be from 1 to {GENERATED_MAX}, first at least 1");
-            self.problem(line, field, message);
+            self.problem(place, field, message);
             return Vec::new();
         }
         let path = self.folder.join(file);
         let text = match self.text_of(file) {
             Ok(text) => text,
             Err(message) => {
-                self.problem(line, field, message);
+                self.problem(place, field, message);
                 return Vec::new();
             }
         };

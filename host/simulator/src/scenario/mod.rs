@@ -4,6 +4,7 @@ mod checks;
 pub mod faults;
 mod load;
 mod manifests;
+mod place;
 
 use std::collections::BTreeMap;
 

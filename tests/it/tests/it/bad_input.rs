@@ -33,7 +33,7 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     refused(
         "unknown-cluster",
         "events:\n- {at: 10s, cluster: member9, state: recover}\n",
-        &[":5: events[0].cluster", "member9", "member1"],
+        &[":5:3: events[0].cluster", "member9", "member1"],
     );
     refused(
         "late-event",
@@ -53,7 +53,7 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     refused(
         "no-file",
         "manifests: [missing.yaml]\n",
-        &[":4: manifests[0]", "missing.yaml"],
+        &[":4:13: manifests[0]", "missing.yaml"],
     );
     refused(
         "no-plugin-file",
@@ -63,7 +63,7 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     let capacity = "duration: 1m\nclusters: [{name: a, capacity: {cpu: much}}]\n";
     let folder = Folder::new("bad-capacity", &[("scenario.yaml", &format!("name: bad\n{capacity}"))]);
     let error = folder.load().err().unwrap_or_default();
-    assert!(error.contains(":3: clusters[0].capacity.cpu: \"much\""), "{error}");
+    assert!(error.contains(":3:12: clusters[0].capacity.cpu: \"much\""), "{error}");
     refused(
         "no-subject",
         "expect: [{at: 10s, clusters: {member1: 1}}]\n",
@@ -81,7 +81,7 @@ fn the_number_of_clusters_is_bounded_in_total() {
     assert!(load("full-federation", 400).is_ok());
     let error = load("overfull-federation", 401).err().unwrap_or_default();
     assert!(
-        error.contains(":3: clusters[1].count: must be at least 1, and at most 1000 in total"),
+        error.contains(":3:35: clusters[1].count: must be at least 1, and at most 1000 in total"),
         "{error}"
     );
 }
@@ -159,8 +159,25 @@ fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
 
 #[test]
 fn a_workload_without_replicas_has_one_as_on_an_api_server() {
-    let loaded = loaded("default-replicas", &deployment("")).unwrap();
-    assert_eq!(loaded.manifests[0].value["spec"]["replicas"], 1);
+    let web = loaded("default-replicas", &deployment("")).unwrap();
+    assert_eq!(web.manifests[0].value["spec"]["replicas"], 1);
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: default}\nspec:\n  template: {spec: \
+               {restartPolicy: Never, containers: [{name: a, image: a}]}}\n";
+    let job = loaded("default-parallelism", job).unwrap();
+    assert_eq!(job.manifests[0].value["spec"]["parallelism"], 1);
+    assert_eq!(job.manifests[0].value["spec"]["completions"], 1);
+}
+
+#[test]
+fn a_policy_that_asks_for_preemption_has_a_warning() {
+    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: web, namespace: \
+                  default}\nspec: {preemption: Always, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]}\n";
+    let loaded = loaded("preemption", policy).unwrap();
+    let warning = loaded
+        .warnings
+        .iter()
+        .find(|warning| warning.contains("spec.preemption: Always has no effect"));
+    assert!(warning.is_some(), "{:?}", loaded.warnings);
 }
 
 #[test]
