@@ -60,9 +60,11 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
             );
             read.documents
         };
+        // An export may have a hundred megabytes.
+        drop(text);
         for document in documents.into_iter().filter(|document| !document.is_null()) {
             for object in flattened(document) {
-                if !export.take(&object).with_context(|| path.display().to_string())? {
+                if !export.take(object).with_context(|| path.display().to_string())? {
                     others += 1;
                 }
             }
@@ -134,21 +136,25 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Returns the items of a list, or the object itself.
-fn flattened(document: Value) -> Vec<Value> {
+fn flattened(mut document: Value) -> Vec<Value> {
     let is_list = document
         .get("kind")
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
-    match document.get("items").and_then(Value::as_array) {
-        Some(items) if is_list => items.clone(),
-        _ => vec![document],
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => items,
+        Some(other) => {
+            document["items"] = other;
+            vec![document]
+        }
+        None => vec![document],
     }
 }
 
-fn read<K: DeserializeOwned>(object: &Value) -> anyhow::Result<K> {
+fn read<K: DeserializeOwned>(object: Value) -> anyhow::Result<K> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let about = || format!("{} {}", text("/kind"), text("/metadata/name"));
-    serde_json::from_value(object.clone()).with_context(about)
+    let about = format!("{} {}", text("/kind"), text("/metadata/name"));
+    serde_json::from_value(object).context(about)
 }
 
 impl Export {
@@ -193,7 +199,7 @@ impl Export {
     }
 
     /// Adds an object if its kind is relevant. Returns true if it is.
-    fn take(&mut self, object: &Value) -> anyhow::Result<bool> {
+    fn take(&mut self, object: Value) -> anyhow::Result<bool> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "Cluster" => self.clusters.push(read(object)?),
             "ResourceBinding" => self.bindings.push(read(object)?),
