@@ -298,6 +298,7 @@ impl Flags {
             purge_without_replacement: self.purge_without_replacement,
             restore_source: self.restore_recovered_source,
             replacement_health: self.replacement_health,
+            keeps_last_place: true,
         }
     }
 

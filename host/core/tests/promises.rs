@@ -178,6 +178,7 @@ fn some_options() -> impl Strategy<Value = GracefulEvictionOptions> {
             purge_without_replacement,
             restore_source,
             replacement_health,
+            keeps_last_place: true,
         },
     )
 }

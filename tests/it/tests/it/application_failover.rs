@@ -239,3 +239,35 @@ fn a_profile_is_a_set_of_flags_and_flags_override_it() {
     let less = Folder::new("profile-less", &[("scenario.yaml", &scenario(flags, "8m"))]);
     assert_held(&run(&less.load().unwrap(), None));
 }
+
+/// Karmada's application failover evicts an application from every cluster where it fails, as `eviction-pre-check: none`
+/// does.
+#[test]
+fn an_application_that_failed_everywhere_gets_its_corrected_template() {
+    let nginx = std::fs::read_to_string(root().join("examples/application-failover/nginx.yaml")).unwrap();
+    let with_image = |image: &str| nginx.replace("image: nginx", &format!("image: {image}"));
+    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: default}\n\
+                  spec:\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]\n  \
+                  placement: {clusterAffinity: {clusterNames: [member1]}}\n\
+                  \x20 propagateDeps: true\n  failover: {application: {decisionConditions: {tolerationSeconds: 30}, \
+                  purgeMode: Gracefully, gracePeriodSeconds: 60}}\n";
+    let scenario = "name: bad-image\nduration: 12m\nflags: {eviction-pre-check: none}\n\
+         clusters: [{name: member1, unpullableImages: [bad]}, {name: member2}]\n\
+         manifests: [good.yaml, policy.yaml]\nevents:\n\
+         - {at: 2m, apply: bad.yaml}\n- {at: 5m, apply: fixed.yaml}\nexpect:\n\
+         - {at: 1m, binding: default/nginx-deployment, clusters: {member1: 3}}\n\
+         - {at: 3m, binding: default/nginx-deployment, clusters: {}, evictingFrom: [member1]}\n\
+         - {from: 1m, binding: default/nginx-deployment, worksIn: [member1]}\n\
+         - {decision: {decision: CalledOff, cluster: member1, reason: LastPlace}}\n\
+         - {decision: {decision: Released, absent: true}}\n\
+         - {from: 8m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
+         - {from: 8m, workload: Deployment default/nginx, readyReplicas: {member1: 3}}\n";
+    let files = [
+        ("scenario.yaml", scenario),
+        ("policy.yaml", policy),
+        ("good.yaml", &with_image("good")),
+        ("bad.yaml", &with_image("bad")),
+        ("fixed.yaml", &with_image("fixed")),
+    ];
+    assert_held(&run(&Folder::new("bad-image", &files).load().unwrap(), None));
+}

@@ -66,6 +66,10 @@ pub struct GracefulEvictionOptions {
     pub restore_source: RestoreSource,
     /// Rule for accepting a healthy report as one of a replacement.
     pub replacement_health: ReplacementHealth,
+    /// True if a failed application that no other cluster takes becomes a target again when its grace period is over;
+    /// false in journals of versions without this rule.
+    #[serde(default)]
+    pub keeps_last_place: bool,
 }
 
 impl Default for GracefulEvictionOptions {
@@ -75,6 +79,7 @@ impl Default for GracefulEvictionOptions {
             purge_without_replacement: PurgeWithoutReplacement::default(),
             restore_source: RestoreSource::default(),
             replacement_health: ReplacementHealth::default(),
+            keeps_last_place: true,
         }
     }
 }
@@ -169,9 +174,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn assess(&mut self, task: &GracefulEvictionTask) -> End {
-        let GracefulEvictionSnapshot {
-            binding, now, options, ..
-        } = self.snapshot;
+        let GracefulEvictionSnapshot { now, options, .. } = self.snapshot;
         // A cluster that is a target again keeps its copy.
         if self.clusters.iter().any(|target| target.name == task.from_cluster) {
             return End::CalledOff(Attribution::rule(
@@ -206,6 +209,19 @@ impl Round<'_> {
         if left_ms >= 0 {
             return self.ask(task, left_ms);
         }
+        let end = self.assess_overdue(task, own_s, timeout_s);
+        if matches!(end, End::Held(_))
+            && let Some((target, attribution)) = restore::last_place(&self.snapshot, &self.clusters, task)
+        {
+            self.clusters.to_mut().push(target);
+            return End::CalledOff(attribution);
+        }
+        end
+    }
+
+    /// Assesses a task whose grace period is over: `own_s` is the one of the task, `timeout_s` the one that counts.
+    fn assess_overdue(&mut self, task: &GracefulEvictionTask, own_s: Option<i32>, timeout_s: i64) -> End {
+        let GracefulEvictionSnapshot { binding, options, .. } = self.snapshot;
         let placed = result::schedule_result(binding) == ScheduleResult::Present;
         // A grace period of a policy permits the deletion by name; the flag alone does not replace an observation.
         let needs_report = placed && own_s.is_none();

@@ -1,4 +1,5 @@
-//! Cancellation of an eviction whose cluster recovered before the workload found another place.
+//! Cancellation of an eviction whose cluster recovered before the workload found another place, or of a failed
+//! application that found none in its grace period.
 //!
 //! Karmada's proposal of an optimized cluster failover describes this for a failed scheduling. It prevents the
 //! deadlock of Karmada issue 3747: the scheduler must not use a cluster that the workload is leaving, and the
@@ -41,19 +42,11 @@ pub(super) fn target(
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Attribution)> {
-    let GracefulEvictionSnapshot { binding, options, .. } = *snapshot;
-    if options.restore_source == RestoreSource::Never {
+    let is_on = snapshot.options.restore_source != RestoreSource::Never;
+    if !is_on || !is_unplaced(snapshot.binding) || !is_recovered(snapshot, task) {
         return None;
     }
-    let unplaced = match schedule_result(binding) {
-        ScheduleResult::Present => false,
-        ScheduleResult::Empty => true,
-        ScheduleResult::NoneYet => result::failed(binding),
-    };
-    if !unplaced || !is_recovered(snapshot, task) {
-        return None;
-    }
-    let replicas = replicas(snapshot, targets, task)?;
+    let replicas = replicas(snapshot, targets, task, is_recovered)?;
     let message = "the cluster has recovered and the workload has no other target, so it stays";
     Some((
         TargetCluster::new(&task.from_cluster, replicas),
@@ -61,9 +54,49 @@ pub(super) fn target(
     ))
 }
 
+/// Returns the target that keeps a failed application on the cluster of a task whose grace period is over, if no other
+/// cluster takes the application: without a target it could not recover, because no change of its template would reach a
+/// member. Karmada deletes the old copy at that moment and creates it again.
+pub(super) fn last_place(
+    snapshot: &GracefulEvictionSnapshot<'_>,
+    targets: &[TargetCluster],
+    task: &GracefulEvictionTask,
+) -> Option<(TargetCluster, Attribution)> {
+    let GracefulEvictionSnapshot { binding, options, .. } = *snapshot;
+    let is_on = options.keeps_last_place && options.restore_source != RestoreSource::Never;
+    if !is_on || !is_unplaced(binding) || !is_last_place(snapshot, task) {
+        return None;
+    }
+    let replicas = replicas(snapshot, targets, task, is_last_place)?;
+    let message =
+        "the grace period is over and no other cluster takes the application, so it stays and follows its template";
+    Some((
+        TargetCluster::new(&task.from_cluster, replicas),
+        Attribution::rule("LastPlace", message),
+    ))
+}
+
+fn is_last_place(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
+    task.reason == REASON_APPLICATION_FAILURE && is_possible(snapshot, task)
+}
+
+/// Returns true if the scheduler decided, and at least part of the workload found no place.
+fn is_unplaced(binding: &Binding) -> bool {
+    match schedule_result(binding) {
+        ScheduleResult::Present => false,
+        ScheduleResult::Empty => true,
+        ScheduleResult::NoneYet => result::failed(binding),
+    }
+}
+
+/// Returns true if the workload could run on the cluster of a task again, and the cause of the eviction is gone.
+fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
+    is_possible(snapshot, task) && cause_is_gone(snapshot.binding, task)
+}
+
 /// Returns true if the workload could run on the cluster of a task again. A `NoSchedule` taint concerns new copies
 /// only, so a copy that still stands may stay beside one. A copy that was purged first has to be created anew.
-fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
+fn is_possible(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {
     let GracefulEvictionSnapshot {
         binding, sources, now, ..
     } = *snapshot;
@@ -72,7 +105,7 @@ fn is_recovered(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEviction
         Some(PurgeMode::Directly) => may_host,
         _ => may_return,
     };
-    source.is_some_and(|source| may_run(binding, source, now)) && cause_is_gone(binding, task)
+    source.is_some_and(|source| may_run(binding, source, now))
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
@@ -147,11 +180,12 @@ fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
 }
 
 /// Returns the replicas to restore: the former number, limited to the missing ones. A task of another program may have
-/// no number; it gets the missing replicas that no other recovered cluster had. `None` if none is missing.
+/// no number; it gets the missing replicas that no other cluster had that `may_return` too. `None` if none is missing.
 fn replicas(
     snapshot: &GracefulEvictionSnapshot<'_>,
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
+    may_return: impl Fn(&GracefulEvictionSnapshot<'_>, &GracefulEvictionTask) -> bool,
 ) -> Option<i32> {
     let spec = &snapshot.binding.spec;
     let kind = spec.placement.as_ref().map(Placement::replica_scheduling_type);
@@ -161,11 +195,9 @@ fn replicas(
             let placed = targets.iter().map(|target| i64::from(target.replicas)).sum::<i64>();
             let missing = i64::from(spec.replicas) - placed;
             let others = || {
-                let recovered = spec
-                    .graceful_eviction_tasks
-                    .iter()
-                    .filter(|task| is_recovered(snapshot, task));
-                recovered.filter_map(|task| task.replicas).map(i64::from).sum::<i64>()
+                let tasks = spec.graceful_eviction_tasks.iter();
+                let returning = tasks.filter(|task| may_return(snapshot, task));
+                returning.filter_map(|task| task.replicas).map(i64::from).sum::<i64>()
             };
             let restored = task
                 .replicas

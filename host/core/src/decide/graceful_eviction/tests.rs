@@ -1,6 +1,7 @@
 //! One task of a binding that left `m1` at second 0, and its result.
 
 mod karmada;
+mod last_place;
 
 use serde_json::{Value, json};
 
