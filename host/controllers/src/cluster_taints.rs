@@ -29,6 +29,7 @@ use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
+use crate::contact::Contacts;
 use crate::decision_log::{DecisionLog, Record};
 use crate::decision_recorder::DecisionInputs;
 use crate::evaluate::Decider;
@@ -44,6 +45,7 @@ const WORKERS: usize = 5;
 #[derive(Clone)]
 pub(crate) struct Dependencies {
     pub(crate) clock: Clock,
+    pub(crate) contacts: Arc<Contacts>,
     pub(crate) decider: Decider,
     pub(crate) failures: Arc<Failures>,
     pub(crate) flags: Arc<Flags>,
@@ -186,7 +188,7 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
         return Ok(Action::Wait);
     };
     let model = Arc::new(cluster.to_model());
-    let (options, now) = (taint_options(&deps), deps.clock.now());
+    let (options, now) = (taint_options(&deps, &model), deps.clock.now());
     let deciding = Arc::clone(&model);
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
     let (recorder, plan) = deps
@@ -257,7 +259,7 @@ async fn needs_a_look(deps: &Dependencies, cluster: model::Cluster) -> bool {
     if !(has_plugins || damped || windowed()) {
         return false;
     }
-    let (options, now) = (taint_options(deps), deps.clock.now());
+    let (options, now) = (taint_options(deps, &cluster), deps.clock.now());
     let taints = |policy: &dyn Policy| {
         policy
             .capabilities()
@@ -311,11 +313,12 @@ fn taint_policy_options(deps: &Dependencies) -> TaintPolicyOptions {
 }
 
 /// Returns the options of taint decisions. Without the gate the policies are not loaded, and their taints stay.
-fn taint_options(deps: &Dependencies) -> TaintOptions {
+fn taint_options(deps: &Dependencies, cluster: &model::Cluster) -> TaintOptions {
     let failover = deps.flags.gate(FeatureGate::Failover);
     TaintOptions {
         cleans_up: deps.flags.cluster_taint_policy_clean_up,
         policies_are_complete: failover && deps.stores.taint_policies.has_synced(),
+        answers: deps.contacts.answers_unready(cluster),
     }
 }
 

@@ -292,6 +292,7 @@ impl Components {
     pub(crate) fn cluster_taints(&self) -> cluster_taints::Dependencies {
         cluster_taints::Dependencies {
             clock: self.clock.clone(),
+            contacts: Arc::clone(&self.contacts),
             decider: self.decider(),
             failures: Arc::clone(&self.failures),
             flags: Arc::clone(&self.flags),
@@ -417,6 +418,7 @@ impl Components {
         taint_manager::Dependencies {
             bindings: self.bindings(),
             clock: self.clock.clone(),
+            contacts: Arc::clone(&self.contacts),
             decider: self.decider(),
             failures: Arc::clone(&self.failures),
             flags: Arc::clone(&self.flags),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::graceful_eviction::{Unconfirmed, UnconfirmedTargets};
-use bulkhead_core::model::{AggregatedStatusItem, Binding, Health, Reports, SyncMode};
+use bulkhead_core::model::{self, AggregatedStatusItem, Binding, Health, Reports, SyncMode};
 use bulkhead_core::names;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::{Kinds, ObjectKind};
@@ -203,6 +203,13 @@ impl Contacts {
         let mut state = self.state();
         state.answered.remove(cluster);
         state.renewed.remove(cluster);
+    }
+
+    /// True if a Push cluster answered its last probe although its status is not ready: it recovers, or its status
+    /// cannot be written.
+    pub(crate) fn answers_unready(&self, cluster: &model::Cluster) -> bool {
+        let state = self.state();
+        state.probes && !cluster.is_ready() && state.answered.get(&cluster.name) == Some(&true)
     }
 
     /// True if the last contact with a cluster failed, or there was none yet.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{EvictOptions, Evictable};
-use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, judge};
+use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, Priority, judge};
 use bulkhead_core::journal::{
     CallRecorder, Decided, Decision, DecisionInput, DecisionRecord, Entry, Limits, Outcome, Record, Sink, Subject, plan,
 };
@@ -76,6 +76,7 @@ fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> DecisionRecord {
         pre_check: PreCheck::Feasible,
         pauses: Vec::new(),
         limits: Limits::default(),
+        priority: Some(Priority::default()),
     };
     let plan = plan::evict(&judged);
     DecisionRecord::from(Decided {

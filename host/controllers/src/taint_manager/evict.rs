@@ -25,6 +25,8 @@ use crate::subjects::{about, input, subject, template_of};
 
 /// Interval until the taint of a deleted drain is looked at again.
 const DRAIN_RECHECK: Duration = Duration::from_secs(1);
+/// Interval until a cluster is looked at again that answers although its status is not ready.
+const ANSWERS_RECHECK: Duration = Duration::from_secs(5);
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -78,6 +80,7 @@ impl TaintManager {
             .collect();
         let (pre_check, now) = (deps.flags.eviction_pre_check, deps.clock.now());
         let recorder = deps.log.without_policies();
+        let priority = self.queue().priority(eviction);
         let judgement = eviction::judge(JudgeSnapshot {
             binding: evictable(&*binding),
             cluster: cluster.as_deref(),
@@ -98,6 +101,7 @@ impl TaintManager {
                     pre_check,
                     pauses,
                     limits: self.clusters.limits(&eviction.cluster),
+                    priority,
                 },
                 clusters,
                 plan: plan::evict(&judgement),
@@ -121,6 +125,15 @@ impl TaintManager {
                 if task.reason == REASON_DRAINED && !self.clusters.has_drain(&eviction.cluster) =>
             {
                 Judged::Later(DRAIN_RECHECK)
+            }
+            // Its taint outlives the failure until its status is written.
+            Ok(Judgement::Evict { task, .. })
+                if task.reason != REASON_DRAINED
+                    && cluster
+                        .as_deref()
+                        .is_some_and(|cluster| deps.contacts.answers_unready(cluster)) =>
+            {
+                Judged::Later(ANSWERS_RECHECK)
             }
             Ok(Judgement::Evict {
                 spec,

@@ -43,6 +43,7 @@ use self::failback::Failback;
 use self::ordering::Ordering;
 use self::writing::{Attempt, Writing};
 use crate::binding_kind::{Binding, Bindings};
+use crate::contact::Contacts;
 use crate::decision_log::DecisionLog;
 use crate::evaluate::Decider;
 use crate::flags::Flags;
@@ -123,6 +124,7 @@ struct TaintManager {
 pub(crate) struct Dependencies {
     pub(crate) bindings: Bindings,
     pub(crate) clock: Clock,
+    pub(crate) contacts: Arc<Contacts>,
     pub(crate) decider: Decider,
     pub(crate) failures: Arc<Failures>,
     pub(crate) flags: Arc<Flags>,
@@ -353,7 +355,20 @@ impl TaintManager {
                 return;
             }
         };
-        self.queue().finish(&eviction, finished, now);
+        self.end(&eviction, finished, now);
+    }
+
+    /// Ends the processing of an eviction. After the last one of a cluster its metrics show an empty queue, without
+    /// waiting for the next scan.
+    fn end(&self, eviction: &Eviction, finished: Finished, now: Duration) {
+        let is_last = {
+            let mut queue = self.queue();
+            queue.finish(eviction, finished, now);
+            !queue.items().any(|(_, from)| *from == eviction.cluster)
+        };
+        if is_last {
+            self.count(&eviction.cluster);
+        }
     }
 
     fn finish(&self, attempt: Attempt) {
@@ -389,7 +404,7 @@ impl TaintManager {
                 Finished::Failed
             }
         };
-        self.queue().finish(&eviction, finished, now);
+        self.end(&eviction, finished, now);
         if result.is_ok() {
             self.queue().resume(now);
         }

@@ -190,10 +190,16 @@ async fn a_queue_whose_last_eviction_was_written_has_an_event() {
     let hub = Hub::new(lost_and_healthy());
     hub.components.stores.bindings.replace_all([on("m1")]);
     hub.manager.scan("m1").await;
+    let waiting = || {
+        let labels = crate::metrics::ClusterLabels {
+            cluster_name: "m1".to_owned(),
+        };
+        hub.manager.deps.metrics.evict_total.get_or_create(&labels).get()
+    };
+    assert_eq!(waiting(), 1);
     let now = hub.manager.now();
-    hub.manager
-        .queue()
-        .finish(&eviction("m1", Cause::Taint), Finished::Done, now);
+    hub.manager.end(&eviction("m1", Cause::Taint), Finished::Done, now);
+    assert_eq!(waiting(), 0);
     hub.components.stores.bindings.replace_all([on("m2")]);
     hub.manager.scan("m1").await;
     let expected = [
@@ -244,6 +250,24 @@ async fn a_held_eviction_has_an_event_for_each_reason_and_one_when_it_is_not_nee
         ["ResourceBinding/web-deployment", "Deployment/web"].map(about)
     });
     assert_eq!(hub.events().await, expected.collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_answers_before_its_status_is_ready_keeps_its_workloads() {
+    let hub = Hub::new(lost_and_healthy()).with(on("m1")).await;
+    let contacts = &hub.components.contacts;
+    let evicts = || {
+        let judged = hub.manager.judge::<ResourceBinding>(&eviction("m1", Cause::Taint));
+        assert!(matches!(judged, Judged::Evict(_) | Judged::Later(_)));
+        matches!(judged, Judged::Evict(_))
+    };
+    assert!(evicts(), "another process probes");
+    contacts.expect_probes();
+    assert!(evicts(), "there was no probe yet");
+    contacts.probed("m1", false);
+    assert!(evicts());
+    contacts.probed("m1", true);
+    assert!(!evicts());
 }
 
 #[tokio::test(start_paused = true)]

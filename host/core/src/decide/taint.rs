@@ -28,6 +28,10 @@ pub struct TaintOptions {
     pub cleans_up: bool,
     /// True if all `ClusterTaintPolicy` objects are known, so that a missing one was deleted.
     pub policies_are_complete: bool,
+    /// True if the cluster answered its last probe although its status is not ready: it recovers, or its status cannot
+    /// be written. Such a cluster gets no taint that evicts, except that of a drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
 }
 
 /// Planned changes to a cluster's taints.
@@ -115,6 +119,11 @@ fn needs_owner(taint: &Taint) -> bool {
     ![keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT, keys::DRAIN_TAINT].contains(&taint.key.as_str())
 }
 
+/// True for a taint that evicts and does not stand for a drain.
+fn evicts(taint: &Taint) -> bool {
+    matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute) && taint.key != keys::DRAIN_TAINT
+}
+
 /// New taint list and ownership map under construction.
 struct Draft {
     taints: Vec<Taint>,
@@ -136,6 +145,7 @@ impl Draft {
                     .push((existing.clone(), Attribution::policy(policy, reason)));
             }
             Some(_) => {}
+            None if options.answers && evicts(&taint) => {}
             None if self.owners_unknown && options.cleans_up && is_limited_to_own_taints(policy) => {}
             None => {
                 taint.time_added = Some(now.truncated());

@@ -12,7 +12,7 @@ use crate::call::{CallKind, Peer};
 use crate::composition::Composition;
 use crate::decide::application_failover::{self, FailoverOptions, FailoverSnapshot};
 use crate::decide::eviction::taint_based::{EvictOptions, Evictable};
-use crate::decide::eviction::{self, EvictionPause, JudgeSnapshot, PreCheck};
+use crate::decide::eviction::{self, EvictionPause, JudgeSnapshot, PreCheck, Priority};
 use crate::decide::failback::{self, FailbackSnapshot, Stability};
 use crate::decide::graceful_eviction::{self, GracefulEvictionOptions, GracefulEvictionSnapshot, UnconfirmedTargets};
 use crate::decide::health::{self, HealthSnapshot, Uncovered};
@@ -74,6 +74,9 @@ pub enum DecisionInput {
         pauses: Vec<EvictionPause>,
         /// Rate limits under which the eviction got its slot.
         limits: Limits,
+        /// Priority in the queue of evictions; absent in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<Priority>,
     },
     /// Placement of a binding.
     Schedule {

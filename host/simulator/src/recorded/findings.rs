@@ -5,10 +5,11 @@ mod graceful_eviction;
 use bulkhead_core::decide::application_failover::HealthHistories;
 use bulkhead_core::decide::application_failover::health_history;
 use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
-use bulkhead_core::decide::eviction::{PauseScope, PreCheck, has_target, paused};
+use bulkhead_core::decide::eviction::{PauseScope, PreCheck, Priority, has_target, paused};
 use bulkhead_core::decide::failback::Home;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, RecordedCall, RecordedReply};
 use bulkhead_core::model::{Binding, Cluster, TaintEffect};
+use bulkhead_core::names::keys::EVICTION_PRIORITY;
 
 use self::graceful_eviction::graceful_eviction;
 use super::diff::{place, reason, text};
@@ -156,6 +157,7 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         pre_check,
         pauses,
         limits,
+        priority,
     } = &decision.input
     else {
         return Vec::new();
@@ -221,6 +223,14 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
         threshold: rates.collect::<Vec<_>>().join(", "),
         ..finding("rate", "a slot was free")
     });
+    findings.extend(priority.map(|Priority { score, class }| Finding {
+        observed: format!("score of plugins {score}, number of the label or the priority class {class}"),
+        would_change: format!("the order only: {EVICTION_PRIORITY} on the workload, or a plugin that orders evictions"),
+        ..finding(
+            "priority",
+            (if score == 0 { i64::from(class) } else { score }).to_string(),
+        )
+    }));
     findings
 }
 

@@ -147,8 +147,8 @@ fn what_has_not_left_stays_when_the_cluster_recovers() {
         - {at: 120s, cluster: member1, state: recover}\n\
         expect:\n\
         - {at: 105s, bindingsOn: {cluster: member1, count: 5}}\n\
-        - {at: 5m, bindingsOn: {cluster: member1, count: 4}}\n\
-        - {bindingsOn: {cluster: member1, count: 4}}\n";
+        - {at: 5m, bindingsOn: {cluster: member1, count: 5}}\n\
+        - {bindingsOn: {cluster: member1, count: 5}}\n";
     check("recovers", "  resource-eviction-rate: 0.02\n", 3, rest);
 }
 

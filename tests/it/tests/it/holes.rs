@@ -152,3 +152,45 @@ fn a_second_kind_whose_binding_has_the_same_name_takes_nothing_over() {
     assert_held(&report);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
 }
+
+/// A cluster is well, and its status cannot be written: it gets no taint that evicts for the time in which its status was
+/// wrong.
+#[test]
+fn a_cluster_that_answers_gets_no_taint_because_of_its_last_status() {
+    let root = root();
+    let scenario = format!(
+        "name: stale-taint\nduration: 12m\ninvariants: true\nprofile: optimized\n\
+         clusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [{documents}/accepted/optimized-248.yaml, {documents}/refused/optimized-386.yaml, {nginx}]\nevents:\n\
+         - {{at: 60s, cluster: member1, state: unreachable}}\n- {{at: 3m30s, cluster: member1, state: recover}}\n\
+         - {{at: 3m30s, fault: {{kind: write-outage, resource: clusters, for: 186s}}}}\nexpect:\n\
+         - {{from: 55s, binding: default/nginx-deployment, clusters: {{member1: 2, member2: 2}}}}\n",
+        documents = root.join("tests/documents").display(),
+        nginx = root.join("examples/optimized/nginx.yaml").display(),
+    );
+    let folder = Folder::new("holes-stale-taint", &[("scenario.yaml", &scenario)]);
+    let report = run(&folder.load().unwrap(), Some(1));
+    assert_held(&report);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+}
+
+/// The same while its workloads leave, one each ten seconds: those that are still there stay.
+#[test]
+fn workloads_of_a_cluster_that_answers_stay_although_its_status_cannot_be_written() {
+    let scenario = format!(
+        "name: stale-readiness\nduration: 12m\ninvariants: true\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true, resource-eviction-rate: 0.1}}\n\
+         clusters: [{{name: member1}}, {{name: member2}}, {{name: member3}}]\n\
+         manifests: [{example}/taint-policy.yaml, {{file: {example}/app.yaml, count: 20}}]\nevents:\n\
+         - {{at: 60s, cluster: member1, state: unreachable}}\n\
+         - {{at: 100s, fault: {{kind: write-outage, resource: clusters, for: 8m}}}}\n\
+         - {{at: 2m, cluster: member1, state: recover}}\nexpect:\n\
+         - {{at: 55s, bindingsOn: {{cluster: member1, count: 20}}}}\n\
+         - {{from: 135s, bindingsOn: {{cluster: member1, count: 16}}}}\n",
+        example = root().join("examples/failback").display(),
+    );
+    let folder = Folder::new("holes-stale-readiness", &[("scenario.yaml", &scenario)]);
+    let report = run(&folder.load().unwrap(), Some(1));
+    assert_held(&report);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+}

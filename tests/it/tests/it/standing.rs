@@ -88,7 +88,7 @@ fn a_healthy_copy_that_another_eviction_makes_needless_leaves_through_an_evictio
          - {{at: 1m, cluster: frankfurt1, state: unreachable}}\n- {{at: 1m, cluster: frankfurt2, state: unreachable}}\n\
          - {{at: 3m1s800ms, cluster: paris2, state: unreachable}}\n- {{at: 3m33s600ms, cluster: paris2, state: recover}}\n\
          - {{at: 4m, cluster: frankfurt1, state: recover}}\n- {{at: 4m, cluster: frankfurt2, state: recover}}\n\
-         - {{at: 4m7s300ms, cluster: paris2, state: unreachable}}\n- {{at: 4m31s300ms, cluster: paris2, state: recover}}\n\
+         - {{at: 4m7s300ms, cluster: paris2, state: unreachable}}\n- {{at: 4m50s, cluster: paris2, state: recover}}\n\
          expect:\n- {{from: 10s, workload: Deployment default/web, readyReplicasMin: 3}}\n\
          - {{decision: {{decision: Evicted, object: default/web-deployment, cluster: virginia1, reason: Rescheduled}}}}\n"
     );

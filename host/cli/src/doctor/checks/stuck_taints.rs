@@ -49,6 +49,7 @@ fn removed(facts: &Facts, cluster: &Cluster, owned_only: bool) -> Vec<(Taint, St
     let options = TaintOptions {
         cleans_up,
         policies_are_complete: owned_only,
+        answers: false,
     };
     let plan = taint::decide(cluster, &rules, options, facts.now);
     let remaining = plan.taints.unwrap_or_else(|| cluster.spec.taints.clone());

@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::bucket::{Bucket, Rate};
 
 /// One of this many slots goes to the item that has waited longest, if it exceeds the aging limit. The others follow
@@ -41,7 +43,7 @@ pub struct Waiting {
 }
 
 /// Eviction priority: ordered by the score of plugins, then by the number from a label or a priority class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Priority {
     /// Weighted sum of the plugin scores that order evictions; 0 without such plugins.
     pub score: i64,
@@ -320,6 +322,11 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         };
         self.change(&key, |item| item.place = Place::Taken);
         Next::Take(key)
+    }
+
+    /// Returns the priority of an item, also while it is being processed. `None` if it is not in the queue.
+    pub fn priority(&self, key: &K) -> Option<Priority> {
+        self.items.get(key).map(|item| item.priority)
     }
 
     fn pick(&self, open: &[&Lane], now: Duration) -> Option<u64> {

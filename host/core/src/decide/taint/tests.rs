@@ -30,10 +30,12 @@ impl Policy for Scripted {
 const OWNED: TaintOptions = TaintOptions {
     cleans_up: true,
     policies_are_complete: true,
+    answers: false,
 };
 const KARMADA: TaintOptions = TaintOptions {
     cleans_up: false,
     policies_are_complete: true,
+    answers: false,
 };
 
 /// Returns a policy with the changes `+key`, `+key=value` or `-key`, all `NoSchedule`.
@@ -251,6 +253,35 @@ fn a_value_is_updated_in_ones_own_taint_only() {
         &["ClusterTaintPolicy/p:k=b"],
     );
     check(&[":k=a"], vec![policy(P, &["+k=b"])], OWNED, &[":k=a"]);
+}
+
+#[test]
+fn a_cluster_that_answers_gets_no_taint_that_evicts_but_that_of_a_drain() {
+    use TaintEffect::{NoExecute, NoSchedule, PreferNoExecute};
+    let added = |key: &str, effect: &TaintEffect, answers: bool| {
+        let taint = Taint {
+            key: key.to_owned(),
+            value: String::new(),
+            effect: effect.clone(),
+            time_added: None,
+        };
+        let reason = Reason::new("R", "m");
+        let policy = scripted(P, Ok(vec![TaintChange::Add { taint, reason }]));
+        let options = TaintOptions { answers, ..OWNED };
+        let plan = decide(
+            &cluster(&[]),
+            &PolicySet::new(vec![policy]),
+            options,
+            Time::from_millis(0),
+        );
+        assert_eq!(plan.added.is_empty(), plan.is_empty(), "{plan:?}");
+        !plan.added.is_empty()
+    };
+    for effect in [NoSchedule, NoExecute, PreferNoExecute] {
+        assert!(added("k", &effect, false), "{effect:?}");
+        assert_eq!(added("k", &effect, true), effect == NoSchedule, "{effect:?}");
+        assert!(added(keys::DRAIN_TAINT, &effect, true), "{effect:?}");
+    }
 }
 
 #[test]
