@@ -4,6 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -97,6 +99,7 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     federation
         .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
         .await?;
+    overridden_and_rebalanced(&mut federation).await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
@@ -112,6 +115,50 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
         "the process decided nothing"
     );
     nothing_refused(&federation, &user)
+}
+
+/// An OverridePolicy changes the image of nginx on member2 only, and a WorkloadRebalancer has nginx scheduled again.
+async fn overridden_and_rebalanced(federation: &mut Federation<'_>) -> anyhow::Result<()> {
+    federation.kubectl_with(&["apply", "-f", "-"], MIRROR)?;
+    for (member, image) in [("member1", "nginx"), ("member2", "mirror.example/nginx")] {
+        let client = federation.member(member)?.client().await?;
+        let deployments: Api<Deployment> = Api::namespaced(client, "default");
+        let what = format!("{member} runs the image {image}");
+        wait::until(&what, Duration::from_secs(30), async || {
+            let deployment = deployments.get("nginx").await.map_err(|error| error.to_string())?;
+            let spec = deployment.spec.and_then(|spec| spec.template.spec);
+            let found = spec.and_then(|spec| spec.containers.into_iter().next()?.image);
+            if found.as_deref() == Some(image) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        })
+        .await?;
+    }
+    let events = federation.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"])?;
+    ensure!(events.contains("ApplyOverridePolicySucceed"), "the events are {events}");
+    federation.kubectl_with(&["apply", "-f", "-"], REBALANCER)?;
+    wait::until("nginx is scheduled again", Duration::from_secs(30), async || {
+        let result = "jsonpath={.status.observedWorkloads[*].result}";
+        match federation
+            .kubectl(&["get", "workloadrebalancer", "again", "-o", result])
+            .as_deref()
+        {
+            Ok("Successful") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    let requested = federation.kubectl(&[
+        "get",
+        "resourcebinding",
+        "nginx-deployment",
+        "-o",
+        "jsonpath={.spec.rescheduleTriggeredAt}",
+    ])?;
+    ensure!(!requested.is_empty(), "the binding has no request");
+    Ok(())
 }
 
 /// Mode `report` makes the same decisions as the process beside it, `what-if` predicts them, and the audit log shows
@@ -305,6 +352,24 @@ plugins:
   - name: config-health
     lua: config-health.lua
     kinds: [{apiVersion: v1, kind: ConfigMap}]
+";
+
+const MIRROR: &str = "\
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: mirror, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member2]}
+    overriders: {imageOverrider: [{component: Registry, operator: add, value: mirror.example}]}
+";
+
+const REBALANCER: &str = "\
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: again}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: nginx}]}
 ";
 
 const CONFIG_HEALTH: &str = "\

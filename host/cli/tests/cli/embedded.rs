@@ -1,5 +1,6 @@
 //! `bulkhead run --embedded`: use with kubectl, and recovery after a kill.
 
+mod propagation;
 mod refusals;
 
 use std::fs::File;

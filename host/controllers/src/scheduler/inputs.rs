@@ -78,14 +78,18 @@ impl SchedulerCache {
         deps: &Dependencies,
     ) -> (Subscription<Cluster>, Subscription<ResourceBinding>) {
         let (of_clusters, of_bindings) = (Arc::clone(self), Arc::clone(self));
+        let protects_room = deps.flags.gate(FeatureGate::SchedulingOvercommitProtection);
+        let clock = deps.clock.clone();
         let clusters = deps
             .stores
             .clusters
             .subscribe(move |change| of_clusters.note_cluster(change));
-        let bindings = deps
-            .stores
-            .bindings
-            .subscribe(move |change| of_bindings.note_binding(change));
+        let bindings = deps.stores.bindings.subscribe(move |change| {
+            of_bindings.note_binding(change);
+            if let (Change::Added(binding), true) = (change, protects_room) {
+                lock(&of_bindings.assumptions).recall(&binding.to_model(), clock.now());
+            }
+        });
         (clusters, bindings)
     }
 

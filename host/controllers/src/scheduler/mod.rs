@@ -17,6 +17,7 @@ mod inputs;
 mod queue;
 mod triggers;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,6 +113,11 @@ pub(crate) async fn run(deps: Dependencies) {
             enqueue_affected::<ResourceBinding>(&bindings, &affected, &clusters);
             enqueue_affected::<ClusterResourceBinding>(&bindings, &affected, &clusters);
         }
+        let apis = triggers::new_apis(change);
+        if !apis.is_empty() {
+            enqueue_kinds::<ResourceBinding>(&bindings, &affected, &apis);
+            enqueue_kinds::<ClusterResourceBinding>(&bindings, &affected, &apis);
+        }
     });
     let budget = Arc::clone(&deps.scheduler_budget);
     let unwritten = Arc::default();
@@ -129,6 +135,8 @@ pub(crate) async fn run(deps: Dependencies) {
 async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     let mut tasks = JoinSet::new();
     let workers = if is_one_at_a_time(&scheduler.deps.flags) {
+        // The first decision depends on the results of an earlier process.
+        scheduler.deps.stores.bindings.wait_for_cache_sync().await;
         1
     } else {
         IN_FLIGHT_MAX
@@ -219,6 +227,17 @@ fn enqueue_affected<B: Binding>(deps: &Dependencies, queue: &Queue, clusters: &[
     for binding in B::store(&deps.stores).list() {
         let responsible = triggers::is_responsible(&*binding, &deps.flags.scheduler_name);
         if responsible && clusters.iter().any(|cluster| triggers::is_affected(&*binding, cluster)) {
+            deps.metrics.scheduler.incoming(Incoming::ClusterChanged);
+            push(queue, &*binding);
+        }
+    }
+}
+
+fn enqueue_kinds<B: Binding>(deps: &Dependencies, queue: &Queue, kinds: &BTreeSet<(String, String)>) {
+    for binding in B::store(&deps.stores).list() {
+        let resource = &binding.spec().resource;
+        let kind = (resource.api_version.clone(), resource.kind.clone());
+        if kinds.contains(&kind) && triggers::is_responsible(&*binding, &deps.flags.scheduler_name) {
             deps.metrics.scheduler.incoming(Incoming::ClusterChanged);
             push(queue, &*binding);
         }

@@ -5,11 +5,14 @@
 //! | a binding is added, or becomes this scheduler's, for example because it is no longer suspended | that binding |
 //! | the spec of a binding changes | that binding |
 //! | labels or spec (including taints) of a cluster change, or it is being deleted | bindings that may be there |
-//! | anything else, including the status of clusters | none |
+//! | a cluster serves a new API; in Karmada a binding that no cluster could take waits up to five minutes | bindings of its kinds |
+//! | anything else, including the rest of the status of clusters | none |
+
+use std::collections::BTreeSet;
 
 use bulkhead_api::{AnyBinding, Cluster};
 use bulkhead_core::affinity;
-use bulkhead_core::model;
+use bulkhead_core::model::{self, ApiEnablement};
 use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
 
@@ -35,8 +38,28 @@ pub(super) fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -
     named == scheduler_name && !spec.scheduling_suspended() && binding.is_managed()
 }
 
-/// Returns the cluster before and after a change that may affect bindings. More room, a new API or readiness do not,
-/// as in Karmada.
+/// Returns the kinds that a cluster serves since a change, each with its API version.
+pub(super) fn new_apis(change: &Change<'_, Cluster>) -> BTreeSet<(String, String)> {
+    let Change::Updated { old, new } = change else {
+        return BTreeSet::new();
+    };
+    let (before, now) = (&old.status.api_enablements, &new.status.api_enablements);
+    // Before its first listing a cluster has none, and after it every kind would be new.
+    if before == now || before.is_empty() {
+        return BTreeSet::new();
+    }
+    let kinds = |enablements: &[ApiEnablement]| -> BTreeSet<(String, String)> {
+        let pairs = enablements.iter().flat_map(|group| {
+            let kinds = group.resources.iter().map(|resource| resource.kind.clone());
+            kinds.map(|kind| (group.group_version.clone(), kind))
+        });
+        pairs.collect()
+    };
+    &kinds(now) - &kinds(before)
+}
+
+/// Returns the cluster before and after a change that may affect bindings. More room or readiness do not, as in
+/// Karmada.
 pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cluster; 2]> {
     let Change::Updated { old, new } = change else {
         return None;
@@ -166,6 +189,42 @@ mod tests {
         );
         assert!(changed_cluster(&Change::Added(&old)).is_none());
         assert!(changed_cluster(&Change::Deleted(&old)).is_none());
+    }
+
+    #[test]
+    fn a_kind_that_a_cluster_begins_to_serve_counts() {
+        let cluster = |enablements: Value| -> Arc<Cluster> {
+            let kind = json!({
+                "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+                "spec": {"syncMode": "Push"}, "status": {"apiEnablements": enablements},
+            });
+            Arc::new(serde_json::from_value(kind).unwrap())
+        };
+        let group = |version: &str, kinds: &[&str]| {
+            let resources: Vec<_> = kinds
+                .iter()
+                .map(|kind| json!({"name": kind.to_lowercase(), "kind": kind}))
+                .collect();
+            json!({"groupVersion": version, "resources": resources})
+        };
+        let found = |old: &Value, new: &Value| {
+            let (old, new) = (cluster(old.clone()), cluster(new.clone()));
+            let new_apis = new_apis(&Change::Updated { old: &old, new: &new });
+            new_apis
+                .into_iter()
+                .map(|(version, kind)| format!("{version} {kind}"))
+                .collect::<Vec<_>>()
+        };
+        let before = json!([group("apps/v1", &["Deployment"]), group("example.io/v1", &["Gadget"])]);
+        let after = json!([
+            group("apps/v1", &["Deployment"]),
+            group("example.io/v1", &["Gadget", "Widget"])
+        ]);
+        assert_eq!(found(&before, &after), ["example.io/v1 Widget"]);
+        assert_eq!(found(&after, &before), [""; 0]);
+        assert_eq!(found(&before, &before), [""; 0]);
+        assert_eq!(found(&json!([]), &after), [""; 0]);
+        assert!(new_apis(&Change::Added(&cluster(after))).is_empty());
     }
 
     #[test]

@@ -109,6 +109,39 @@ impl Assumptions {
     /// Records the placement of a binding, and replaces its earlier assumption. Only namespaced workloads are
     /// recorded; malformed components are ignored.
     pub fn assume(&mut self, binding: &Binding, targets: &[TargetCluster], now: Time) {
+        self.insert(binding, targets, now.plus_seconds(ASSUMPTION_TTL_S));
+    }
+
+    /// Records the placement that an earlier process wrote, on the clusters that do not report it healthy. A placement
+    /// of an unknown time, with its bookkeeping not yet in the status, counts as one of `now`. Karmada's scheduler
+    /// starts without assumptions.
+    pub fn recall(&mut self, binding: &Binding, now: Time) {
+        let (status, targets) = (&binding.status, &binding.spec.clusters);
+        if targets.is_empty() || self.by_binding.contains_key(&binding.key()) {
+            return;
+        }
+        let is_noted = status.scheduler_observed_generation >= binding.generation;
+        let placed = status
+            .last_scheduled_time
+            .filter(|_| is_noted)
+            .map_or(now, |time| time.min(now));
+        let until = placed.plus_seconds(ASSUMPTION_TTL_S);
+        if until <= now {
+            return;
+        }
+        let is_healthy = |name: &str| {
+            let mut reports = status.aggregated_status.iter();
+            reports.any(|report| report.cluster_name == name && report.health == Some(Health::Healthy))
+        };
+        let unsettled: Vec<_> = targets
+            .iter()
+            .filter(|target| !is_healthy(&target.name))
+            .cloned()
+            .collect();
+        self.insert(binding, &unsettled, until);
+    }
+
+    fn insert(&mut self, binding: &Binding, targets: &[TargetCluster], until: Time) {
         let spec = &binding.spec;
         if binding.namespace.is_none() || !spec.is_workload() {
             return;
@@ -134,13 +167,7 @@ impl Assumptions {
             )
         };
         let by_cluster = targets.iter().map(workload).collect();
-        self.by_binding.insert(
-            binding.key(),
-            Assumed {
-                until: now.plus_seconds(ASSUMPTION_TTL_S),
-                by_cluster,
-            },
-        );
+        self.by_binding.insert(binding.key(), Assumed { until, by_cluster });
     }
 
     /// Removes the assumptions of a binding.
@@ -221,5 +248,32 @@ mod tests {
         assert_eq!(remaining(&assumptions), ["grown"]);
         assumptions.settle(&binding.key(), &shrunk, &after);
         assert_eq!(remaining(&assumptions), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_new_process_recalls_recent_placements_that_no_cluster_reports_healthy() {
+        let now = Time::from_millis(1_000_000);
+        let clusters = |generation: i64, observed: i64, scheduled_s: Option<i64>, now: Time| {
+            let resource =
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "app"});
+            let targets = json!([{"name": "ready", "replicas": 1}, {"name": "starting", "replicas": 2}]);
+            let mut binding: Binding = serde_json::from_value(json!({
+                "namespace": "default", "name": "app-deployment", "generation": generation,
+                "spec": {"resource": resource, "replicas": 3, "clusters": targets},
+                "status": {"aggregatedStatus": [{"clusterName": "ready", "health": "Healthy"}]},
+            }))
+            .unwrap();
+            binding.status.scheduler_observed_generation = observed;
+            binding.status.last_scheduled_time = scheduled_s.map(|s| Time::from_millis(s * 1000));
+            let mut assumptions = Assumptions::default();
+            assumptions.recall(&binding, Time::from_millis(1_000_000));
+            assumptions.by_cluster(now).into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(clusters(2, 2, Some(900), now), ["starting"]);
+        assert_eq!(clusters(2, 2, Some(900), now.plus_seconds(200)), [""; 0]);
+        assert_eq!(clusters(2, 2, Some(700), now), [""; 0]);
+        assert_eq!(clusters(2, 2, Some(2_000), now.plus_seconds(300)), [""; 0]);
+        assert_eq!(clusters(3, 2, Some(700), now), ["starting"]);
+        assert_eq!(clusters(2, 2, None, now), ["starting"]);
     }
 }
