@@ -84,6 +84,11 @@ fn a_binding_leaves_because_of_a_taint() {
 }
 
 #[test]
+fn a_binding_leaves_because_of_a_taint_that_only_its_policy_cares_for() {
+    check("preferred", "optimized", Decision::Evicted, "TaintUntolerated");
+}
+
+#[test]
 fn an_old_copy_is_held() {
     check("held", "nginx-divided", Decision::Held, "");
 }
