@@ -1,7 +1,9 @@
 use bulkhead_api::{PropagationPolicy, ResourceBinding};
 use bulkhead_runtime::events;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Event;
 use kube::Api;
+use kube::api::ListParams;
 
 use super::*;
 use crate::components::Components;
@@ -13,8 +15,6 @@ struct Hub {
     bindings: Api<ResourceBinding>,
     refused: Arc<Refused>,
     hub: Client,
-    /// Keeps the channel of the events open.
-    #[expect(dead_code, reason = "held, not read")]
     events: events::Writer,
 }
 
@@ -55,6 +55,24 @@ impl Hub {
     async fn reconcile(&self) -> Result<Action, Error> {
         let key = (deployments(), Key::new("default", "web"));
         reconcile(self.components.detector(), Arc::clone(&self.refused), key).await
+    }
+
+    /// Returns the number of events with this reason.
+    async fn events(self, reason: &str) -> usize {
+        let Self {
+            components,
+            events,
+            hub,
+            ..
+        } = self;
+        drop(components);
+        events.run().await;
+        let events: Api<Event> = Api::all(hub);
+        let listed = events.list(&ListParams::default()).await.unwrap();
+        listed
+            .iter()
+            .filter(|event| event.reason.as_deref() == Some(reason))
+            .count()
     }
 
     async fn binding(&self) -> Option<ResourceBinding> {
@@ -123,6 +141,31 @@ async fn a_lazy_policy_takes_effect_with_the_next_change_of_the_template() {
         hub.components.stores.bindings.replace_all([bound]);
         hub.reconcile().await.unwrap();
         assert_eq!(scheduler().await, "edited", "{lazy}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_starts_to_ask_for_preemption_has_an_event() {
+    let before = Arc::new(policy_for("web"));
+    let mut asks = policy_for("web");
+    asks.spec.preemption = PreemptionBehavior::Always;
+    let asks = Arc::new(asks);
+    for (change, events) in [
+        (Change::Added(&before), 0),
+        (Change::Added(&asks), 1),
+        (
+            Change::Updated {
+                old: &before,
+                new: &asks,
+            },
+            1,
+        ),
+        (Change::Updated { old: &asks, new: &asks }, 0),
+        (Change::Deleted(&asks), 0),
+    ] {
+        let hub = Hub::new(policy_for("web")).await;
+        warn_of_preemption(&hub.components.detector(), &change, &|policy| &policy.spec);
+        assert_eq!(hub.events("PreemptionIgnored").await, events);
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
+use bulkhead_api::admission::{self, AdmissionOptions, Operation};
 use bulkhead_api::webhook::serve;
-use bulkhead_apiserver::{ApiServer, Clock, Options};
+use bulkhead_apiserver::{ApiServer, Clock, Fidelity, Options, kinds};
 use bulkhead_core::policy::{EngineKind, PolicySet};
 use bulkhead_core::time::Time;
+use bulkhead_defaults::admission::{AdmissionEnvironment, InProcess};
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_journal::segment;
@@ -75,7 +78,7 @@ const REVIEW: &str = r#"{"apiVersion": "config.karmada.io/v1alpha1", "kind": "Re
 "observedObject": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}},
 "replicas": 3, "aggregatedStatus": [{"clusterName": "member1", "status": {"replicas": 1}, "applied": true}]}}"#;
 
-const REQUESTS: [&str; 6] = [
+const REQUESTS: [&str; 12] = [
     "GET /api/v1/namespaces/default/configmaps?limit=2&labelSelector=a%20in%20(b)&fieldSelector=metadata.name%3Dx\n\
      accept: application/json;as=Table;g=meta.k8s.io;v=v1\n\n",
     "GET /apis/apps/v1/deployments?watch=true&resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=true\n\n",
@@ -88,7 +91,92 @@ const REQUESTS: [&str; 6] = [
      [{\"op\": \"add\", \"path\": \"/metadata/labels/a\", \"value\": \"b\"}, {\"op\": \"move\", \"from\": \"/a\", \"path\": \"\"}]",
     "DELETE /api/v1/namespaces/default?propagationPolicy=Foreground&gracePeriodSeconds=0\n\
      content-type: application/json\n\n{\"preconditions\": {\"uid\": \"1\"}}",
+    "POST /apis/example.io/v1/namespaces/default/widgets?fieldValidation=Warn\ncontent-type: application/json\n\n\
+     {\"apiVersion\": \"example.io/v1\", \"kind\": \"Widget\", \"metadata\": {\"name\": \"a\"}, \
+     \"spec\": {\"name\": \"abc\", \"min\": 1, \"max\": 2, \"tags\": [\"a\", \"b\"]}}",
+    "PATCH /apis/example.io/v1/namespaces/default/widgets/a?fieldManager=a\n\
+     content-type: application/apply-patch+yaml\n\n\
+     {apiVersion: example.io/v1, kind: Widget, metadata: {name: a}, spec: {min: 3, max: 2, tags: [a, a]}}",
+    "POST /apis/apps/v1/namespaces/default/deployments?fieldValidation=Strict\ncontent-type: application/yaml\n\n\
+     {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, \
+     selector: {matchLabels: {app: web}}, strategy: {rollingUpdate: {maxSurge: 25%}}, template: \
+     {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a, ports: [{containerPort: 80}], \
+     resources: {requests: {cpu: 100m}, limits: {cpu: 1}}}]}}}}",
+    "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers\ncontent-type: application/json\n\n\
+     {\"apiVersion\": \"autoscaling/v1\", \"kind\": \"HorizontalPodAutoscaler\", \"metadata\": {\"name\": \"a\"}, \
+     \"spec\": {\"maxReplicas\": 3, \"scaleTargetRef\": {\"kind\": \"Deployment\", \"name\": \"web\"}}}",
+    "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews\n\
+     content-type: application/vnd.kubernetes.protobuf\n\nk8s\u{0}\n.\n\u{18}authorization.k8s.io/v1\u{12}\u{17}",
+    "POST /apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies\ncontent-type: application/yaml\n\n\
+     {apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: a}, spec: {resourceSelectors: \
+     [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [m1]}, \
+     spreadConstraints: [{spreadByField: region, minGroups: 2, maxGroups: 2}]}, failover: {cluster: {}}}}",
 ];
+
+/// Definition of the custom resource that some requests concern.
+const WIDGETS: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.io}
+spec:
+  group: example.io
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}, scale: {specReplicasPath: .spec.min, statusReplicasPath: .status.replicas}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [min]
+            x-kubernetes-validations:
+            - {rule: '!has(self.max) || self.min <= self.max', message: min is above max}
+            properties:
+              name: {type: string, pattern: '^[a-z]([-a-z0-9]*[a-z0-9])?$', maxLength: 63, default: a}
+              min: {type: integer, minimum: 0, x-kubernetes-validations: [{rule: self >= oldSelf}]}
+              max: {type: integer}
+              tags: {type: array, maxItems: 100, x-kubernetes-list-type: set, items: {type: string}}
+              any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+/// Reviews for the webhook that admits objects: group, kind, object.
+const ADMITTED: &str = r"
+- {group: policy.karmada.io, kind: PropagationPolicy, object: {metadata: {name: a, namespace: default}, spec: {propagateDeps: true,
+    resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {a: b}}}],
+    placement: {clusterAffinities: [{affinityName: a, clusterNames: [m1]}], clusterTolerations: [{operator: Exists}],
+      replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {staticWeightList: [{targetCluster: {clusterNames: [m1]}, weight: 1}]}}},
+    failover: {application: {decisionConditions: {tolerationSeconds: 1}, gracePeriodSeconds: 1, purgeMode: Gracefully,
+      statePreservation: {rules: [{aliasLabelName: a, jsonPath: '{.a}'}]}}}}}}
+- {group: policy.karmada.io, kind: ClusterPropagationPolicy, object: {metadata: {name: a}, spec: {
+    resourceSelectors: [{apiVersion: v1, kind: Namespace}], suspension: {dispatching: true}}}}
+- {group: policy.karmada.io, kind: OverridePolicy, object: {metadata: {name: a, namespace: default}, spec: {
+    overrideRules: [{targetCluster: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [a]}]}},
+      overriders: {plaintext: [{path: /a, operator: add, value: 1}], imageOverrider: [{component: Tag, operator: replace,
+        value: a}], labelsOverrider: [{operator: add, value: {a: b}}]}}]}}}
+- {group: policy.karmada.io, kind: ClusterTaintPolicy, object: {metadata: {name: a}, spec: {targetClusters: {},
+    addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False']}], taints: [{key: a, effect: NoSchedule}]}}}
+- {group: work.karmada.io, kind: ResourceBinding, object: {metadata: {name: a, namespace: default}, spec: {
+    resource: {apiVersion: apps/v1, kind: Deployment, name: a}, gracefulEvictionTasks: [{fromCluster: m1, reason: a, producer: a}]}}}
+- {group: work.karmada.io, kind: Work, object: {metadata: {name: a, namespace: karmada-es-m1}, spec: {
+    workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}}}
+- {group: cluster.karmada.io, kind: Cluster, object: {metadata: {name: m1}, spec: {syncMode: Push, resourceModels: [
+    {grade: 0, ranges: [{name: cpu, min: '0', max: '1'}]}], taints: [{key: a, effect: NoSchedule}]}}}
+- {group: config.karmada.io, kind: ResourceInterpreterCustomization, object: {metadata: {name: a}, spec: {
+    target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript:
+      'function InterpretHealth(o) return true end'}}}}}
+- {group: config.karmada.io, kind: ResourceInterpreterWebhookConfiguration, object: {metadata: {name: a}, webhooks: [
+    {name: a.example.io, clientConfig: {url: 'https://a.example.io/a'}, interpreterContextVersions: [v1alpha1],
+      rules: [{operations: ['*'], apiGroups: [apps], apiVersions: [v1], kinds: [Deployment]}]}]}}
+- {group: apps.karmada.io, kind: WorkloadRebalancer, object: {metadata: {name: a}, spec: {workloads: [
+    {apiVersion: apps/v1, kind: Deployment, name: a, namespace: default}], ttlSecondsAfterFinished: 1}}}
+- {group: bulkhead.dev, kind: Plugin, object: {metadata: {name: a}, spec: {lua: 'function InterpretHealth(o) end'}}}
+- {group: bulkhead.dev, kind: EvictionPause, object: {metadata: {name: a}, spec: {until: '2026-01-01T00:00:00Z'}}}
+- {group: bulkhead.dev, kind: ClusterDrain, object: {metadata: {name: a}, spec: {clusterName: m1, perSecond: 0.5}}}
+";
 
 fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
@@ -148,9 +236,9 @@ fn recorded_segment() -> (String, Vec<u8>) {
     let scenario = scenario::load(&root().join("examples/nginx-duplicated/scenario.yaml")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let recording = Recording::start(folder.path()).unwrap();
-    let engines: Vec<std::sync::Arc<dyn Engine>> = vec![
-        std::sync::Arc::new(LuaEngine::default()),
-        std::sync::Arc::new(WasmEngine::new(Default::default()).unwrap()),
+    let engines: Vec<Arc<dyn Engine>> = vec![
+        Arc::new(LuaEngine::default()),
+        Arc::new(WasmEngine::new(Default::default()).unwrap()),
     ];
     let detail = Detail::Highlights;
     let options = RunOptions {
@@ -240,11 +328,7 @@ fn requests_to_the_embedded_server_are_answered_within_a_bound() {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-            let server = ApiServer::new(Options {
-                auto_create_namespaces: true,
-                ..Options::new("host", 1, clock)
-            });
+            let server = for_people();
             let answer = async {
                 let response = server.client().send(request).await.unwrap();
                 assert_ne!(response.status(), http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -253,6 +337,64 @@ fn requests_to_the_embedded_server_are_answered_within_a_bound() {
             // The clock is paused: a watch ends at once.
             drop(tokio::time::timeout(std::time::Duration::from_mins(1), answer).await);
         });
+    });
+}
+
+/// Creates a control plane with everything that `run --embedded` offers to people, and one custom resource.
+fn for_people() -> ApiServer {
+    let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let kubernetes = kinds::kubernetes().into_iter();
+    let server = ApiServer::new(Options {
+        kinds: kubernetes
+            .chain(kinds::stored())
+            .chain([kinds::definitions()])
+            .collect(),
+        admission: Some(Arc::new(InProcess(AdmissionOptions::default()))),
+        fidelity: Fidelity::People,
+        auto_create_namespaces: true,
+        ..Options::new("host", 1, clock)
+    });
+    let kind = "CustomResourceDefinition";
+    let id = server.kind_id("apiextensions.k8s.io/v1", kind).unwrap();
+    let definition = serde_saphyr::from_str(WIDGETS).unwrap();
+    server.store().create(id, "", definition).unwrap();
+    server
+}
+
+#[test]
+fn objects_for_admission_are_answered_within_a_bound() {
+    let admit = |review: &Value, operation| {
+        let request = admission::Request {
+            group: review["group"].as_str().unwrap_or_default(),
+            kind: review["kind"].as_str().unwrap_or_default(),
+            operation,
+            namespace: review.pointer("/object/metadata/namespace").and_then(Value::as_str),
+            old: Some(&review["object"]).filter(|_| operation == Operation::Update),
+        };
+        let mut environment = AdmissionEnvironment {
+            ids: &mut || "1".to_owned(),
+            now: Time::from_millis(0),
+            others: &Vec::new,
+        };
+        let mut object = review["object"].clone();
+        admission::admit(&request, &mut object, &mut environment, AdmissionOptions::default())
+    };
+    let reviews: Vec<Value> = serde_saphyr::from_str(ADMITTED).unwrap();
+    for review in &reviews {
+        let admitted = admit(review, Operation::Create).map_err(|denied| denied.to_string());
+        assert_eq!(admitted, Ok(()), "{review}");
+    }
+    let bytes = |review: &Value| serde_json::to_vec(review).unwrap();
+    let inputs: Vec<_> = reviews.iter().map(bytes).collect();
+    reads("admission", &inputs, TEXT_BYTES_MAX, |input| {
+        let Ok(review) = serde_json::from_slice::<Value>(input) else {
+            return;
+        };
+        for operation in [Operation::Create, Operation::Update] {
+            if let Err(denied) = admit(&review, operation) {
+                assert!(!denied.to_string().is_empty());
+            }
+        }
     });
 }
 

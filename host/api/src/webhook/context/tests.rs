@@ -227,6 +227,17 @@ fn dependencies_are_checked_and_a_status_has_to_be_there() {
     };
     let found = Ok(Reply::Interpret(Some(Interpretation::Dependencies(vec![reference]))));
     check(&depend, json!({"successful": true, "dependencies": named}), found);
+    // The order is that of the webhook, and what is there twice stays twice, as in Karmada.
+    let named = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
+    let reference = |name: &str| DependentObjectReference {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        name: name.to_owned(),
+        ..DependentObjectReference::default()
+    };
+    let (names, given) = (["b", "a", "b"].map(reference), ["b", "a", "b"].map(named));
+    let found = Ok(Reply::Interpret(Some(Interpretation::Dependencies(names.into()))));
+    check(&depend, json!({"successful": true, "dependencies": given}), found);
     let replicas = interpret(Operation::Replicas { object: &object });
     let nil = "received invalid webhook response: webhook returned nil response.replicas";
     check(&replicas, json!({"successful": true, "replicas": null}), Err(nil));
