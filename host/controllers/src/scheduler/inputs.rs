@@ -85,7 +85,7 @@ impl SchedulerCache {
             .clusters
             .subscribe(move |change| of_clusters.note_cluster(change));
         let bindings = deps.stores.bindings.subscribe(move |change| {
-            of_bindings.note_binding(change);
+            of_bindings.note_binding(change, clock.now());
             if let (Change::Added(binding), true) = (change, protects_room) {
                 lock(&of_bindings.assumptions).recall(&binding.to_model(), clock.now());
             }
@@ -94,6 +94,11 @@ impl SchedulerCache {
     }
 
     fn note_cluster(&self, change: &Change<'_, Cluster>) {
+        if let Change::Updated { old, new } = change
+            && old.status.resource_summary != new.status.resource_summary
+        {
+            lock(&self.assumptions).summarized(&new.name_any());
+        }
         let mut clusters = lock(&self.clusters);
         clusters.changed = true;
         match change {
@@ -106,7 +111,7 @@ impl SchedulerCache {
         }
     }
 
-    fn note_binding(&self, change: &Change<'_, ResourceBinding>) {
+    fn note_binding(&self, change: &Change<'_, ResourceBinding>, now: Time) {
         let binding = change.object();
         let (key, seen) = (Key::of(binding), version(binding));
         let mut assigning = lock(&self.assigning);
@@ -119,7 +124,7 @@ impl SchedulerCache {
             Change::Deleted(_) => assumptions.forget(&key.to_string()),
             Change::Updated { old, new } => {
                 let (before, reports) = (&old.status.aggregated_status, &new.status.aggregated_status);
-                assumptions.settle(&key.to_string(), before, reports);
+                assumptions.settle(&key.to_string(), before, reports, now);
             }
             Change::Added(_) => {}
         }

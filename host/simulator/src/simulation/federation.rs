@@ -6,6 +6,7 @@ mod person;
 mod workloads;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub(super) struct Federation {
     /// Wall clock of the controllers, which faults can step. Each process has a decision clock that starts at it. All
     /// other clocks advance with tokio's.
     wall: WallClock,
+    /// True once a scheduler succeeded another one.
+    scheduler_succeeded: AtomicBool,
     report_only: Option<ReportOnlyProcess>,
     tasks: Tasks,
 }
@@ -192,6 +195,7 @@ impl Federation {
             kinds,
             composition,
             wall,
+            scheduler_succeeded: AtomicBool::new(false),
             report_only,
             tasks,
         };
@@ -351,9 +355,16 @@ impl Federation {
         clock.continue_from(start.unwrap_or(own.time), Instant::now());
     }
 
+    /// True once a scheduler succeeded another one. The summaries that it starts from may be older than the placements of
+    /// its predecessor.
+    pub(super) fn has_succeeding_scheduler(&self) -> bool {
+        self.scheduler_succeeded.load(Ordering::Relaxed)
+    }
+
     /// Simulates a change of leaders: controllers and caches start empty.
     pub(super) fn change_leader(&mut self) {
         self.hand_over_clock();
+        self.scheduler_succeeded.store(true, Ordering::Relaxed);
         self.context = Components {
             stores: Arc::new(Stores::default()),
             templates: Arc::new(DynamicStores::new(None)),
@@ -369,6 +380,9 @@ impl Federation {
     pub(super) fn start_controllers(&self, name: &str) {
         if name == "*" {
             self.hand_over_clock();
+        }
+        if ["*", "scheduler"].contains(&name) {
+            self.scheduler_succeeded.store(true, Ordering::Relaxed);
         }
         for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
             self.manager

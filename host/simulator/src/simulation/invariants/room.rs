@@ -6,7 +6,7 @@ use super::hub::Hub;
 use crate::simulation::federation::Federation;
 
 /// Returns a cluster that has room for pods of a binding that are pending in one of its targets. `None` if its placement
-/// does not depend on room alone.
+/// does not depend on room alone, or on summaries that are older than earlier placements.
 pub(super) fn elsewhere<'a>(
     hub: &'a Hub,
     federation: &Federation,
@@ -16,7 +16,7 @@ pub(super) fn elsewhere<'a>(
 ) -> Option<&'a str> {
     let spec = &binding.spec;
     let depends_on_room = is_placed_by_room(spec) && spec.graceful_eviction_tasks.is_empty();
-    if !depends_on_room {
+    if !depends_on_room || federation.has_succeeding_scheduler() {
         return None;
     }
     let mut others = hub.places(binding).filter(|cluster| *cluster != target);

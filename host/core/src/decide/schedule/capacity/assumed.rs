@@ -15,6 +15,10 @@ use crate::time::Time;
 /// Lifetime of an assumption unless it is renewed, in seconds.
 pub const ASSUMPTION_TTL_S: i64 = 300;
 
+/// Time for which a workload that became healthy stays assumed if the summary of its cluster does not change, in
+/// seconds: three intervals of the status.
+const SUMMARY_AGE_MAX_S: i64 = 30;
+
 /// Workload that is about to run on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssumedWorkload {
@@ -102,7 +106,20 @@ pub struct Assumptions {
 #[derive(Clone, Debug, PartialEq)]
 struct Assumed {
     until: Time,
-    by_cluster: BTreeMap<String, AssumedWorkload>,
+    by_cluster: BTreeMap<String, Placed>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Placed {
+    workload: AssumedWorkload,
+    /// End of the assumption, once the workload is healthy.
+    healthy_until: Option<Time>,
+}
+
+impl Placed {
+    fn is_over(&self, now: Time) -> bool {
+        self.healthy_until.is_some_and(|until| until <= now)
+    }
 }
 
 impl Assumptions {
@@ -158,13 +175,15 @@ impl Assumptions {
             } else {
                 whole.clone()
             };
-            (
-                target.name.clone(),
-                AssumedWorkload {
-                    namespace: spec.resource.namespace.clone(),
-                    components,
-                },
-            )
+            let workload = AssumedWorkload {
+                namespace: spec.resource.namespace.clone(),
+                components,
+            };
+            let placed = Placed {
+                workload,
+                healthy_until: None,
+            };
+            (target.name.clone(), placed)
         };
         let by_cluster = targets.iter().map(workload).collect();
         self.by_binding.insert(binding.key(), Assumed { until, by_cluster });
@@ -175,10 +194,17 @@ impl Assumptions {
         self.by_binding.remove(binding_key);
     }
 
-    /// Removes the assumptions of a binding on clusters that now report it healthy but did not `before`: their
-    /// summaries include it. A cluster that was healthy before may report an earlier, smaller number of replicas, and
-    /// the report of a lost cluster is outdated (Karmada: `event_handler.go:newlyHealthyClusters`).
-    pub fn settle(&mut self, binding_key: &str, before: &[AggregatedStatusItem], reports: &[AggregatedStatusItem]) {
+    /// Ends the assumptions of a binding on clusters that now report it healthy but did not `before`, with the next
+    /// summary of each. A cluster that was healthy before may report an earlier, smaller number of replicas, and the
+    /// report of a lost cluster is outdated (Karmada: `event_handler.go:newlyHealthyClusters`, which removes them at
+    /// once, up to ten seconds before the summary has the pods).
+    pub fn settle(
+        &mut self,
+        binding_key: &str,
+        before: &[AggregatedStatusItem],
+        reports: &[AggregatedStatusItem],
+        now: Time,
+    ) {
         let Some(assumed) = self.by_binding.get_mut(binding_key) else {
             return;
         };
@@ -189,22 +215,42 @@ impl Assumptions {
             .filter(healthy)
             .filter(|report| !was_healthy(&report.cluster_name))
         {
-            assumed.by_cluster.remove(&report.cluster_name);
+            if let Some(placed) = assumed.by_cluster.get_mut(&report.cluster_name) {
+                placed.healthy_until = Some(now.plus_seconds(SUMMARY_AGE_MAX_S));
+            }
+        }
+    }
+
+    /// Removes the assumptions of healthy workloads on a cluster whose summary is new.
+    pub fn summarized(&mut self, cluster: &str) {
+        for assumed in self.by_binding.values_mut() {
+            if assumed
+                .by_cluster
+                .get(cluster)
+                .is_some_and(|placed| placed.healthy_until.is_some())
+            {
+                assumed.by_cluster.remove(cluster);
+            }
         }
     }
 
     /// Removes expired assumptions.
     pub fn expire(&mut self, now: Time) {
-        self.by_binding
-            .retain(|_, assumed| assumed.until > now && !assumed.by_cluster.is_empty());
+        self.by_binding.retain(|_, assumed| {
+            assumed.by_cluster.retain(|_, placed| !placed.is_over(now));
+            assumed.until > now && !assumed.by_cluster.is_empty()
+        });
     }
 
     /// Returns the assumptions in force at `now`, by cluster.
     pub fn by_cluster(&self, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
         let mut clusters: BTreeMap<String, Vec<AssumedWorkload>> = BTreeMap::new();
         for assumed in self.by_binding.values().filter(|assumed| assumed.until > now) {
-            for (cluster, workload) in &assumed.by_cluster {
-                clusters.entry(cluster.clone()).or_default().push(workload.clone());
+            for (cluster, placed) in assumed.by_cluster.iter().filter(|(_, placed)| !placed.is_over(now)) {
+                clusters
+                    .entry(cluster.clone())
+                    .or_default()
+                    .push(placed.workload.clone());
             }
         }
         clusters
@@ -238,15 +284,23 @@ mod tests {
         assumptions.assume(&binding, &[target("grown"), target("new")], now);
         let remaining = |assumptions: &Assumptions| assumptions.by_cluster(now).into_keys().collect::<Vec<_>>();
         let before = [report("grown", "Healthy"), report("new", "Unknown")];
-        assumptions.settle(&binding.key(), &before, &before);
+        assumptions.settle(&binding.key(), &before, &before, now);
+        assumptions.summarized("new");
         assert_eq!(remaining(&assumptions), ["grown", "new"]);
         let after = [report("grown", "Healthy"), report("new", "Healthy")];
-        assumptions.settle(&binding.key(), &before, &after);
+        assumptions.settle(&binding.key(), &before, &after, now);
+        assert_eq!(remaining(&assumptions), ["grown", "new"], "the summary is older");
+        assumptions.summarized("grown");
+        assumptions.summarized("new");
         assert_eq!(remaining(&assumptions), ["grown"]);
         let shrunk = [report("grown", "Unhealthy"), report("new", "Healthy")];
-        assumptions.settle(&binding.key(), &after, &shrunk);
+        assumptions.settle(&binding.key(), &after, &shrunk, now);
+        assumptions.summarized("grown");
         assert_eq!(remaining(&assumptions), ["grown"]);
-        assumptions.settle(&binding.key(), &shrunk, &after);
+        assumptions.settle(&binding.key(), &shrunk, &after, now);
+        let ends = |after_s: i64| assumptions.by_cluster(now.plus_seconds(after_s)).is_empty();
+        assert!(!ends(29) && ends(30), "a summary may stay as it is");
+        assumptions.expire(now.plus_seconds(30));
         assert_eq!(remaining(&assumptions), Vec::<String>::new());
     }
 
