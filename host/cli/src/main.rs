@@ -8,6 +8,7 @@ mod decisions;
 mod doctor;
 mod drain;
 mod exit;
+mod guest_lines;
 #[cfg(test)]
 mod help;
 mod interpret;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_core::pod::Detail;
+use bulkhead_core::policy::PolicyId;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_engine_wasm::{CacheOptions, Options, WasmEngine};
+use bulkhead_engine_wasm::{CacheOptions, Level, LogSink, Options, WasmEngine};
 use bulkhead_plugin::Engine;
 use clap::Args;
+use tracing::{debug, warn};
 
 use crate::help;
 use crate::user_folder::{self, FolderOrOff};
@@ -25,9 +27,14 @@ pub struct EngineArguments {
 impl EngineArguments {
     /// Starts one engine for each kind of plugin. A cache that was requested and cannot be used is an error; if the
     /// default cache cannot be used, components are compiled each time. `detail` is the pod detail that scripts
-    /// receive.
+    /// receive. Lines that components write are lines of the log.
     pub fn start(&self, detail: Detail) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
-        let wasm = self.start_wasm()?;
+        self.start_with(detail, Arc::new(log_line))
+    }
+
+    /// Starts the engines with another receiver of the lines that components write.
+    pub fn start_with(&self, detail: Detail, lines: LogSink) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
+        let wasm = self.start_wasm(lines)?;
         let lua = LuaEngine::new(bulkhead_engine_lua::Options {
             pod_detail: detail,
             ..Default::default()
@@ -36,7 +43,7 @@ impl EngineArguments {
     }
 
     /// Starts the engine for components only, with the same cache.
-    pub fn start_wasm(&self) -> anyhow::Result<WasmEngine> {
+    pub fn start_wasm(&self, lines: LogSink) -> anyhow::Result<WasmEngine> {
         let folder = match &self.plugin_cache {
             None => user_folder::default_folder(user_folder::Kind::Cache),
             Some(FolderOrOff::Off) => None,
@@ -44,6 +51,7 @@ impl EngineArguments {
         };
         let options = Options {
             cache: folder.map(CacheOptions::in_folder),
+            log: Some(lines),
             ..Options::default()
         };
         let wasm = WasmEngine::new(options).context("starting the Wasm engine")?;
@@ -52,5 +60,15 @@ impl EngineArguments {
             bail!("--plugin-cache: {problem}");
         }
         Ok(wasm)
+    }
+}
+
+/// Writes a line of a component to the log. Only warnings are shown by default, and the log limits them: a component may
+/// write 64 lines in each call.
+fn log_line(plugin: &PolicyId, level: Level, line: &str) {
+    let plugin = plugin.name.as_str();
+    match level {
+        Level::Warn => warn!(target: "bulkhead::guest", plugin, "{line}"),
+        Level::Info | Level::Debug => debug!(target: "bulkhead::guest", plugin, "{line}"),
     }
 }

@@ -27,6 +27,7 @@ macro_rules! export_plugin {
             }
 
             fn configure(config: String) -> Result<(), $crate::PolicyError> {
+                $crate::report_panics();
                 let configured = <$plugin as $crate::Plugin>::configure(&config)?;
                 PLUGIN.set(Some(configured));
                 Ok(())

@@ -53,6 +53,12 @@ pub use bindings::interpreter::exports::bulkhead::policy::interpreter::{
 };
 pub use bindings::taints::exports::bulkhead::policy::taints::{Addition, Change as TaintChange, Removal};
 
+/// Writes the messages of panics to the log of the host, which knows only the trap otherwise.
+#[doc(hidden)]
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| log(Level::Warn, &panic.to_string())));
+}
+
 pub use kinds::{ClusterTaint, EvictionCheck, Filter, HealthInterpreter, ResourceInterpreter, Score};
 
 /// Metadata and configuration of a plugin, common to all kinds.

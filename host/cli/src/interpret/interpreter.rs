@@ -16,6 +16,7 @@ use bulkhead_server::engines::EngineArguments;
 use super::customization::{self, Customization, Parsed};
 use super::input::{STDIN, read};
 use super::place::Place;
+use crate::guest_lines::guest_lines;
 
 /// Content of an interpreter file.
 pub(super) enum Found {
@@ -202,7 +203,7 @@ impl<'a> Loader<'a> {
         let engine = match self.wasm.get() {
             Some(engine) => engine,
             None => self.wasm.get_or_init({
-                let engine = self.engines.start_wasm()?;
+                let engine = self.engines.start_wasm(guest_lines())?;
                 || engine
             }),
         };

@@ -17,6 +17,7 @@ use clap::Args;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value};
 
+use crate::guest_lines::guest_lines;
 use crate::interpret::Places;
 
 /// Name of the manifest of a plugin directory.
@@ -120,7 +121,7 @@ impl Which {
             ""
         };
         let found = FoundPlugin::find(manifest, read).map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
-        let engines = self.engines.start(Detail::default())?;
+        let engines = self.engines.start_with(Detail::default(), guest_lines())?;
         Ok(Target {
             source: found.source,
             is_customization: false,
@@ -179,7 +180,7 @@ impl Which {
         }
         let (source, places) = crate::interpret::customization_source(&self.path)?;
         let folder = self.path.parent().map(Path::to_path_buf);
-        let engines = self.engines.start(Detail::default())?;
+        let engines = self.engines.start_with(Detail::default(), guest_lines())?;
         Ok(Target {
             source,
             is_customization: true,

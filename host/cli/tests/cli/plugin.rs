@@ -96,6 +96,80 @@ fn one_question_is_asked_and_answered() {
 }
 
 #[test]
+fn a_recorded_decision_is_made_again_with_the_plugin() {
+    let folder = folder("from-journal");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let scenario = workspace.join("examples/nginx-divided/scenario.yaml");
+    let mut simulate = super::bulkhead();
+    let simulate = simulate.arg("simulate").arg(scenario).args(["--journal", "journal"]);
+    assert!(simulate.current_dir(&folder).output().unwrap().status.success());
+    let history = super::bulkhead()
+        .args([
+            "history",
+            "--journal",
+            "journal",
+            "--decision",
+            "Released",
+            "-o",
+            "json",
+        ])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let history: serde_json::Value = serde_json::from_slice(&history.stdout).unwrap();
+    let id = history
+        .pointer("/0/record/id")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap();
+    let script = |name: &str, verdict: &str| {
+        let code = format!("function EvictionCheck(binding, task, observed, now)\n  return {verdict}\nend\n");
+        fs::write(folder.join(name), code).unwrap();
+    };
+    script(
+        "holds.lua",
+        "{verdict = 'hold', reason = 'OnPurpose', message = 'not yet'}",
+    );
+    script("silent.lua", "{verdict = 'abstain'}");
+    let id = id.to_string();
+    let run = |name: &str| plugin(&folder, &["run", name, "--journal", "journal", "--from-journal", &id]);
+    let (code, message) = run("holds.lua");
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("- ") && message.contains("OnPurpose"), "{message}");
+    let (code, message) = run("silent.lua");
+    assert_eq!(code, Some(0), "{message}");
+    assert!(message.contains("the same with silent: Released: "), "{message}");
+    let (code, message) = plugin(
+        &folder,
+        &["run", "silent.lua", "--journal", "journal", "--from-journal", "web"],
+    );
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("is not the id of a decision"), "{message}");
+}
+
+#[test]
+fn the_message_of_a_panic_is_shown() {
+    let folder = folder("panic");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let guest = workspace.join("target/guests/asks-wasi.wasm").display().to_string();
+    let case = "\
+cases:
+- name: a task
+  kind: eviction-check
+  input:
+    binding: {name: web, spec: {resource: {apiVersion: apps/v1, kind: Deployment, name: web}}}
+    task: {fromCluster: member1, reason: TaintUntolerated}
+    reports: []
+  expect: {verdict: hold, reason: AskedWasi}
+";
+    fs::write(folder.join("case.yaml"), case).unwrap();
+    let run = ["run", guest.as_str(), "--config", "panics", "--input", "case.yaml"];
+    let (code, message) = plugin(&folder, &run);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("asks-wasi [warn] panicked at "), "{message}");
+    assert!(message.contains("on purpose"), "{message}");
+}
+
+#[test]
 fn a_plugin_that_breaks_its_cases_ends_with_1() {
     let folder = folder("broken");
     succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
