@@ -65,9 +65,15 @@ pub(crate) fn import_objection<'a>(mut imports: impl Iterator<Item = &'a str>) -
         format!("imports {name}, and this host supports {PACKAGE}@{VERSION}")
     } else {
         let offered = OFFERED.join(", ");
+        // The toolchain of JavaScript imports HTTP unless it is left out.
+        let way_out = if refused.starts_with("wasi:http/") {
+            "; componentize-js leaves it out with disableFeatures: ['http', 'fetch-event']"
+        } else {
+            ""
+        };
         format!(
             "imports {name}, which no plugin may import; allowed are {offered} of {PACKAGE}@{VERSION}, and the basic \
-             interfaces of WASI 0.2, which have no effect"
+             interfaces of WASI 0.2, which have no effect{way_out}"
         )
     })
 }
@@ -106,7 +112,7 @@ mod tests {
         check(
             &["wasi:http/types@0.2.6"],
             &[plugin, score],
-            Some("imports wasi:http/types@0.2.6, which"),
+            Some("no effect; componentize-js leaves it out with disableFeatures: ['http', 'fetch-event']"),
         );
         check(
             &["bulkhead:policy/log@0.2.0"],

@@ -4,8 +4,12 @@ mod bound;
 
 use serde_json::Value;
 
+use crate::text::plain;
+
 /// Maximum number of problems in one message.
 const PROBLEMS_MAX: usize = 5;
+/// Maximum length of the example in a message, in characters.
+const EXAMPLE_CHARS_MAX: usize = 300;
 
 /// Validates a configuration when the plugin is loaded, so that mistakes are found before a cluster fails. The error
 /// names each field and a valid value. A plugin without a schema takes no configuration. References to other
@@ -36,11 +40,23 @@ pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String
         }
     });
     let named: Vec<_> = problems.by_ref().take(PROBLEMS_MAX).collect();
+    let mut message = named.join("; ");
     match (named.is_empty(), problems.count()) {
-        (true, _) => Ok(()),
-        (false, 0) => Err(named.join("; ")),
-        (false, more) => Err(format!("{}; and {more} more", named.join("; "))),
+        (true, _) => return Ok(()),
+        (false, 0) => {}
+        (false, more) => message = format!("{message}; and {more} more"),
     }
+    if config.is_null() {
+        message.push_str("; it needs a configuration, which belongs into the field `config` of its entry or manifest");
+        let examples = schema.get("examples").and_then(Value::as_array);
+        if let Some(example) = examples.and_then(|examples| examples.first()) {
+            message = format!(
+                "{message}, for example {}",
+                plain(&example.to_string(), EXAMPLE_CHARS_MAX)
+            );
+        }
+    }
+    Err(message)
 }
 
 #[cfg(test)]
@@ -73,7 +89,16 @@ mod tests {
             &["config/region:", "config/weight:", "10"],
         );
         check(json!({"region": "eu", "regoin": "eu"}), &["regoin"]);
-        check(json!(null), &["config:"]);
+        check(json!(null), &["config:", "belongs into the field `config`"]);
+    }
+
+    #[test]
+    fn a_missing_configuration_has_the_example_of_the_schema() {
+        let schema = json!({"type": "object", "examples": [{"region": "eu"}, {"region": "us"}]});
+        let message = check_config(Some(&schema), &Value::Null).unwrap_err();
+        assert!(message.ends_with(r#", for example {"region":"eu"}"#), "{message}");
+        let message = check_config(Some(&schema), &json!("eu")).unwrap_err();
+        assert!(!message.contains("for example"), "{message}");
     }
 
     #[test]

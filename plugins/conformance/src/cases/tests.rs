@@ -158,6 +158,13 @@ fn a_case_passes_when_the_answer_is_as_expected() {
         CallKind::EvictionCheck,
         &format!("{eviction}expect: {{verdict: hold, reason: Reports, recheckAfterSeconds: 10}}"),
     );
+    passes(
+        CallKind::EvictionCheck,
+        &format!(
+            "{}expect: {{verdict: hold, reason: Reports, recheckAfterSeconds: 10}}",
+            eviction.replace("  reports: [{clusterName: m1}]\n", "")
+        ),
+    );
     let taints = "expect:\n  taints:\n    - {add: {key: example.io/unreachable, effect: NoExecute}, reason: NotReady}";
     passes(
         CallKind::ClusterTaint,

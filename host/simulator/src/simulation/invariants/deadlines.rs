@@ -105,7 +105,7 @@ impl EvictionDeadlines {
         };
         self.last_look = at;
         let applications = self.applications(hub, federation, passed);
-        let clusters = self.clusters(hub, federation.now(), at);
+        let clusters = self.clusters(hub, federation, at);
         let paused = !federation.context().stores.eviction_pauses.list().is_empty();
         if self.is_disturbed(at) || paused {
             self.due.clear();
@@ -118,13 +118,16 @@ impl EvictionDeadlines {
             .collect()
     }
 
-    /// L1: workloads that have to leave a cluster, and have another placement, leave as fast as the rates allow.
-    fn clusters(&mut self, hub: &Hub, now: Time, at: GoDuration) -> Option<(&'static str, String)> {
+    /// L1: workloads that have to leave a cluster, and have another placement, leave as fast as the rates allow. They may
+    /// stay on a cluster that answers probes and is not ready yet.
+    fn clusters(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Option<(&'static str, String)> {
+        let now = federation.now();
         let clusters: Vec<_> = hub.clusters.values().cloned().collect();
         let brake = Brake::assess(clusters.iter().map(AsRef::as_ref), self.brake);
         let tainted = |cluster: &Cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
         let mut due_now = BTreeMap::new();
-        for cluster in clusters.iter().filter(|cluster| tainted(cluster)) {
+        let recovers = |cluster: &Cluster| !cluster.is_ready() && federation.is_well(&cluster.name);
+        for cluster in clusters.iter().filter(|cluster| tainted(cluster) && !recovers(cluster)) {
             if self.rate <= 0.0 || brake.state(&brake.group_of(cluster)) != BrakeState::Open {
                 continue;
             }
