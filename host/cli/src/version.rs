@@ -27,14 +27,22 @@ struct Version {
     commit: Option<&'static str>,
     /// Platform, such as `x86_64-unknown-linux-gnu`.
     target: &'static str,
+    /// Package and version of the contract that components are built against.
+    contract: String,
 }
 
-/// Version of this program.
-const THIS: Version = Version {
-    version: env!("CARGO_PKG_VERSION"),
-    commit: known(option_env!("BULKHEAD_COMMIT")),
-    target: env!("BULKHEAD_TARGET"),
-};
+/// First digits of the commit of this program, if it is known.
+const COMMIT: Option<&str> = known(option_env!("BULKHEAD_COMMIT"));
+
+/// Returns the version of this program.
+fn this() -> Version {
+    Version {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: COMMIT,
+        target: env!("BULKHEAD_TARGET"),
+        contract: bulkhead_engine_wasm::package(),
+    }
+}
 
 const fn known(commit: Option<&'static str>) -> Option<&'static str> {
     match commit {
@@ -45,34 +53,38 @@ const fn known(commit: Option<&'static str>) -> Option<&'static str> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    crate::exit::code(arguments.output.print(|| THIS.text(), &THIS).map(|()| true))
+    crate::exit::code(arguments.output.print(|| this().text(), &this()).map(|()| true))
 }
 
-/// Returns version and commit, for `--version`.
+/// Returns version, commit and contract, for `--version`.
 pub(crate) fn short() -> String {
-    THIS.short()
+    this().short()
 }
 
 /// Returns the commit that the program was built from, or its version if the commit is unknown.
 pub(crate) fn commit() -> String {
-    THIS.commit
-        .map_or_else(|| format!("unknown; version {}", THIS.version), str::to_owned)
+    COMMIT.map_or_else(
+        || format!("unknown; version {}", env!("CARGO_PKG_VERSION")),
+        str::to_owned,
+    )
 }
 
 impl Version {
     fn short(&self) -> String {
+        let Self { version, contract, .. } = self;
         self.commit.map_or_else(
-            || self.version.to_owned(),
-            |commit| format!("{} ({commit})", self.version),
+            || format!("{version} ({contract})"),
+            |commit| format!("{version} ({commit}, {contract})"),
         )
     }
 
     fn text(&self) -> String {
         format!(
-            "bulkhead {}\ncommit: {}\ntarget: {}\n",
+            "bulkhead {}\ncommit: {}\ntarget: {}\ncontract: {}\n",
             self.version,
             self.commit.unwrap_or("unknown"),
-            self.target
+            self.target,
+            self.contract
         )
     }
 }
@@ -87,11 +99,12 @@ mod tests {
             version: "1.2.3",
             commit: None,
             target: "wasm32-wasip2",
+            contract: "bulkhead:policy@0.1.0".to_owned(),
         };
-        assert_eq!(without.short(), "1.2.3");
+        assert_eq!(without.short(), "1.2.3 (bulkhead:policy@0.1.0)");
         assert_eq!(
             without.text(),
-            "bulkhead 1.2.3\ncommit: unknown\ntarget: wasm32-wasip2\n"
+            "bulkhead 1.2.3\ncommit: unknown\ntarget: wasm32-wasip2\ncontract: bulkhead:policy@0.1.0\n"
         );
         assert_eq!(
             serde_json::to_value(&without).unwrap()["commit"],
@@ -101,7 +114,7 @@ mod tests {
             commit: Some("3f9a1c2e55ab"),
             ..without
         };
-        assert_eq!(with.short(), "1.2.3 (3f9a1c2e55ab)");
+        assert_eq!(with.short(), "1.2.3 (3f9a1c2e55ab, bulkhead:policy@0.1.0)");
         assert!(with.text().contains("\ncommit: 3f9a1c2e55ab\n"));
     }
 }

@@ -5,6 +5,7 @@ use crate::outline::Outline;
 
 /// Package of the plugin contract.
 const PACKAGE: &str = "bulkhead:policy";
+
 /// Version of the package that this engine supports.
 const VERSION: &str = "0.1.0";
 /// Interfaces that the host provides.
@@ -23,8 +24,8 @@ const KINDS: [&str; 6] = ["health", "taints", "filter", "score", "eviction", "in
 /// Maximum length of a name in a message, in characters.
 const NAME_CHARS_MAX: usize = 128;
 
-/// Returns the package and version that this engine supports.
-pub(crate) fn package() -> String {
+/// Returns the package and version of the contract that this engine supports, such as `bulkhead:policy@0.1.0`.
+pub fn package() -> String {
     format!("{PACKAGE}@{VERSION}")
 }
 

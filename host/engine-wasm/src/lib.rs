@@ -33,6 +33,7 @@ mod tests;
 mod ticker;
 
 pub use cache::{CacheOptions, CacheReport};
+pub use contract::package;
 pub use engine::{Options, StartError, WasmEngine};
 pub use log::{Level, LogSink};
 pub use pool::Allocation;

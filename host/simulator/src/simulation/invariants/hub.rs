@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
-use bulkhead_core::model::{self, Binding, ObjectReference, Placement, TaintEffect};
+use bulkhead_core::model::{self, Binding, ObjectReference, Placement, REMOVE_ON_MISMATCH_SECONDS, TaintEffect};
 use bulkhead_core::names;
 use serde::Deserialize;
 use serde_json::Value;
@@ -204,6 +205,23 @@ impl Hub {
             let mut conditions = conditions.into_iter().flatten().flatten();
             conditions.all(|condition| condition["conditionType"] == "Ready")
         })
+    }
+
+    /// Returns the longest time for which a taint policy keeps its taint on a cluster that its conditions do not match any
+    /// more.
+    pub(super) fn removal_window(&self) -> Duration {
+        let policies = self.server.store().list(self.kinds.taint_policy, None);
+        let windows = policies.iter().flat_map(|policy| {
+            let spec = &policy.value()["spec"];
+            let of = |field: &str, default_s: u64| -> Vec<u64> {
+                let taints = spec[field].as_array().into_iter().flatten();
+                let window = |taint: &Value| taint["removeOnMismatchSeconds"].as_u64().unwrap_or(default_s);
+                taints.map(window).collect()
+            };
+            let default_s = u64::try_from(REMOVE_ON_MISMATCH_SECONDS).unwrap_or(0);
+            [of("taints", 0), of("taintsToAdd", default_s)].concat()
+        });
+        Duration::from_secs(windows.max().unwrap_or(0))
     }
 
     /// Returns true if some cluster can run the workload.

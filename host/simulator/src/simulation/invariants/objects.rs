@@ -50,6 +50,8 @@ pub(in crate::simulation) struct Observed {
     replanned: BTreeMap<String, GoDuration>,
     /// Clusters that joined after the start.
     joined: BTreeSet<String>,
+    /// Time since which a cluster is ready in its status, if it was not before.
+    ready_since: BTreeMap<String, GoDuration>,
     /// Taints added by others, as cluster and `key:effect`.
     foreign: BTreeSet<(String, String)>,
     /// Clusters whose taints a person replaced since the last look.
@@ -112,6 +114,7 @@ impl Observed {
             deleted: BTreeMap::new(),
             replanned: BTreeMap::new(),
             joined: BTreeSet::new(),
+            ready_since: BTreeMap::new(),
             foreign,
             taints_replaced: BTreeSet::new(),
             clusters_seen: BTreeSet::new(),
@@ -271,7 +274,7 @@ impl Observed {
         if task.producer == PRODUCER_TAINT_MANAGER {
             self.evictions_ms.push((millis(self.last_look), millis(at)));
         }
-        if task.reason == REASON_TAINT_UNTOLERATED && !self.failed_long_enough(cluster) {
+        if task.reason == REASON_TAINT_UNTOLERATED && !self.failed_long_enough(cluster, at) {
             let seen = format!("{key} leaves {cluster}, which failed for less than cluster-failure-threshold");
             self.found("L3", at, seen);
         }
@@ -323,11 +326,15 @@ impl Observed {
     }
 
     /// Returns true if a cluster failed for the configured threshold. Also true if the failure cannot be judged:
-    /// with taints by people or by policies on other conditions, and for a cluster that has just joined.
-    fn failed_long_enough(&self, cluster: &str) -> bool {
+    /// with taints by people or by policies on other conditions, for a cluster that has just joined, and in the window
+    /// after which a policy removes its taint from a ready cluster.
+    fn failed_long_enough(&self, cluster: &str, at: GoDuration) -> bool {
         let others = |(of, taint): &(String, String)| of == cluster && taint.ends_with("NoExecute");
         let joined = self.joined.contains(cluster);
-        let judged = !joined && self.hub.only_readiness_taints() && !self.foreign.iter().any(others);
+        let window = self.hub.removal_window();
+        let in_window = |since: &GoDuration| !window.is_zero() && at.0.saturating_sub(since.0) <= window + LATE;
+        let lasts = self.ready_since.get(cluster).is_some_and(in_window);
+        let judged = !joined && !lasts && self.hub.only_readiness_taints() && !self.foreign.iter().any(others);
         let (threshold, lately) = (self.failure_threshold, RECENTLY);
         !judged
             || self
@@ -393,6 +400,9 @@ impl Observed {
         };
         if before.is_none() {
             self.joined.insert(after.name.clone());
+        }
+        if after.is_ready() && !before.is_some_and(Cluster::is_ready) {
+            self.ready_since.insert(after.name.clone(), at);
         }
         self.clusters_seen.insert(after.name.clone());
         let existing = foreign_taints(after);
