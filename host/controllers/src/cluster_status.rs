@@ -321,3 +321,6 @@ async fn status_of(client: &Client, path: &str) -> Option<u16> {
     let answer = tokio::time::timeout(PROBE_TIME_MAX, client.send(request)).await;
     answer.ok()?.ok().map(|response| response.status().as_u16())
 }
+
+#[cfg(test)]
+mod tests;

@@ -408,3 +408,6 @@ fn taint_patch(
     }
     patch
 }
+
+#[cfg(test)]
+mod tests;

@@ -298,3 +298,6 @@ impl GracefulEviction {
         ended.collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
