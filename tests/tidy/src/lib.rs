@@ -14,6 +14,8 @@ mod deploy;
 #[cfg(test)]
 mod goldens;
 #[cfg(test)]
+mod journey;
+#[cfg(test)]
 mod layering;
 #[cfg(test)]
 mod links;

@@ -109,6 +109,16 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         MEMBER,
     ),
     (
+        "docs/src/how-to/serve-an-interpreter.md",
+        r#"$ kubectl get works -A -o json | jq -r '.items[] | select(any(.status.manifestStatuses[]?; .health == "Unknown")) | .metadata.namespace + "/" + .metadata.name'"#,
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/serve-an-interpreter.md",
+        "$ kubectl -n karmada-system rollout restart deployment karmada-controller-manager",
+        CONTROL_PLANE,
+    ),
+    (
         "docs/src/how-to/join-a-member.md",
         "$ bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig --gone-control-plane UID",
         MEMBER,

@@ -30,6 +30,26 @@ fn schema(kind: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// People who have no program yet install these kinds with kubectl.
+#[test]
+fn the_definitions_of_the_deployment_are_those_of_the_program() {
+    let output = super::bulkhead()
+        .args(["crds", "--group", "bulkhead.dev"])
+        .output()
+        .unwrap();
+    let definitions = String::from_utf8(output.stdout).unwrap();
+    let path = root().join("host/deploy/crds/bulkhead.yaml");
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::write(&path, &definitions).unwrap();
+    }
+    let stored = fs::read_to_string(&path).unwrap();
+    assert!(
+        stored == definitions,
+        "{} is not the output of `bulkhead crds --group bulkhead.dev`; UPDATE_GOLDENS=1 writes it anew",
+        path.display()
+    );
+}
+
 fn validators() -> BTreeMap<&'static str, Validator> {
     let validator = |kind| {
         let schema: Value = serde_json::from_str(&schema(kind)).unwrap();
