@@ -14,7 +14,9 @@ use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
 use bulkhead_runtime::events;
-use kube::Client;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -88,6 +90,13 @@ pub(crate) fn components(hub: Client, member: Client) -> (Components, events::Wr
     }
     .components();
     (components, writer)
+}
+
+/// Writes all emitted events to a control plane, and returns them. The components that emit them must be dropped.
+pub(crate) async fn written_events(hub: Client, events: events::Writer) -> Vec<Event> {
+    events.run().await;
+    let all: Api<Event> = Api::all(hub);
+    all.list(&ListParams::default()).await.unwrap().items
 }
 
 /// Parses an object.

@@ -1,12 +1,12 @@
 use bulkhead_api::ResourceBinding;
 use bulkhead_core::model::TargetCluster;
 use bulkhead_plugin::Layer;
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 
 use super::*;
 use crate::components::Components;
-use crate::testing::{Renames, cluster, components, hub_of_everything, hub_of_works, member, object};
+use crate::testing::{Renames, cluster, components, hub_of_everything, hub_of_works, member, object, written_events};
 
 fn controller(components: &Components) -> BindingController {
     let (blocked, refused) = (Mutex::default(), Contested::default());
@@ -111,10 +111,8 @@ impl Bound {
             ..
         } = self;
         drop(components);
-        events.run().await;
-        let all: Api<Event> = Api::all(hub);
-        let written = all.list(&ListParams::default()).await.unwrap();
-        let messages = written.items.into_iter().map(|event| {
+        let written = written_events(hub, events).await;
+        let messages = written.into_iter().map(|event| {
             let about = event.involved_object;
             let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
             format!(

@@ -5,7 +5,7 @@ use kube::api::PostParams;
 
 use super::*;
 use crate::components::Components;
-use crate::testing::{cluster, components, hub_of_works, member, object};
+use crate::testing::{cluster, components, hub_of_works, member, object, written_events};
 
 /// Control plane with the Cluster `m1`, which is not ready, and a policy that evicts from such clusters.
 struct Hub {
@@ -71,10 +71,8 @@ impl Hub {
             ..
         } = self;
         drop(components);
-        events.run().await;
-        let events: Api<k8s_openapi::api::core::v1::Event> = Api::all(hub);
-        let listed = events.list(&kube::api::ListParams::default()).await.unwrap();
-        listed
+        let written = written_events(hub, events).await;
+        written
             .iter()
             .filter(|event| event.reason.as_deref() == Some(reason))
             .count()

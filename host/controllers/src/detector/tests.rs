@@ -1,13 +1,11 @@
 use bulkhead_api::{PropagationPolicy, ResourceBinding};
 use bulkhead_runtime::events;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
 
 use super::*;
 use crate::components::Components;
-use crate::testing::{components, hub_of_everything, member, object};
+use crate::testing::{components, hub_of_everything, member, object, written_events};
 
 /// Control plane with the Deployment `web`, which the detector watches.
 struct Hub {
@@ -66,10 +64,8 @@ impl Hub {
             ..
         } = self;
         drop(components);
-        events.run().await;
-        let events: Api<Event> = Api::all(hub);
-        let listed = events.list(&ListParams::default()).await.unwrap();
-        listed
+        let written = written_events(hub, events).await;
+        written
             .iter()
             .filter(|event| event.reason.as_deref() == Some(reason))
             .count()

@@ -84,12 +84,10 @@ impl SchedulerCache {
             .stores
             .clusters
             .subscribe(move |change| of_clusters.note_cluster(change));
-        let bindings = deps.stores.bindings.subscribe(move |change| {
-            of_bindings.note_binding(change, clock.now());
-            if let (Change::Added(binding), true) = (change, protects_room) {
-                lock(&of_bindings.assumptions).recall(&binding.to_model(), clock.now());
-            }
-        });
+        let bindings = deps
+            .stores
+            .bindings
+            .subscribe(move |change| of_bindings.note_binding(change, protects_room, clock.now()));
         (clusters, bindings)
     }
 
@@ -111,7 +109,7 @@ impl SchedulerCache {
         }
     }
 
-    fn note_binding(&self, change: &Change<'_, ResourceBinding>, now: Time) {
+    fn note_binding(&self, change: &Change<'_, ResourceBinding>, protects_room: bool, now: Time) {
         let binding = change.object();
         let (key, seen) = (Key::of(binding), version(binding));
         let mut assigning = lock(&self.assigning);
@@ -126,6 +124,7 @@ impl SchedulerCache {
                 let (before, reports) = (&old.status.aggregated_status, &new.status.aggregated_status);
                 assumptions.settle(&key.to_string(), before, reports, now);
             }
+            Change::Added(binding) if protects_room => assumptions.recall(&binding.to_model(), now),
             Change::Added(_) => {}
         }
     }

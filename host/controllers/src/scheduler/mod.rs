@@ -17,13 +17,11 @@ mod inputs;
 mod queue;
 mod triggers;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::schedule::{self, Outcome, Retry};
-use bulkhead_core::model;
 use bulkhead_estimator::EstimatorPool;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error, Observer as _, after_conflict};
@@ -110,13 +108,21 @@ pub(crate) async fn run(deps: Dependencies) {
     let (affected, bindings) = (Arc::clone(&queue), deps.clone());
     let _clusters = deps.stores.clusters.subscribe(move |change| {
         if let Some(clusters) = triggers::changed_cluster(change) {
-            enqueue_affected::<ResourceBinding>(&bindings, &affected, &clusters);
-            enqueue_affected::<ClusterResourceBinding>(&bindings, &affected, &clusters);
+            enqueue(&bindings, &affected, |binding: &ResourceBinding| {
+                triggers::is_affected(binding, &clusters)
+            });
+            enqueue(&bindings, &affected, |binding: &ClusterResourceBinding| {
+                triggers::is_affected(binding, &clusters)
+            });
         }
-        let apis = triggers::new_apis(change);
-        if !apis.is_empty() {
-            enqueue_kinds::<ResourceBinding>(&bindings, &affected, &apis);
-            enqueue_kinds::<ClusterResourceBinding>(&bindings, &affected, &apis);
+        let kinds = triggers::new_apis(change);
+        if !kinds.is_empty() {
+            enqueue(&bindings, &affected, |binding: &ResourceBinding| {
+                triggers::is_of_kind(binding, &kinds)
+            });
+            enqueue(&bindings, &affected, |binding: &ClusterResourceBinding| {
+                triggers::is_of_kind(binding, &kinds)
+            });
         }
     });
     let budget = Arc::clone(&deps.scheduler_budget);
@@ -223,21 +229,11 @@ fn push<B: Binding>(queue: &Queue, binding: &B) {
     queue.push(Key::of(binding), binding.spec().schedule_priority());
 }
 
-fn enqueue_affected<B: Binding>(deps: &Dependencies, queue: &Queue, clusters: &[model::Cluster]) {
+/// Enqueues this scheduler's bindings that a change of a cluster concerns.
+fn enqueue<B: Binding>(deps: &Dependencies, queue: &Queue, is_concerned: impl Fn(&B) -> bool) {
     for binding in B::store(&deps.stores).list() {
         let responsible = triggers::is_responsible(&*binding, &deps.flags.scheduler_name);
-        if responsible && clusters.iter().any(|cluster| triggers::is_affected(&*binding, cluster)) {
-            deps.metrics.scheduler.incoming(Incoming::ClusterChanged);
-            push(queue, &*binding);
-        }
-    }
-}
-
-fn enqueue_kinds<B: Binding>(deps: &Dependencies, queue: &Queue, kinds: &BTreeSet<(String, String)>) {
-    for binding in B::store(&deps.stores).list() {
-        let resource = &binding.spec().resource;
-        let kind = (resource.api_version.clone(), resource.kind.clone());
-        if kinds.contains(&kind) && triggers::is_responsible(&*binding, &deps.flags.scheduler_name) {
+        if responsible && is_concerned(&binding) {
             deps.metrics.scheduler.incoming(Incoming::ClusterChanged);
             push(queue, &*binding);
         }

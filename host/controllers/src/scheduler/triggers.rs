@@ -69,9 +69,21 @@ pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cl
     matters.then(|| [old.to_model(), new.to_model()])
 }
 
+/// True if a binding is of one of these kinds, each with its API version.
+pub(super) fn is_of_kind<B: AnyBinding>(binding: &B, kinds: &BTreeSet<(String, String)>) -> bool {
+    let resource = &binding.spec().resource;
+    let is_it = |(version, kind): &(String, String)| *version == resource.api_version && *kind == resource.kind;
+    kinds.iter().any(is_it)
+}
+
+/// True if a binding may be on one of these clusters.
+pub(super) fn is_affected<B: AnyBinding>(binding: &B, clusters: &[model::Cluster]) -> bool {
+    clusters.iter().any(|cluster| may_be_on(binding, cluster))
+}
+
 /// True if a binding may be on a cluster. Of several affinity groups only the observed one counts, and of that only
 /// the part without overflow (Karmada: `enqueueAffectedBindings`).
-pub(super) fn is_affected<B: AnyBinding>(binding: &B, cluster: &model::Cluster) -> bool {
+fn may_be_on<B: AnyBinding>(binding: &B, cluster: &model::Cluster) -> bool {
     let Some(placement) = &binding.spec().placement else {
         return false;
     };
@@ -235,7 +247,7 @@ mod tests {
                 ..model::Cluster::default()
             };
             let binding = binding(3, json!({"placement": placement}), status.clone(), managed());
-            assert_eq!(is_affected(&*binding, &cluster), expected, "{placement} {status}");
+            assert_eq!(may_be_on(&*binding, &cluster), expected, "{placement} {status}");
         };
         check(json!({}), json!({}), true);
         check(json!({"clusterAffinity": {"clusterNames": ["m1"]}}), json!({}), true);

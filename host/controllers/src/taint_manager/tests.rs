@@ -8,13 +8,13 @@ use bulkhead_runtime::events;
 use bulkhead_runtime::store::Change;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::components::Components;
 use crate::flags::{FeatureGate, Flags};
-use crate::testing::{binding_of_web, cluster, components, hub_of_works, member, not_ready, object};
+use crate::testing::{binding_of_web, cluster, components, hub_of_works, member, not_ready, object, written_events};
 
 /// Time long before the clock of the tests, which stands at 1970.
 const LONG_AGO: &str = "1969-12-01T00:00:00Z";
@@ -103,16 +103,15 @@ impl Hub {
             events,
             ..
         } = self;
-        let all: Api<Event> = Api::all(components.hub.clone());
+        let hub = components.hub.clone();
         drop((components, manager));
-        events.run().await;
-        let written = all.list(&ListParams::default()).await.unwrap();
+        let written = written_events(hub, events).await;
         let text = |event: Event| {
             let (about, text) = (event.involved_object, Option::unwrap_or_default);
             let (reason, message) = (text(event.reason), text(event.message));
             format!("{reason} {}/{}: {message}", text(about.kind), text(about.name))
         };
-        written.items.into_iter().map(text).collect()
+        written.into_iter().map(text).collect()
     }
 
     /// Returns the target clusters of the binding, and the clusters and reasons of its eviction tasks.
