@@ -53,7 +53,8 @@ const fn known(commit: Option<&'static str>) -> Option<&'static str> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    crate::exit::code(arguments.output.print(|| this().text(), &this()).map(|()| true))
+    let this = this();
+    crate::exit::code(arguments.output.print(|| this.text(), &this).map(|()| true))
 }
 
 /// Returns version, commit and contract, for `--version`.

@@ -5,7 +5,6 @@ use crate::outline::Outline;
 
 /// Package of the plugin contract.
 const PACKAGE: &str = "bulkhead:policy";
-
 /// Version of the package that this engine supports.
 const VERSION: &str = "0.1.0";
 /// Interfaces that the host provides.

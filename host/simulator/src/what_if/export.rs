@@ -141,13 +141,9 @@ fn flattened(mut document: Value) -> Vec<Value> {
         .get("kind")
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
-    match document.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if is_list => items,
-        Some(other) => {
-            document["items"] = other;
-            vec![document]
-        }
-        None => vec![document],
+    match document.get_mut("items") {
+        Some(Value::Array(items)) if is_list => std::mem::take(items),
+        _ => vec![document],
     }
 }
 
