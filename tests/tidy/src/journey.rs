@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Maximum number of files on the way. A change that needs another one splits a responsibility.
-const FILES_MAX: usize = 22;
+const FILES_MAX: usize = 20;
 
 /// Returns file and function of each step of the journey.
 fn steps(architecture: &str) -> Vec<(String, String)> {

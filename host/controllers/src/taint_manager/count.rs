@@ -1,8 +1,10 @@
 //! Evictions per cluster, counted for the metrics.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::{Eviction, TaintManager};
 use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
 
 /// Window over which a rate is measured.
@@ -120,6 +122,44 @@ impl Counts {
         }
         count.forget_old(now);
         count.show_rate(metrics, &labels(cluster));
+    }
+}
+
+impl TaintManager {
+    /// Updates the metrics of a cluster's evictions.
+    pub(super) fn count(&self, name: &str) {
+        let waiting: Vec<_> = self
+            .queue()
+            .items()
+            .filter(|(_, from)| *from == name)
+            .map(|(eviction, _)| eviction.clone())
+            .collect();
+        let resource_kind = |eviction: &Eviction| {
+            let stores = &self.deps.stores;
+            let resource = if eviction.binding.namespace.is_empty() {
+                stores.cluster_bindings.get(&eviction.binding)?.spec.resource.clone()
+            } else {
+                stores.bindings.get(&eviction.binding)?.spec.resource.clone()
+            };
+            Some(format!("{}/{}", resource.api_version, resource.kind))
+        };
+        let mut kinds = BTreeMap::<_, i64>::new();
+        let mut resources = BTreeMap::<String, i64>::new();
+        for eviction in &waiting {
+            *kinds
+                .entry((eviction.binding_kind(), eviction.queue_name()))
+                .or_default() += 1;
+            if let Some(kind) = resource_kind(eviction) {
+                *resources.entry(kind).or_default() += 1;
+            }
+        }
+        let (ready, now) = (self.queue().ready(), self.now());
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.waiting(&self.deps.metrics, name, &kinds, &resources, now);
+        for queue in ["binding-eviction", "cluster-binding-eviction"] {
+            let depth = ready.iter().filter(|eviction| eviction.queue_name() == queue).count();
+            self.deps.metrics.depth(queue, i64::try_from(depth).unwrap_or(i64::MAX));
+        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! One eviction: the check that it is still needed and allowed, and its write.
+//! Evictions, from the queue to the write: each is checked again when its slot opens.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
-use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
+use bulkhead_core::decide::eviction::{self, Finished, JudgeSnapshot, Judgement, Next};
 use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::BindingSpec;
@@ -15,11 +15,14 @@ use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::object_lock::ObjectLock;
 use kube::ResourceExt;
 use serde_json::json;
+use tracing::Instrument as _;
 
-use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
+use super::writing::{Attempt, Writing};
+use super::{Cause, Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
 use crate::decision_log::Record;
 use crate::decision_recorder::{DecisionInputs, evicted_binding};
+use crate::metrics::Ending;
 use crate::scheduler::{self, Precondition};
 use crate::subjects::{about, input, subject, template_of};
 
@@ -64,6 +67,162 @@ pub(super) struct PlannedEviction {
 }
 
 impl TaintManager {
+    /// Takes each eviction out of the queue when its slot opens, until the future is dropped.
+    pub(super) async fn pump(self: &Arc<Self>) {
+        let mut writing = Writing::default();
+        loop {
+            let now = self.now();
+            let next = if writing.has_room() {
+                self.queue().next(now, |cluster| self.clusters.limit(cluster))
+            } else {
+                Next::Idle
+            };
+            let wake_at = match next {
+                Next::Take(eviction) => {
+                    self.take(eviction, now, &mut writing);
+                    // A long queue must not starve other tasks.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Next::WaitUntil(at) => Some(self.start + at),
+                Next::Idle => None,
+            };
+            let alarm = async {
+                match wake_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(attempt) = writing.next() => self.finish(attempt),
+                () = self.changed.notified() => {}
+                () = alarm => {}
+            }
+        }
+    }
+
+    /// Decides about an eviction whose slot is open, and starts its write if it is still needed.
+    fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
+        let span = eviction.span();
+        let _entered = span.enter();
+        let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
+            (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
+            (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),
+            (Cause::Failback, true) => self.judge_return::<bulkhead_api::ClusterResourceBinding>(&eviction),
+            (Cause::Failback, false) => self.judge_return::<bulkhead_api::ResourceBinding>(&eviction),
+        };
+        match judged {
+            Judged::Wait { .. } => {}
+            Judged::Unneeded => self.announce_unneeded([&eviction]),
+            _ => {
+                let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+                waits.remove(&eviction);
+            }
+        }
+        let finished = match judged {
+            Judged::Unneeded => Finished::Done,
+            Judged::Later(after) => Finished::Later(after),
+            Judged::Wait {
+                attribution,
+                after,
+                decision_record,
+            } => {
+                self.note_wait(&eviction, attribution, decision_record.as_ref());
+                Finished::Later(after)
+            }
+            Judged::Undecided(error) => {
+                self.deps.failures.count(NAME, &error);
+                Finished::Failed
+            }
+            Judged::Evict(write) => {
+                let slot = self
+                    .queue()
+                    .charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+                let written = write.instrument(span.clone());
+                let span = span.clone();
+                writing.add(async move {
+                    Attempt {
+                        result: written.await,
+                        eviction,
+                        slot,
+                        since: now,
+                        span,
+                    }
+                });
+                return;
+            }
+        };
+        self.end(&eviction, finished, now);
+    }
+
+    /// Ends the processing of an eviction. After the last one of a cluster its metrics show an empty queue, without
+    /// waiting for the next scan.
+    fn end(&self, eviction: &Eviction, finished: Finished, now: Duration) {
+        let is_last = {
+            let mut queue = self.queue();
+            queue.finish(eviction, finished, now);
+            !queue.items().any(|(_, from)| *from == eviction.cluster)
+        };
+        if is_last {
+            self.count(&eviction.cluster);
+        }
+    }
+
+    fn finish(&self, attempt: Attempt) {
+        let Attempt {
+            eviction,
+            slot,
+            since,
+            result,
+            span,
+        } = attempt;
+        let _entered = span.enter();
+        let now = self.now();
+        let waited = self.queue().waited(&eviction, now).unwrap_or_default();
+        if result.as_ref().is_err_and(Error::is_refusal) {
+            self.queue().release(&slot);
+        } else {
+            // The binding may have left as late as now, and not when its slot opened. Without a response too.
+            self.queue()
+                .settle(&slot, &eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+        }
+        let finished = match &result {
+            Ok(()) => Finished::Done,
+            Err(error) if error.is_withheld() => {
+                self.deps.failures.count(NAME, error);
+                Finished::Done
+            }
+            Err(error) => {
+                if eviction.cause == Cause::Failback {
+                    self.failback.return_failed(&eviction.binding);
+                }
+                self.deps.failures.count(NAME, error);
+                // Conflicts too: the first retries come within milliseconds, the later ones back off.
+                Finished::Failed
+            }
+        };
+        self.end(&eviction, finished, now);
+        if result.is_ok() {
+            self.queue().resume(now);
+        }
+        let ending = Ending::of(&result);
+        self.deps
+            .metrics
+            .processed(eviction.queue_name(), now.saturating_sub(since), ending);
+        // A withheld attempt does not affect the success rate.
+        if ending == Ending::Withheld {
+            return;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.attempted(
+            &self.deps.metrics,
+            &eviction.cluster,
+            result.is_ok().then_some(waited),
+            now,
+        );
+    }
+
     /// Decides from current data, not from the data of the moment when the item was queued.
     pub(super) fn judge<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let deps = &self.deps;

@@ -4,18 +4,17 @@
 //! workers, so that a configured 0.5 per second is 3 per second in the worst case. Only real evictions are charged.
 //! And rate 0 stops evictions, instead of letting one item per worker through every half hour.
 //!
-//! [`scan`](TaintManager::scan) queues due evictions. [`pump`](TaintManager::pump) takes each one out when its slot
-//! opens, and checks again before it acts: the cluster may have recovered, or the binding moved, meanwhile. Returns
+//! [`scan`] queues due evictions. [`evict`] takes each one out when its slot opens, and checks again before it acts: the cluster may have recovered, or the binding moved, meanwhile. Returns
 //! to the home cluster take the same way ([`failback`]).
 
 mod announce;
 mod clusters;
 mod count;
-mod enqueue;
 mod evict;
 mod failback;
 mod ordering;
 mod records;
+mod scan;
 mod stays;
 mod writing;
 
@@ -24,30 +23,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::decide::eviction::taint_based::{EvictOptions, Evictable};
-use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next};
-use bulkhead_core::model::Cluster;
+use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue};
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::controller;
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
 use kube::ResourceExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span, error_span};
+use tracing::{Span, error_span};
 
 use self::clusters::Clusters;
 use self::count::Counts;
-use self::evict::Judged;
 use self::failback::Failback;
-use self::ordering::Ordering;
-use self::writing::{Attempt, Writing};
 use crate::binding_kind::{Binding, Bindings};
 use crate::contact::Contacts;
 use crate::decision_log::DecisionLog;
 use crate::evaluate::Decider;
 use crate::flags::Flags;
-use crate::metrics::{Ending, Metrics};
+use crate::metrics::Metrics;
 use crate::scheduler::Evictions;
 use crate::stores::Stores;
 use crate::templates::Templates;
@@ -227,237 +222,6 @@ impl TaintManager {
         for cluster in self.clusters.all() {
             let limit = self.clusters.limit(&cluster.name);
             self.queue().charge_conservatively(&cluster.name, &limit, now);
-        }
-    }
-
-    /// Queues every binding that has to leave the cluster, with a delay if it tolerates the taint for a time, and
-    /// requests another scan. Drops the queued evictions of a cluster without such taints.
-    async fn scan(&self, name: &str) -> Action {
-        let cluster = self.clusters.get(name);
-        let is_gone = cluster.is_none();
-        let mut stays = BTreeMap::new();
-        if let Some(cluster) = cluster.as_deref().filter(|cluster| stays::may_stay_on(cluster)) {
-            let order = Ordering::new(&self.deps);
-            self.enqueue::<bulkhead_api::ResourceBinding>(cluster, &order, &mut stays)
-                .await;
-            self.enqueue::<bulkhead_api::ClusterResourceBinding>(cluster, &order, &mut stays)
-                .await;
-        }
-        self.note_stays(name, stays);
-        let is_tainted = |cluster: &Arc<Cluster>| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
-        let action = if cluster.as_ref().is_some_and(is_tainted) {
-            self.announce_queue(name, &[]);
-            self.note_brake(name);
-            self.changed.notify_one();
-            Action::After(RESCAN)
-        } else {
-            let dropped = self.queue().drop_cluster(name);
-            self.announce_unneeded(&dropped);
-            self.announce_queue(name, &dropped);
-            self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-            self.deps.metrics.brake(name, BrakeState::Open);
-            Action::Wait
-        };
-        self.count(name);
-        if is_gone {
-            self.counts
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .forget(&self.deps.metrics, name);
-            self.deps.metrics.forget_cluster(name);
-        }
-        action
-    }
-
-    /// Takes each eviction out of the queue when its slot opens, until the future is dropped.
-    async fn pump(self: &Arc<Self>) {
-        let mut writing = Writing::default();
-        loop {
-            let now = self.now();
-            let next = if writing.has_room() {
-                self.queue().next(now, |cluster| self.clusters.limit(cluster))
-            } else {
-                Next::Idle
-            };
-            let wake_at = match next {
-                Next::Take(eviction) => {
-                    self.take(eviction, now, &mut writing);
-                    // A long queue must not starve other tasks.
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-                Next::WaitUntil(at) => Some(self.start + at),
-                Next::Idle => None,
-            };
-            let alarm = async {
-                match wake_at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                Some(attempt) = writing.next() => self.finish(attempt),
-                () = self.changed.notified() => {}
-                () = alarm => {}
-            }
-        }
-    }
-
-    /// Decides about an eviction whose slot is open, and starts its write if it is still needed.
-    fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
-        let span = eviction.span();
-        let _entered = span.enter();
-        let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
-            (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
-            (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),
-            (Cause::Failback, true) => self.judge_return::<bulkhead_api::ClusterResourceBinding>(&eviction),
-            (Cause::Failback, false) => self.judge_return::<bulkhead_api::ResourceBinding>(&eviction),
-        };
-        match judged {
-            Judged::Wait { .. } => {}
-            Judged::Unneeded => self.announce_unneeded([&eviction]),
-            _ => {
-                let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-                waits.remove(&eviction);
-            }
-        }
-        let finished = match judged {
-            Judged::Unneeded => Finished::Done,
-            Judged::Later(after) => Finished::Later(after),
-            Judged::Wait {
-                attribution,
-                after,
-                decision_record,
-            } => {
-                self.note_wait(&eviction, attribution, decision_record.as_ref());
-                Finished::Later(after)
-            }
-            Judged::Undecided(error) => {
-                self.deps.failures.count(NAME, &error);
-                Finished::Failed
-            }
-            Judged::Evict(write) => {
-                let slot = self
-                    .queue()
-                    .charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-                let written = write.instrument(span.clone());
-                let span = span.clone();
-                writing.add(async move {
-                    Attempt {
-                        result: written.await,
-                        eviction,
-                        slot,
-                        since: now,
-                        span,
-                    }
-                });
-                return;
-            }
-        };
-        self.end(&eviction, finished, now);
-    }
-
-    /// Ends the processing of an eviction. After the last one of a cluster its metrics show an empty queue, without
-    /// waiting for the next scan.
-    fn end(&self, eviction: &Eviction, finished: Finished, now: Duration) {
-        let is_last = {
-            let mut queue = self.queue();
-            queue.finish(eviction, finished, now);
-            !queue.items().any(|(_, from)| *from == eviction.cluster)
-        };
-        if is_last {
-            self.count(&eviction.cluster);
-        }
-    }
-
-    fn finish(&self, attempt: Attempt) {
-        let Attempt {
-            eviction,
-            slot,
-            since,
-            result,
-            span,
-        } = attempt;
-        let _entered = span.enter();
-        let now = self.now();
-        let waited = self.queue().waited(&eviction, now).unwrap_or_default();
-        if result.as_ref().is_err_and(Error::is_refusal) {
-            self.queue().release(&slot);
-        } else {
-            // The binding may have left as late as now, and not when its slot opened. Without a response too.
-            self.queue()
-                .settle(&slot, &eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-        }
-        let finished = match &result {
-            Ok(()) => Finished::Done,
-            Err(error) if error.is_withheld() => {
-                self.deps.failures.count(NAME, error);
-                Finished::Done
-            }
-            Err(error) => {
-                if eviction.cause == Cause::Failback {
-                    self.failback.return_failed(&eviction.binding);
-                }
-                self.deps.failures.count(NAME, error);
-                // Conflicts too: the first retries come within milliseconds, the later ones back off.
-                Finished::Failed
-            }
-        };
-        self.end(&eviction, finished, now);
-        if result.is_ok() {
-            self.queue().resume(now);
-        }
-        let ending = Ending::of(&result);
-        self.deps
-            .metrics
-            .processed(eviction.queue_name(), now.saturating_sub(since), ending);
-        // A withheld attempt does not affect the success rate.
-        if ending == Ending::Withheld {
-            return;
-        }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.attempted(
-            &self.deps.metrics,
-            &eviction.cluster,
-            result.is_ok().then_some(waited),
-            now,
-        );
-    }
-
-    /// Updates the metrics of a cluster's evictions.
-    fn count(&self, name: &str) {
-        let waiting: Vec<_> = self
-            .queue()
-            .items()
-            .filter(|(_, from)| *from == name)
-            .map(|(eviction, _)| eviction.clone())
-            .collect();
-        let resource_kind = |eviction: &Eviction| {
-            let stores = &self.deps.stores;
-            let resource = if eviction.binding.namespace.is_empty() {
-                stores.cluster_bindings.get(&eviction.binding)?.spec.resource.clone()
-            } else {
-                stores.bindings.get(&eviction.binding)?.spec.resource.clone()
-            };
-            Some(format!("{}/{}", resource.api_version, resource.kind))
-        };
-        let mut kinds = BTreeMap::<_, i64>::new();
-        let mut resources = BTreeMap::<String, i64>::new();
-        for eviction in &waiting {
-            *kinds
-                .entry((eviction.binding_kind(), eviction.queue_name()))
-                .or_default() += 1;
-            if let Some(kind) = resource_kind(eviction) {
-                *resources.entry(kind).or_default() += 1;
-            }
-        }
-        let (ready, now) = (self.queue().ready(), self.now());
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.waiting(&self.deps.metrics, name, &kinds, &resources, now);
-        for queue in ["binding-eviction", "cluster-binding-eviction"] {
-            let depth = ready.iter().filter(|eviction| eviction.queue_name() == queue).count();
-            self.deps.metrics.depth(queue, i64::try_from(depth).unwrap_or(i64::MAX));
         }
     }
 }

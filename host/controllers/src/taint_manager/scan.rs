@@ -1,24 +1,65 @@
-//! Bindings on a tainted cluster: those that have to leave, with their priorities, and those that stay.
+//! Scan of a cluster: its bindings that have to leave are queued with their priorities, and those that stay are noted.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::{self, Due, due};
-use bulkhead_core::decide::eviction::{Priority, Waiting};
+use bulkhead_core::decide::eviction::{BrakeState, Priority, Waiting};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::names::keys;
+use bulkhead_runtime::controller::Action;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::ObjectKind;
 use kube::ResourceExt;
 
 use super::ordering::Ordering;
-use super::{Cause, Eviction, TaintManager, evictable, millis};
+use super::{Cause, Eviction, RESCAN, TaintManager, evictable, millis, stays};
 use crate::binding_kind::Binding;
 
 impl TaintManager {
+    /// Queues every binding that has to leave the cluster, with a delay if it tolerates the taint for a time, and
+    /// requests another scan. Drops the queued evictions of a cluster without such taints.
+    pub(super) async fn scan(&self, name: &str) -> Action {
+        let cluster = self.clusters.get(name);
+        let is_gone = cluster.is_none();
+        let mut stays = BTreeMap::new();
+        if let Some(cluster) = cluster.as_deref().filter(|cluster| stays::may_stay_on(cluster)) {
+            let order = Ordering::new(&self.deps);
+            self.enqueue::<bulkhead_api::ResourceBinding>(cluster, &order, &mut stays)
+                .await;
+            self.enqueue::<bulkhead_api::ClusterResourceBinding>(cluster, &order, &mut stays)
+                .await;
+        }
+        self.note_stays(name, stays);
+        let is_tainted = |cluster: &Arc<Cluster>| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
+        let action = if cluster.as_ref().is_some_and(is_tainted) {
+            self.announce_queue(name, &[]);
+            self.note_brake(name);
+            self.changed.notify_one();
+            Action::After(RESCAN)
+        } else {
+            let dropped = self.queue().drop_cluster(name);
+            self.announce_unneeded(&dropped);
+            self.announce_queue(name, &dropped);
+            self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            self.deps.metrics.brake(name, BrakeState::Open);
+            Action::Wait
+        };
+        self.count(name);
+        if is_gone {
+            self.counts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .forget(&self.deps.metrics, name);
+            self.deps.metrics.forget_cluster(name);
+        }
+        action
+    }
+
     /// Queues the bindings of one kind, and collects those that stay although a taint concerns them.
-    pub(super) async fn enqueue<B: Binding>(
+    async fn enqueue<B: Binding>(
         &self,
         cluster: &Cluster,
         order: &Ordering,
