@@ -45,6 +45,9 @@ enum Task {
         /// Only check that the bugs compile.
         #[arg(long)]
         check: bool,
+        /// Only introduce the bugs in files that changed since this revision.
+        #[arg(long, value_name = "REVISION", conflicts_with = "check")]
+        changed: Option<String>,
         /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -71,6 +74,8 @@ enum Task {
 /// All programs at once: for single packages, cargo would select other features of shared dependencies and rebuild
 /// wasmtime and Luau.
 const BUILD: &[&str] = &["build", "--workspace", "--bins"];
+/// The program alone, with the same features of shared dependencies.
+const BUILD_PROGRAM: &[&str] = &["build", "--workspace", "--bin", "bulkhead"];
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
@@ -93,7 +98,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Demo { simulate } => {
             guests::build(&root)?;
-            sh::cargo(&root, BUILD)?;
+            sh::cargo(&root, BUILD_PROGRAM)?;
             let program = root.join("target/debug/bulkhead");
             let example = ["examples/nginx-divided/scenario.yaml".to_owned()];
             let arguments = if simulate.is_empty() {
@@ -119,6 +124,19 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Mutations { check: true, .. } => {
             mutations::check(&root)?;
             Ok(ExitCode::SUCCESS)
+        }
+        Task::Mutations {
+            changed: Some(revision),
+            mut arguments,
+            ..
+        } => {
+            let mistakes = mutations::changed(&root, &revision)?;
+            if mistakes.is_empty() {
+                println!("no bug belongs to a file that changed since {revision}");
+                return Ok(ExitCode::SUCCESS);
+            }
+            arguments.extend(mistakes.into_iter().flat_map(|name| ["--only".to_owned(), name]));
+            sh::exit_code(&root, &mutations::build(&root)?, &arguments)
         }
         Task::Mutations { arguments, .. } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
         Task::Full { list: true, .. } => {

@@ -35,6 +35,41 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     cargo(root, "check")
 }
 
+/// Returns the mistakes in files that changed since a revision, in order of name.
+///
+/// A file counts as changed if it differs from the revision or is not in it, committed or not. A changed patch counts
+/// as well.
+pub(crate) fn changed(root: &Path, revision: &str) -> anyhow::Result<BTreeSet<String>> {
+    let differs = ["diff", "--name-only", "-z", revision, "--"];
+    let mut files = names(root, &differs).with_context(|| format!("comparing the files with `{revision}`"))?;
+    files.extend(listed(root, &["--others", "--exclude-standard"])?);
+    let mut mistakes = BTreeSet::new();
+    for patch in patches(root)? {
+        let text = fs::read_to_string(&patch).with_context(|| format!("reading {}", patch.display()))?;
+        let patch = patch.strip_prefix(root).unwrap_or(&patch);
+        if files.contains(patch) || patched_files(&text).any(|file| files.contains(Path::new(file))) {
+            mistakes.extend(mistakes_of(&text));
+        }
+    }
+    Ok(mistakes)
+}
+
+/// Returns the files that a patch changes.
+fn patched_files(patch: &str) -> impl Iterator<Item = &str> {
+    patch.lines().filter_map(|line| line.strip_prefix("+++ b/"))
+}
+
+/// Returns the mistakes that a patch activates.
+fn mistakes_of(patch: &str) -> impl Iterator<Item = String> {
+    let added = patch
+        .lines()
+        .filter(|line| line.starts_with('+') && !line.starts_with("+++"));
+    added.flat_map(|line| line.split("Mutation::").skip(1)).map(|rest| {
+        let name = rest.chars().take_while(|letter| letter.is_ascii_alphanumeric());
+        name.collect()
+    })
+}
+
 /// Brings the copy up to date and runs a command of Cargo for its search.
 fn cargo(root: &Path, command: &str) -> anyhow::Result<()> {
     update_tree(root)?;
@@ -96,15 +131,17 @@ fn copy_sources(root: &Path, next: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
 
 /// Returns the files below a folder that Git lists.
 fn listed(folder: &Path, arguments: &[&str]) -> anyhow::Result<BTreeSet<PathBuf>> {
-    let output = Command::new("git")
-        .args(["ls-files", "-z"])
-        .args(arguments)
-        .current_dir(folder)
-        .output();
+    names(folder, &[&["ls-files", "-z"], arguments].concat())
+}
+
+/// Returns the file names that a command of Git prints, separated by zero bytes.
+fn names(folder: &Path, arguments: &[&str]) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let output = Command::new("git").args(arguments).current_dir(folder).output();
     let output = output.context("starting git, which lists the files of the workspace")?;
     if !output.status.success() {
         bail!(
-            "git ls-files failed in {}: {}",
+            "git {} failed in {}: {}",
+            arguments[0],
             folder.display(),
             String::from_utf8_lossy(&output.stderr).trim()
         );
@@ -182,6 +219,37 @@ fn move_changed(next: &Path, tree: &Path, files: &BTreeSet<PathBuf>) -> anyhow::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_patch_names_its_files_and_mistakes() {
+        let patch = "--- a/host/core/src/x.rs\n+++ b/host/core/src/x.rs\n@@ -1,2 +1,3 @@\n-    if a || Mutation::Gone {\n\
+                     +    if a || mutation::on(Mutation::Karmada3747) && !mutation::on(Mutation::TaintStays) {\n";
+        assert_eq!(patched_files(patch).collect::<Vec<_>>(), ["host/core/src/x.rs"]);
+        assert_eq!(mistakes_of(patch).collect::<Vec<_>>(), ["Karmada3747", "TaintStays"]);
+    }
+
+    #[test]
+    fn each_patch_activates_a_mistake_in_a_file_of_the_workspace() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut mistakes = BTreeSet::new();
+        for patch in patches(&root).expect("there are patches") {
+            let text = fs::read_to_string(&patch).expect("a patch is text");
+            assert!(patched_files(&text).count() > 0, "{}", patch.display());
+            assert!(
+                patched_files(&text).all(|file| root.join(file).is_file()),
+                "{}",
+                patch.display()
+            );
+            mistakes.extend(mistakes_of(&text));
+        }
+        let declared = root.join(SOURCE).join("files/host/core/src/mutation.rs");
+        let declared = fs::read_to_string(declared).expect("the mistakes are declared");
+        let unknown: Vec<_> = mistakes
+            .iter()
+            .filter(|name| !declared.contains(&format!("    {name},")))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
 
     #[test]
     fn the_crates_of_the_copy_have_a_version_of_their_own() {

@@ -21,9 +21,9 @@ struct Arguments {
     /// Maximum number of seeds for each mistake.
     #[arg(long, default_value_t = 400)]
     seeds: u64,
-    /// Only mistakes with this in their name.
-    #[arg(long, default_value = "")]
-    only: String,
+    /// Only mistakes with one of these in their name.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// Number of concurrent runs.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -53,8 +53,12 @@ fn search(arguments: &Arguments, engines: &[Arc<dyn Engine>], mutation: Mutation
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let engines: Vec<Arc<dyn Engine>> = vec![Arc::new(LuaEngine::default())];
-    let wanted = |mutation: &Mutation| format!("{mutation:?}").to_lowercase().contains(&arguments.only.to_lowercase());
-    let wanted: Vec<_> = Mutation::ALL.into_iter().filter(wanted).collect();
+    let only: Vec<_> = arguments.only.iter().map(|name| name.to_lowercase()).collect();
+    let is_wanted = |mutation: &Mutation| {
+        let name = format!("{mutation:?}").to_lowercase();
+        only.is_empty() || only.iter().any(|only| name.contains(only.as_str()))
+    };
+    let wanted: Vec<_> = Mutation::ALL.into_iter().filter(is_wanted).collect();
     println!("| mistake | promise that breaks | seeds | time |\n| --- | --- | --- | --- |");
     let mut found = 0;
     for mutation in &wanted {
