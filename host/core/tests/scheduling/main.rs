@@ -14,7 +14,7 @@ use bulkhead_core::decide::schedule::{
     IN_TREE, Outcome, ScheduleError, ScheduleExplanation, SchedulePlan, SchedulerOptions, SchedulingSnapshot, decide,
     decide_explained, trigger,
 };
-use bulkhead_core::model::{Binding, Cluster, ReplicaSchedulingType, TargetCluster};
+use bulkhead_core::model::{Binding, Cluster, ReplicaSchedulingType, SpreadConstraint, TargetCluster};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
@@ -300,8 +300,10 @@ proptest! {
         if targets.is_empty() {
             return Ok(());
         }
-        // Swapping for capacity depends on the placed replicas, so a divided selection may change once more.
-        if dynamic && !placement.spread_constraints.is_empty() {
+        // Swapping for capacity depends on the placed replicas, so a divided selection may change once more. The score
+        // of a region too: placed replicas are room in their cluster, and their clusters score higher.
+        let by_region = |constraint: &SpreadConstraint| constraint.spread_by_field == "region";
+        if dynamic && !placement.spread_constraints.is_empty() || placement.spread_constraints.iter().any(by_region) {
             return Ok(());
         }
         let mut names: Vec<_> = targets.iter().map(|target| (target.name.clone(), target.replicas)).collect();

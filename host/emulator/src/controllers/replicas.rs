@@ -3,6 +3,8 @@
 //! In simulations a Deployment owns its pods directly. In members for people there are ReplicaSets in between, whose
 //! pods the Deployment creates and deletes as well: see [`super::rollout`].
 
+use std::collections::BTreeSet;
+
 use bulkhead_apiserver::json::{array, text};
 use bulkhead_apiserver::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -142,8 +144,9 @@ impl Emulator {
         } else {
             object.name().to_owned()
         };
+        let used: BTreeSet<u64> = current.iter().map(|pod| pod.ordinal).collect();
         (0..)
-            .filter(|ordinal| current.iter().all(|pod| pod.ordinal != *ordinal))
+            .filter(|ordinal| !used.contains(ordinal))
             .take(wanted as usize)
             .filter(|&ordinal| {
                 self.create_pod(
