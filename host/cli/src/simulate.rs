@@ -2,12 +2,15 @@
 
 mod trials;
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use bulkhead_controllers::flags::GoDuration;
 use bulkhead_server::engines::EngineArguments;
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::render;
@@ -22,6 +25,8 @@ use crate::output::{self, Format};
 
 /// Output width, in columns.
 const WIDTH_DEFAULT: usize = 120;
+/// Interval between progress lines without a terminal.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Run a scenario: a whole federation in one process on virtual time.
 ///
@@ -112,16 +117,15 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOptions> {
-    let name = scenario.name.clone();
-    let progress: Option<Box<dyn Fn(_, _)>> = shows_progress(arguments).then(|| -> Box<dyn Fn(_, _)> {
-        Box::new(
-            move |at: bulkhead_controllers::flags::GoDuration, end: bulkhead_controllers::flags::GoDuration| {
-                if at.as_secs() % 10 == 0 {
-                    let _ = write!(anstream::stderr(), "\r{name}: {at} of {end}\x1b[K");
-                }
-            },
-        )
-    });
+    let show = |text| {
+        let _ = write!(anstream::stderr(), "{text}");
+    };
+    let progress = progress(
+        scenario.name.clone(),
+        shows_progress(arguments),
+        PROGRESS_INTERVAL,
+        show,
+    );
     let all = arguments.verbose || arguments.output != Format::Text;
     Ok(RunOptions {
         seed: arguments.seed,
@@ -129,7 +133,28 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
         detail: if all { Detail::Everything } else { Detail::Highlights },
         explain: arguments.explain.clone(),
         sink: None,
-        progress,
+        progress: Some(progress),
+    })
+}
+
+/// Returns the function that shows the virtual time of a run: as a line that is written over on a terminal, and
+/// otherwise as a line per interval, which only long runs reach.
+fn progress(
+    name: String,
+    on_terminal: bool,
+    interval: Duration,
+    show: impl Fn(String) + 'static,
+) -> Box<dyn Fn(GoDuration, GoDuration)> {
+    let shown = Cell::new(Instant::now());
+    Box::new(move |at, end| {
+        if on_terminal {
+            if at.as_secs() % 10 == 0 {
+                show(format!("\r{name}: {at} of {end}\x1b[K"));
+            }
+        } else if shown.get().elapsed() >= interval {
+            shown.set(Instant::now());
+            show(format!("{name}: simulated {at} of {end}\n"));
+        }
     })
 }
 
@@ -187,4 +212,36 @@ fn text(arguments: &Arguments, report: &Report) -> anyhow::Result<String> {
     };
     render::text(report, &mut text, options)?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn shown(on_terminal: bool, interval: Duration) -> Vec<String> {
+        let lines: Rc<RefCell<Vec<String>>> = Rc::default();
+        let kept = Rc::clone(&lines);
+        let show = progress("fleet".to_owned(), on_terminal, interval, move |line| {
+            kept.borrow_mut().push(line);
+        });
+        let at = |seconds| GoDuration(Duration::from_secs(seconds));
+        for seconds in [9, 10] {
+            show(at(seconds), at(600));
+        }
+        lines.take()
+    }
+
+    #[test]
+    fn a_long_run_shows_its_progress_with_and_without_a_terminal() {
+        let each = ["fleet: simulated 9s of 10m0s\n", "fleet: simulated 10s of 10m0s\n"];
+        assert_eq!(shown(false, Duration::ZERO), each);
+        assert!(
+            shown(false, Duration::from_hours(1)).is_empty(),
+            "a short run shows nothing"
+        );
+        assert_eq!(shown(true, Duration::from_hours(1)), ["\rfleet: 10s of 10m0s\x1b[K"]);
+    }
 }
