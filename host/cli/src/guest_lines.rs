@@ -1,11 +1,11 @@
-//! Lines that components write, for their authors.
+//! Lines that plugins write, for their authors.
 
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bulkhead_core::policy::PolicyId;
-use bulkhead_engine_wasm::{Level, LogSink};
+use bulkhead_plugin::{Level, LogSink};
 
 /// Maximum number of printed lines: the laws of conformance call a plugin thousands of times.
 const LINES_MAX: usize = 200;

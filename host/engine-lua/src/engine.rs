@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use bulkhead_core::manifest::{Dialect, EntryPoint};
-use bulkhead_core::policy::EngineKind;
+use bulkhead_core::policy::{EngineKind, PolicyId};
 use bulkhead_plugin::{
-    Description, Engine, Entry, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
+    Description, Engine, Entry, Inspection, LoadError, LoadStage, Loaded, LogSink, Module, PluginSource, check_config,
 };
 use mlua::chunk::Compiler;
 
@@ -24,6 +24,7 @@ pub struct LuaEngine {
     options: Options,
     compiler: Compiler,
     library: Arc<Library>,
+    lines: Option<LogSink>,
 }
 
 impl LuaEngine {
@@ -35,6 +36,17 @@ impl LuaEngine {
             options,
             compiler,
             library,
+            lines: None,
+        }
+    }
+
+    /// Sends the lines that scripts print to a receiver, with the level [`Level::Info`](bulkhead_plugin::Level).
+    /// Without one they are discarded.
+    #[must_use]
+    pub fn with_lines(self, lines: LogSink) -> Self {
+        Self {
+            lines: Some(lines),
+            ..self
         }
     }
 }
@@ -67,7 +79,16 @@ impl Engine for LuaEngine {
             Dialect::Karmada => Arc::clone(&self.library),
             Dialect::Argo => Arc::new(self.library.in_dialect(Dialect::Argo)),
         };
-        let pool = Pool::new(library, compiled?, source.budget);
+        let described = describe(source);
+        let id = PolicyId {
+            name: source.name.clone(),
+            version: described.version.clone(),
+            engine: EngineKind::Lua,
+        };
+        let mut pool = Pool::new(library, compiled?, source.budget);
+        if let Some(lines) = &self.lines {
+            pool = pool.with_lines(id.clone(), Arc::clone(lines));
+        }
         let mut entries = Vec::new();
         for (script, module) in source.modules.iter().enumerate() {
             let answers = match source.inspection {
@@ -88,9 +109,9 @@ impl Engine for LuaEngine {
         }
         let description = Description {
             remarks: remarks(source, &entries),
-            ..describe(source)
+            ..described
         };
-        let policy = LuaPolicy::new(source, &description, entries, pool, self.options);
+        let policy = LuaPolicy::new(source, id, entries, pool, self.options);
         Ok(Loaded {
             policy: Arc::new(policy),
             description,

@@ -1,13 +1,13 @@
 //! Initial globals of a script: the libraries that Karmada opens, with the same contents. (Karmada:
 //! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:setLib`, `pkg/util/lifted/lua`.)
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::manifest::Dialect;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::one_line;
+use bulkhead_plugin::{Level, Lines, one_line};
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, Table};
 
@@ -81,13 +81,15 @@ impl Library {
         }
     }
 
-    /// Installs the library in a new state. `bytes_max` bounds the size of a table passed to `kube`.
+    /// Installs the library in a new state. `bytes_max` bounds the size of a table passed to `kube`; `lines` gets what
+    /// scripts print.
     pub(crate) fn open(
         &self,
         lua: &Lua,
         clock: &Arc<Clock>,
         meter: &Arc<Meter>,
         bytes_max: usize,
+        lines: Option<&Arc<Mutex<Lines>>>,
     ) -> mlua::Result<Opened> {
         let open = lua
             .load(self.bytecode.as_slice())
@@ -101,7 +103,8 @@ impl Library {
             now(lua, Arc::clone(clock), Arc::clone(meter))?,
             missing(lua, Arc::clone(meter))?,
         );
-        let (fresh, incomplete) = open.call((now, missing, kube, refused, spend(lua, Arc::clone(meter))?))?;
+        let show = lines.map(|lines| show(lua, Arc::clone(lines))).transpose()?;
+        let (fresh, incomplete) = open.call((now, missing, kube, refused, spend(lua, Arc::clone(meter))?, show))?;
         Ok(Opened { fresh, incomplete })
     }
 }
@@ -176,6 +179,15 @@ fn missing(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
             &meter,
             &format!("module {name} not found, the only module is kube"),
         )
+    })
+}
+
+/// Creates the function that keeps a printed line.
+fn show(lua: &Lua, lines: Arc<Mutex<Lines>>) -> mlua::Result<Function> {
+    lua.create_function(move |_, line: LuaString| {
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.push(Level::Info, &line.as_bytes());
+        Ok(())
     })
 }
 

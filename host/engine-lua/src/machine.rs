@@ -4,11 +4,12 @@
 //! the limits, and restores the state at the end. [`Machine::is_reusable`] decides if the state may be used again;
 //! the pool keeps it in the meantime.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::{Fault, FaultKind};
+use bulkhead_core::policy::{Fault, FaultKind, Usage};
 use bulkhead_core::time::Time;
+use bulkhead_plugin::Lines;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table};
 use serde_json::Value;
@@ -51,6 +52,8 @@ pub(crate) struct Machine {
     lua: Lua,
     meter: Arc<Meter>,
     clock: Arc<Clock>,
+    /// Lines that the current call printed.
+    lines: Arc<Mutex<Lines>>,
     budget: Budget,
     library: Opened,
     /// Scripts in the plugin's order.
@@ -68,9 +71,10 @@ struct Loaded {
 }
 
 impl Machine {
-    /// Creates a state with the library and the scripts. No script has run yet.
-    pub(crate) fn new(library: &Library, scripts: &[Script], budget: Budget) -> Result<Self, Fault> {
-        let machine = Self::build(library, scripts, budget).map_err(|error| host_bug(&error))?;
+    /// Creates a state with the library and the scripts. No script has run yet. Unless `prints`, what scripts print is
+    /// discarded.
+    pub(crate) fn new(library: &Library, scripts: &[Script], budget: Budget, prints: bool) -> Result<Self, Fault> {
+        let machine = Self::build(library, scripts, budget, prints).map_err(|error| host_bug(&error))?;
         if machine.clean_bytes >= budget.memory_bytes {
             let (least, given) = (machine.clean_bytes, budget.memory_bytes);
             let message = format!("the Lua state needs {least} bytes of memory, and the plugin may use {given}");
@@ -79,12 +83,13 @@ impl Machine {
         Ok(machine)
     }
 
-    fn build(library: &Library, scripts: &[Script], budget: Budget) -> mlua::Result<Self> {
+    fn build(library: &Library, scripts: &[Script], budget: Budget, prints: bool) -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         let clock = Arc::new(Clock::stopped());
         let meter = Arc::new(Meter::new(budget));
-        let library = library.open(&lua, &clock, &meter, budget.reply_bytes)?;
+        let lines = Arc::default();
+        let library = library.open(&lua, &clock, &meter, budget.reply_bytes, prints.then_some(&lines))?;
         let scripts: mlua::Result<Vec<_>> = scripts.iter().map(|script| load(&lua, script)).collect();
         let scripts = scripts?;
         let stepped = Arc::clone(&meter);
@@ -96,6 +101,7 @@ impl Machine {
             lua,
             meter,
             clock,
+            lines,
             budget,
             library,
             scripts,
@@ -124,6 +130,16 @@ impl Machine {
             Ok(result.and_then(|value| self.meter.in_time().map(|()| value)))
         });
         result.unwrap_or_else(|error| Err(host_bug(&error)))
+    }
+
+    /// Returns the lines that were printed since they were last taken.
+    pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the cost of the last call.
+    pub(crate) fn cost(&self) -> Usage {
+        self.meter.cost(self.used_bytes())
     }
 
     /// Creates the globals and starts the meter.

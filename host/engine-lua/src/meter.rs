@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::{Fault, FaultKind};
+use bulkhead_core::policy::{Fault, FaultKind, Usage};
 use mlua::{Lua, VmState};
 
 use crate::position::position;
@@ -46,6 +46,9 @@ pub(crate) struct Meter {
     limit_bytes: AtomicUsize,
     /// Memory use in bytes above which the position of the script is kept: the place to name if it uses up its memory.
     watermark_bytes: AtomicUsize,
+    /// Memory use of the state in bytes before the call, and the most that was seen since.
+    before_bytes: AtomicUsize,
+    peak_bytes: AtomicUsize,
     /// Position at the last watermark, as `origin:line: `; empty if there was none.
     grown_at: Mutex<String>,
     refusals: AtomicU64,
@@ -68,6 +71,8 @@ impl Meter {
             collect_at_bytes: AtomicUsize::default(),
             limit_bytes: AtomicUsize::new(budget.memory_bytes),
             watermark_bytes: AtomicUsize::default(),
+            before_bytes: AtomicUsize::default(),
+            peak_bytes: AtomicUsize::default(),
             grown_at: Mutex::default(),
             refusals: AtomicU64::default(),
             stopped: OnceLock::new(),
@@ -93,9 +98,23 @@ impl Meter {
         );
         self.limit_bytes
             .store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
+        self.before_bytes.store(used_bytes, Ordering::Relaxed);
+        self.peak_bytes.store(used_bytes, Ordering::Relaxed);
         self.watermark_bytes
             .store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
         self.grown_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Returns the cost of the current call so far. The state uses `used_bytes` now.
+    pub(crate) fn cost(&self, used_bytes: usize) -> Usage {
+        let steps_left = self.steps_left.load(Ordering::Relaxed);
+        let peak_bytes = self.peak_bytes.load(Ordering::Relaxed).max(used_bytes);
+        let grown_bytes = peak_bytes.saturating_sub(self.before_bytes.load(Ordering::Relaxed));
+        Usage {
+            // At rest, more steps are left than the budget has.
+            steps: self.budget.steps.saturating_sub(steps_left),
+            memory_bytes_max: u64::try_from(grown_bytes).unwrap_or(u64::MAX),
+        }
     }
 
     /// Returns an error once the deadline is over. A later result does not count, regardless of the cause of the
@@ -148,6 +167,7 @@ impl Meter {
                 return self.stop(lua, FaultKind::Deadline, self.late());
             }
             let used_bytes = lua.used_memory();
+            self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
             if used_bytes > self.watermark_bytes.load(Ordering::Relaxed) {
                 self.watermark_bytes
                     .store(used_bytes + used_bytes / 4, Ordering::Relaxed);

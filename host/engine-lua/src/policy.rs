@@ -2,9 +2,9 @@ use std::borrow::Cow;
 
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
 use bulkhead_core::manifest::EntryPoint;
-use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Description, Entry, PluginSource, one_line};
+use bulkhead_plugin::{Entry, PluginSource, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ impl LuaPolicy {
     /// Creates the policy of a plugin. Each of the `entries` has the index of its script.
     pub(crate) fn new(
         source: &PluginSource,
-        description: &Description,
+        id: PolicyId,
         entries: Vec<(Entry, usize)>,
         pool: Pool,
         options: Options,
@@ -56,12 +56,6 @@ impl LuaPolicy {
         let mut capabilities: Vec<_> = entries.iter().map(|(entry, _)| entry.capability()).collect();
         capabilities.sort();
         capabilities.dedup();
-        let (name, version) = (source.name.clone(), description.version.clone());
-        let id = PolicyId {
-            name,
-            version,
-            engine: EngineKind::Lua,
-        };
         let reply_bytes_max = source.budget.reply_bytes;
         Self {
             id,
@@ -244,6 +238,10 @@ impl Policy for LuaPolicy {
             }
             Call::Interpret(call) => self.interpret(call),
         }
+    }
+
+    fn usage(&self) -> Usage {
+        self.pool.usage()
     }
 
     fn build(&self) -> Option<&Build> {

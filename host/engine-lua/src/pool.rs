@@ -1,9 +1,11 @@
 //! Lua states of one plugin, kept between calls.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::Fault;
+use bulkhead_core::policy::{Fault, PolicyId, Usage};
+use bulkhead_plugin::LogSink;
 
 use crate::library::Library;
 use crate::machine::{CallSettings, Machine, Session};
@@ -17,8 +19,14 @@ pub(crate) struct Pool {
     library: Arc<Library>,
     scripts: Vec<Script>,
     budget: Budget,
+    /// Receiver of printed lines, and the plugin that it gets them from; absent to discard them.
+    lines: Option<(PolicyId, LogSink)>,
     /// Idle states. The last one was used last and is reused first, because its memory is warm.
     idle: Mutex<Vec<Machine>>,
+    /// Steps of all calls.
+    steps: AtomicU64,
+    /// Peak memory of a single call, in bytes.
+    memory_bytes_max: AtomicU64,
 }
 
 impl Pool {
@@ -28,7 +36,18 @@ impl Pool {
             library,
             scripts,
             budget,
+            lines: None,
             idle: Mutex::default(),
+            steps: AtomicU64::default(),
+            memory_bytes_max: AtomicU64::default(),
+        }
+    }
+
+    /// Sends the lines that scripts print to a receiver.
+    pub(crate) fn with_lines(self, id: PolicyId, sink: LogSink) -> Self {
+        Self {
+            lines: Some((id, sink)),
+            ..self
         }
     }
 
@@ -44,12 +63,31 @@ impl Pool {
         run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let machine = waiting.map_or_else(|| Machine::new(&self.library, &self.scripts, self.budget), Ok)?;
+        let machine = waiting.map_or_else(|| self.machine(), Ok)?;
         let result = machine.session(setting, run);
+        if let Some((id, sink)) = &self.lines {
+            machine.lines().flush(Some(sink), id);
+        }
+        let cost = machine.cost();
+        self.steps.fetch_add(cost.steps, Ordering::Relaxed);
+        self.memory_bytes_max
+            .fetch_max(cost.memory_bytes_max, Ordering::Relaxed);
         if machine.is_reusable(&result) {
             self.put_back(machine);
         }
         result
+    }
+
+    fn machine(&self) -> Result<Machine, Fault> {
+        Machine::new(&self.library, &self.scripts, self.budget, self.lines.is_some())
+    }
+
+    /// Returns the usage of all calls.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            steps: self.steps.load(Ordering::Relaxed),
+            memory_bytes_max: self.memory_bytes_max.load(Ordering::Relaxed),
+        }
     }
 
     fn put_back(&self, machine: Machine) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, check_config};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, check_config};
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -15,7 +15,6 @@ use crate::host::bindings::bulkhead::policy::types::Metadata;
 use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::wasi;
 use crate::host::{About, Host};
-use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
 use crate::policy::{Meter, WasmPolicy};
 use crate::pool::{self, Allocation, Started};

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::model::Binding;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_plugin::LogSink;
 use serde_json::Value;
 
 use crate::host::About;
 use crate::host::pointer::pointer;
 use crate::kinds;
-use crate::log::LogSink;
 use crate::session::{Code, Session};
 
 /// A loaded component.

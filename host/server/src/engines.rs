@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::PolicyId;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_engine_wasm::{CacheOptions, Level, LogSink, Options, WasmEngine};
-use bulkhead_plugin::Engine;
+use bulkhead_engine_wasm::{CacheOptions, Options, WasmEngine};
+use bulkhead_plugin::{Engine, Level, LogSink};
 use clap::Args;
 use tracing::{debug, warn};
 
@@ -27,18 +27,19 @@ pub struct EngineArguments {
 impl EngineArguments {
     /// Starts one engine for each kind of plugin. A cache that was requested and cannot be used is an error; if the
     /// default cache cannot be used, components are compiled each time. `detail` is the pod detail that scripts
-    /// receive. Lines that components write are lines of the log.
+    /// receive. Lines that plugins write are lines of the log.
     pub fn start(&self, detail: Detail) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
         self.start_with(detail, Arc::new(log_line))
     }
 
-    /// Starts the engines with another receiver of the lines that components write.
+    /// Starts the engines with another receiver of the lines that plugins write.
     pub fn start_with(&self, detail: Detail, lines: LogSink) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
-        let wasm = self.start_wasm(lines)?;
-        let lua = LuaEngine::new(bulkhead_engine_lua::Options {
+        let wasm = self.start_wasm(Arc::clone(&lines))?;
+        let options = bulkhead_engine_lua::Options {
             pod_detail: detail,
             ..Default::default()
-        });
+        };
+        let lua = LuaEngine::new(options).with_lines(lines);
         Ok(vec![Arc::new(lua), Arc::new(wasm)])
     }
 
@@ -63,8 +64,8 @@ impl EngineArguments {
     }
 }
 
-/// Writes a line of a component to the log. Only warnings are shown by default, and the log limits them: a component may
-/// write 64 lines in each call.
+/// Writes a line of a plugin to the log. Only warnings are shown by default, and the log limits them: a plugin may write
+/// 64 lines in each call.
 fn log_line(plugin: &PolicyId, level: Level, line: &str) {
     let plugin = plugin.name.as_str();
     match level {

@@ -1,16 +1,18 @@
 //! `bulkhead plugin bench`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, OwnedCall};
-use bulkhead_core::policy::Policy;
+use bulkhead_core::policy::{Fault, Policy};
+use bulkhead_plugin::Loaded;
 use bulkhead_simulator::table::{Column, Table};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::target::{Which, bounded, read_cases};
+use super::target::{Target, Which, bounded, read_cases};
 use crate::output::Format;
 
 /// Number of rounds of a measurement; the result is their median.
@@ -22,16 +24,22 @@ const ROUND: Duration = Duration::from_millis(20);
 
 /// Measure the cost of a plugin's calls: steps, memory and time, compared with a built-in policy for the same call.
 ///
-/// Times are medians on this machine, in this build; steps are the same everywhere.
+/// Times are medians on this machine, in this build; steps are the same everywhere. Memory is the peak of a call up to
+/// this case. Exits with 1 if a call fails, because a failure has no cost that could be compared.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   bulkhead plugin bench
-  bulkhead plugin bench game-health --cases game-health/cases -o json")]
+  bulkhead plugin bench game-health --cases game-health/cases -o json
+  bulkhead plugin bench game-health --against game-health-v1.wasm")]
 pub(crate) struct Arguments {
     /// File or directory of cases to run; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
     cases: Option<PathBuf>,
+
+    /// Other version of the plugin to compare with, on the same cases.
+    #[arg(long, value_name = "PLUGIN")]
+    against: Option<PathBuf>,
 
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
@@ -41,7 +49,8 @@ pub(crate) struct Arguments {
     which: Which,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+/// Measures all cases. Returns true if no call failed.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let target = arguments.which.target()?;
     let path = target
         .cases(arguments.cases.as_deref())
@@ -50,89 +59,169 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if cases.is_empty() {
         bail!("there are no cases in {}", path.display());
     }
-    let loaded = target.load()?;
+    let plugin = Versions::load(target)?;
+    let other = arguments
+        .against
+        .as_deref()
+        .map(|path| Versions::load(arguments.which.other(path).target()?))
+        .transpose()?;
     let mut rows = Vec::new();
     for case in &cases {
-        let policy = match &case.config {
-            Some(config) => target.load_with(config)?,
-            None => bounded(&loaded),
+        let cost = Cost::measure(case, &*plugin.for_case(case)?);
+        let against = match &other {
+            Some(other) => Some(Cost::measure(case, &*other.for_case(case)?)),
+            None => None,
         };
-        rows.push(Row::measure(case, &*policy));
+        rows.push(Row {
+            name: case.name.clone(),
+            cost,
+            native: native_time(&case.call),
+            against,
+        });
     }
     let data: Vec<_> = rows.iter().map(Row::data).collect();
-    arguments.output.print(|| table(&rows), &data)
+    arguments.output.print(|| table(&rows, other.is_some()), &data)?;
+    Ok(rows.iter().all(|row| row.faults().next().is_none()))
 }
 
-fn table(rows: &[Row]) -> String {
-    let [name, number, native] = [Column::Left(NAME_COLUMNS), Column::Right(12), Column::Right(10)];
-    let mut table = Table::new(1, &[name, number, number, number, native]);
-    table.row(["case", "steps", "memory", "time", "native"]);
+/// A plugin, loaded with its own configuration, and anew with that of a case.
+struct Versions {
+    target: Target,
+    loaded: Loaded,
+}
+
+impl Versions {
+    fn load(target: Target) -> anyhow::Result<Self> {
+        let loaded = target.load()?;
+        Ok(Self { target, loaded })
+    }
+
+    fn for_case(&self, case: &Case) -> anyhow::Result<Arc<dyn Policy>> {
+        Ok(match &case.config {
+            Some(config) => self.target.load_with(config)?,
+            None => bounded(&self.loaded),
+        })
+    }
+}
+
+fn table(rows: &[Row], compares: bool) -> String {
+    let (number, time) = (Column::Right(12), Column::Right(10));
+    let mut columns = vec![Column::Left(NAME_COLUMNS), number, number, time, time];
+    let mut head = vec!["case", "steps", "memory", "time", "native"];
+    if compares {
+        columns.extend([number, number, time, Column::Right(7)]);
+        head.extend(["steps before", "memory", "time", "ratio"]);
+    }
+    let mut table = Table::new(1, &columns);
+    table.row(head);
     for row in rows {
         table.row(row.cells());
     }
-    table.to_string()
+    let faults = rows
+        .iter()
+        .flat_map(|row| row.faults().map(|fault| format!("{}: {fault}\n", row.name)));
+    table.to_string() + &faults.collect::<String>()
 }
 
-/// Cost of one case.
-struct Row {
-    name: String,
+/// Cost of one call.
+struct Cost {
     steps: u64,
     memory_bytes: u64,
     time: Duration,
-    native: Option<Duration>,
 }
 
-impl Row {
-    fn measure(case: &Case, policy: &dyn Policy) -> Self {
-        let call = &case.call;
+impl Cost {
+    fn measure(case: &Case, policy: &dyn Policy) -> Result<Self, Fault> {
         let before = policy.usage().steps;
-        ask(policy, call);
+        case.call.with_call(|call| policy.call(call))?;
         let usage = policy.usage();
-        let native = bulkhead_plugins_builtin::all();
-        let native = native.iter().find(|native| {
-            call.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
-        });
-        Self {
-            name: case.name.clone(),
+        Ok(Self {
             steps: usage.steps.saturating_sub(before),
             memory_bytes: usage.memory_bytes_max,
-            time: time(policy, call),
-            native: native.map(|native| time(&**native, call)),
+            time: time(policy, &case.call),
+        })
+    }
+
+    fn data(cost: &Result<Self, Fault>) -> Value {
+        match cost {
+            Ok(cost) => json!({
+                "steps": cost.steps,
+                "memoryBytes": cost.memory_bytes,
+                "timeNs": nanoseconds(cost.time),
+            }),
+            Err(fault) => json!({ "fault": {"kind": fault.kind, "message": fault.message} }),
+        }
+    }
+
+    fn cells(cost: &Result<Self, Fault>) -> [String; 3] {
+        match cost {
+            Ok(cost) => [
+                cost.steps.to_string(),
+                format!("{} KiB", cost.memory_bytes / 1024),
+                shown(cost.time),
+            ],
+            Err(_) => ["–".to_owned(), "–".to_owned(), "fault".to_owned()],
         }
     }
 }
 
+/// One case.
+struct Row {
+    name: String,
+    cost: Result<Cost, Fault>,
+    native: Option<Duration>,
+    against: Option<Result<Cost, Fault>>,
+}
+
 impl Row {
-    fn data(&self) -> Value {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        json!({
-            "case": self.name,
-            "steps": self.steps,
-            "memoryBytes": self.memory_bytes,
-            "timeNs": nanoseconds(self.time),
-            "nativeTimeNs": self.native.map(nanoseconds),
-        })
+    fn faults(&self) -> impl Iterator<Item = &Fault> {
+        [Some(&self.cost), self.against.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter_map(|cost| cost.as_ref().err())
     }
 
-    fn cells(&self) -> [String; 5] {
-        let native = self.native.map_or_else(|| "–".to_owned(), shown);
-        let (memory, time) = (format!("{} KiB", self.memory_bytes / 1024), shown(self.time));
-        [
-            self.name.chars().take(NAME_COLUMNS).collect(),
-            self.steps.to_string(),
-            memory,
-            time,
-            native,
-        ]
+    fn data(&self) -> Value {
+        let mut data = Cost::data(&self.cost);
+        data["case"] = json!(self.name);
+        data["nativeTimeNs"] = json!(self.native.map(nanoseconds));
+        if let Some(against) = &self.against {
+            data["against"] = Cost::data(against);
+        }
+        data
     }
+
+    fn cells(&self) -> Vec<String> {
+        let native = self.native.map_or_else(|| "–".to_owned(), shown);
+        let mut cells = vec![self.name.chars().take(NAME_COLUMNS).collect()];
+        cells.extend(Cost::cells(&self.cost));
+        cells.push(native);
+        if let Some(against) = &self.against {
+            cells.extend(Cost::cells(against));
+            cells.push(match (&self.cost, against) {
+                (Ok(now), Ok(before)) => format!("{:.2}", now.time.as_secs_f64() / before.time.as_secs_f64()),
+                _ => "–".to_owned(),
+            });
+        }
+        cells
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn shown(time: Duration) -> String {
     format!("{:.1} us", time.as_secs_f64() * 1e6)
 }
 
-fn ask(policy: &dyn Policy, call: &OwnedCall) {
-    let _ = std::hint::black_box(call.with_call(|call| policy.call(call)));
+/// Measures the first built-in policy that answers the call; `None` if none does.
+fn native_time(call: &OwnedCall) -> Option<Duration> {
+    let native = bulkhead_plugins_builtin::all();
+    let native = native.iter().find(|native| {
+        call.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
+    })?;
+    Some(time(&**native, call))
 }
 
 /// Measures the median time of a call, over rounds long enough for the timer's resolution.

@@ -42,7 +42,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Object(arguments) => object::run(arguments).map(|()| true),
         Command::Run(arguments) => run::run(arguments),
         Command::Test(arguments) => test::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments).map(|()| true),
+        Command::Bench(arguments) => bench::run(arguments),
     };
     exit::code(done)
 }

@@ -131,6 +131,16 @@ impl Which {
         })
     }
 
+    /// Returns another plugin, used in the same way.
+    pub(super) fn other(&self, path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            config: self.config.clone(),
+            reused: self.reused,
+            engines: self.engines.clone(),
+        }
+    }
+
     /// Builds the spec of a `Plugin` object, including the code.
     pub(super) fn spec(&self) -> anyhow::Result<Map<String, Value>> {
         if is_yaml(&self.path) {

@@ -78,6 +78,47 @@ fn a_new_crate_of_each_kind_builds_loads_and_passes_its_tests() {
 }
 
 #[test]
+fn a_benchmark_of_calls_that_fail_is_no_success() {
+    let folder = folder("bench-faults");
+    succeeds(&folder, &["new", "--kind", "health", "--lang", "lua", "mine"]);
+    let mine = folder.join("mine");
+    let cost = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&succeeds(&mine, &[&["bench", "-o", "json"], arguments].concat())).unwrap()
+    };
+    let own = cost(&[]);
+    let number = |row: &serde_json::Value, field: &str| row[field].as_u64().unwrap();
+    assert!(
+        number(&own[0], "steps") > 0 && number(&own[0], "memoryBytes") > 0,
+        "{own}"
+    );
+    let script = fs::read_to_string(mine.join("mine.lua")).unwrap();
+    let slow = script.replacen("InterpretHealth(", "Before(", 1)
+        + "\nfunction InterpretHealth(...)\n  for i = 1, 5000 do end\n  print('slow')\n  return Before(...)\nend\n";
+    fs::write(mine.join("slow.lua"), slow).unwrap();
+    let (code, text) = plugin(&mine, &["bench", "--against", "slow.lua", "-o", "json"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("slow [info] slow"), "{text}");
+    let pairs = text
+        .find('[')
+        .map(|_| &text[text.find("[\n").unwrap()..=text.rfind("]\n").unwrap()]);
+    let pairs: serde_json::Value = serde_json::from_str(pairs.unwrap()).unwrap();
+    assert!(
+        number(&pairs[0]["against"], "steps") > number(&pairs[0], "steps") + 5_000,
+        "{pairs}"
+    );
+    fs::write(
+        mine.join("bad.lua"),
+        "function InterpretHealth(obj)\n  return obj.none.x\nend\n",
+    )
+    .unwrap();
+    let (code, text) = plugin(&mine, &["bench", "bad.lua", "--cases", "cases"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(" fault ") && text.contains("bad.lua:2: "), "{text}");
+    let (code, text) = plugin(&mine, &["bench", "--against", "none.lua"]);
+    assert!(code == Some(2) && text.contains("none.lua: no such file"), "{text}");
+}
+
+#[test]
 fn one_question_is_asked_and_answered() {
     let folder = folder("run");
     succeeds(&folder, &["new", "--kind", "eviction-check", "--lang", "lua", "mine"]);

@@ -6,6 +6,7 @@ mod hostile;
 mod interpret;
 mod kinds;
 mod kube;
+mod lines;
 mod load;
 mod operations;
 mod reference;

@@ -16,6 +16,7 @@ mod trees;
 pub(crate) mod wasi;
 
 use bulkhead_core::policy::PolicyId;
+use bulkhead_plugin::{Level, Lines, LogSink};
 use wasmtime::Result;
 use wasmtime::component::ResourceTable;
 
@@ -34,7 +35,6 @@ pub(crate) use self::document::QUANTITY_BYTES_MAX;
 use self::trees::Trees;
 use self::wasi::{Console, RandomNumbers};
 use crate::limits::Limits;
-use crate::log::{Level, Lines, LogSink};
 
 /// Context of a call that a guest can read.
 #[derive(Clone, Debug, Default)]
@@ -144,7 +144,7 @@ impl log::Host for Host {
             log::Level::Info => Level::Info,
             log::Level::Warn => Level::Warn,
         };
-        self.lines.push(level, &message);
+        self.lines.push(level, message.as_bytes());
         Ok(())
     }
 }

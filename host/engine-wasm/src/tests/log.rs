@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use bulkhead_core::manifest::Budget;
+use bulkhead_plugin::Level;
 
 use super::guest::{ask, load, with};
-use crate::{Level, Options};
+use crate::Options;
 
 type Lines = Vec<(String, Level, String)>;
 

@@ -8,8 +8,9 @@ use bulkhead_core::manifest::Budget;
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_engine_wasm::{Level, Options, WasmEngine};
+use bulkhead_engine_wasm::{Options, WasmEngine};
 use bulkhead_plugin::Engine;
+use bulkhead_plugin::Level;
 use serde_json::json;
 
 type Lines = Arc<Mutex<Vec<(Level, String)>>>;

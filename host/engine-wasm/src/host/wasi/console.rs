@@ -1,12 +1,12 @@
 //! Empty standard input, and standard output and error as log lines.
 
+use bulkhead_plugin::{Level, Lines};
 use wasmtime::Result;
 use wasmtime::component::{ComponentType, Linker, Lower, Resource, ResourceType};
 
 use super::clock::ready;
 use super::{denied, interface};
 use crate::host::Host;
-use crate::log::{Level, Lines};
 
 /// Maximum number of bytes per write; WASI's own limit for one blocking write.
 const WRITE_BYTES_MAX: u64 = 4096;
@@ -51,7 +51,7 @@ impl Console {
             let room = LINE_BYTES_MAX.saturating_sub(pending.len());
             pending.extend(part.iter().take(room).copied().filter(|byte| *byte != b'\n'));
             if part.ends_with(b"\n") {
-                lines.push(level, &String::from_utf8_lossy(pending));
+                lines.push(level, pending);
                 pending.clear();
             }
         }

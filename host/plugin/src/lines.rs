@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bulkhead_core::policy::PolicyId;
-use bulkhead_plugin::plain;
+
+use crate::text::one_line;
 
 /// Maximum number of lines of one call; further ones are only counted.
 const LINES_MAX: usize = 64;
@@ -24,24 +25,28 @@ pub enum Level {
 /// Receiver of the lines at the end of a call: plugin, severity, and the line without control characters.
 pub type LogSink = Arc<dyn Fn(&PolicyId, Level, &str) + Send + Sync>;
 
-/// Lines of one call.
+/// Lines of one call, with bounds on their number and length.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub struct Lines {
     kept: Vec<(Level, String)>,
     dropped: u64,
 }
 
 impl Lines {
-    pub(crate) fn push(&mut self, level: Level, line: &str) {
+    /// Adds a line. It is cut after 512 characters, and after 64 lines only counted.
+    pub fn push(&mut self, level: Level, line: &[u8]) {
         if self.kept.len() < LINES_MAX {
-            self.kept.push((level, plain(line, LINE_CHARS_MAX)));
+            // A character has at most four bytes.
+            let start = line.get(..4 * LINE_CHARS_MAX).unwrap_or(line);
+            self.kept
+                .push((level, one_line(&String::from_utf8_lossy(start), LINE_CHARS_MAX)));
         } else {
             self.dropped += 1;
         }
     }
 
     /// Sends the lines to the sink, and reports the number of dropped ones.
-    pub(crate) fn flush(&mut self, sink: Option<&LogSink>, id: &PolicyId) {
+    pub fn flush(&mut self, sink: Option<&LogSink>, id: &PolicyId) {
         let Self { kept, dropped } = std::mem::take(self);
         let Some(sink) = sink else { return };
         for (level, line) in &kept {
