@@ -119,6 +119,7 @@ mod tests {
         let report = Report {
             plugin: "freeze & co (wasm)".to_owned(),
             checks,
+            coverage: Vec::new(),
         };
         assert_eq!(xml(&report), include_str!("junit.golden.xml"));
     }

@@ -13,6 +13,7 @@
 
 mod call_result;
 pub mod cases;
+mod coverage;
 mod expectation;
 mod inputs;
 mod junit;
@@ -26,6 +27,7 @@ mod smoke;
 mod subject;
 
 pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases};
+pub use coverage::{Coverage, coverage};
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
 pub use inputs::plain_calls;
 pub use outputs::Outputs;
@@ -43,5 +45,6 @@ pub fn run(subject: &Subject<'_>, cases: &[Case]) -> Report {
     Report {
         plugin: subject.policy().id().to_string(),
         checks,
+        coverage: coverage(subject.policy(), cases),
     }
 }

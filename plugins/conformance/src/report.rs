@@ -5,6 +5,8 @@ use std::fmt;
 use bulkhead_core::call::CallKind;
 use serde::Serialize;
 
+use crate::Coverage;
+
 /// Outcomes of all checks of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -12,6 +14,8 @@ pub struct Report {
     pub plugin: String,
     /// Checks in execution order.
     pub checks: Vec<Check>,
+    /// Calls that the plugin answers, with the number of cases that make them.
+    pub coverage: Vec<Coverage>,
 }
 
 /// One check and its outcome.
@@ -84,24 +88,27 @@ impl Report {
     }
 
     /// Returns the report as JSON:
-    /// `{"plugin": …, "passed": …, "checks": [{"name", "kind", "outcome", "why", "steps"}]}`.
+    /// `{"plugin": …, "passed": …, "checks": [{"name", "kind", "outcome", "why", "steps"}], "coverage": [{"kind",
+    /// "objectKind", "cases", "operations"}]}`.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Document<'a> {
             plugin: &'a str,
             passed: bool,
             checks: &'a [Check],
+            coverage: &'a [Coverage],
         }
         let document = Document {
             plugin: &self.plugin,
             passed: self.passed(),
             checks: &self.checks,
+            coverage: &self.coverage,
         };
         serde_json::to_string_pretty(&document).expect("strings and numbers are JSON")
     }
 }
 
-/// Writes one line per check and a summary line. The reason of a failure is indented below its check.
+/// Writes one line per check, one per call that the plugin answers, and a summary line. The reason of a failure is indented below its check.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.plugin)?;
@@ -121,6 +128,9 @@ impl fmt::Display for Report {
             for line in why.iter().flat_map(|why| why.lines()) {
                 writeln!(f, "          {line}")?;
             }
+        }
+        for coverage in &self.coverage {
+            writeln!(f, "  cases   {coverage}")?;
         }
         let failed = self.failures().count();
         let skipped = self.checks.iter().filter(|check| check.skipped()).count();
@@ -152,6 +162,7 @@ mod tests {
             Report {
                 plugin: "p".to_owned(),
                 checks,
+                coverage: Vec::new(),
             }
             .passed()
         };
@@ -173,6 +184,7 @@ mod tests {
         let report = Report {
             plugin: "freeze (wasm)".to_owned(),
             checks,
+            coverage: Vec::new(),
         };
         let expected = "freeze (wasm)\n  ok      health: a (7 steps)\n  FAILED  health: b (7 steps)\n          one\n          \
                         two\n  skipped c\n          no schema\n1 passed, 1 failed, 1 skipped\n";
@@ -185,13 +197,14 @@ mod tests {
         let json = Report {
             plugin: "p".to_owned(),
             checks,
+            coverage: Vec::new(),
         }
         .to_json();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let expected = serde_json::json!({"plugin": "p", "passed": false, "checks": [
             {"name": "a", "kind": "health", "outcome": "passed", "steps": 7},
             {"name": "b", "kind": "health", "outcome": "failed", "why": "wrong", "steps": 7},
-        ]});
+        ], "coverage": []});
         assert_eq!(json, expected);
     }
 }

@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `customization.yaml` or `customizations.yaml` | `*_test.yaml` in the same directory, and every file in its `testdata` directory, as in Karmada |
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
 use bulkhead_core::manifest::Budget;
 use bulkhead_engine_lua::EmptyItems;
+use bulkhead_plugin::read_documents;
 
 use super::interpreter::{Loader, files_of, is_test};
 use crate::output::Format;
@@ -38,6 +40,8 @@ pub(super) fn run(
     let report = Report {
         plugin: names.join(", "),
         checks,
+        // Several customizations, each with its own kind.
+        coverage: Vec::new(),
     };
     if let Some(path) = junit {
         std::fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
@@ -84,6 +88,7 @@ fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>
         };
         let own = is_test(file).then(|| file.clone());
         for file in testdata.into_iter().chain(own) {
+            warn_of_yaml(&file);
             match read_cases(&file) {
                 Ok(read) => cases.extend(read),
                 Err(errors) => checks.push(unusable(&file, &errors.to_string())),
@@ -91,6 +96,18 @@ fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>
         }
     }
     Ok(cases)
+}
+
+/// Prints what is unusual in a file of cases, such as a repeated key. Errors are those of the cases.
+fn warn_of_yaml(file: &Path) {
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return;
+    };
+    let name = file.display();
+    let read = read_documents::<serde_json::Value>(&name.to_string(), &text, &serde_saphyr::Options::default());
+    for warning in read.iter().flat_map(|read| &read.warnings) {
+        let _ = writeln!(anstream::stderr(), "warning: {name}: {warning}");
+    }
 }
 
 /// Runs the cases against the customization. The name of each check starts with the kind of the tested object.

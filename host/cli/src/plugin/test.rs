@@ -66,6 +66,7 @@ impl Policy for HealthOnly<'_> {
 /// that fails on an unusual object as an error, and existing scripts rely on that. A failing health script would go
 /// unnoticed.
 fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
+    let coverage = bulkhead_conformance::coverage(subject.policy(), &cases);
     let (health, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.call.kind() == CallKind::Health);
     let policy = subject.policy();
     let capabilities = policy
@@ -84,11 +85,12 @@ fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
         return Report {
             plugin: policy.id().to_string(),
             checks,
+            coverage,
         };
     }
     let mut report = bulkhead_conformance::run(&Subject::new(&only, subject.budget()), &health);
     report.checks.extend(checks);
-    report
+    Report { coverage, ..report }
 }
 
 /// Reports constructs that Karmada's Lua VM rejects. A customization is a Karmada object, so the check fails; a

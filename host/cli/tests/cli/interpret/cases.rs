@@ -43,6 +43,25 @@ fn a_case_file_that_cannot_be_read_is_one_failed_case() {
     );
 }
 
+#[test]
+fn a_repeated_key_of_a_case_file_is_a_warning_and_its_last_value_counts() {
+    let folder = folder("repeated", &[]);
+    let game = root().join(GAME);
+    fs::copy(game.join("customization.yaml"), folder.join("customization.yaml")).unwrap();
+    let cases = fs::read_to_string(game.join("cases_test.yaml")).unwrap();
+    fs::write(
+        folder.join("cases_test.yaml"),
+        cases.replacen("name: ", "name: replaced\nname: ", 1),
+    )
+    .unwrap();
+    check(
+        &folder,
+        &["--test", "."],
+        0,
+        &["warning: ./cases_test.yaml: ", "2 passed, 0 failed"],
+    );
+}
+
 /// Karmada's test data has status items without a cluster, and dependencies in any order.
 #[test]
 fn cases_are_read_and_compared_as_in_karmada() {
