@@ -123,6 +123,32 @@ async fn a_lease_runs_out_however_often_somebody_annotates_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_follows_a_lost_or_stopped_leader_without_delay() {
+    let hub = hub();
+    drop(elected(&hub, "a").await);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let start = Instant::now();
+    let mut next = candidate(&hub, "b");
+    next.acquire(|_| {}).await;
+    let waited = start.elapsed();
+    assert!((15_000..15_010).contains(&waited.as_millis()), "{waited:?}");
+    let mut standby = candidate(&hub, "c");
+    let (released, acquired) = tokio::join!(
+        async {
+            tokio::time::sleep(Duration::from_millis(5_100)).await;
+            next.release().await;
+            Instant::now()
+        },
+        async {
+            standby.acquire(|_| {}).await;
+            Instant::now()
+        }
+    );
+    let waited = acquired - released;
+    assert!(waited <= Duration::from_millis(500), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_is_released_although_it_changed_since() {
     let hub = hub();
     let mut leader = elected(&hub, "a").await;
