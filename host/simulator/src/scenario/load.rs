@@ -191,6 +191,9 @@ fn read(path: &Path) -> Result<String, String> {
     ))
 }
 
+/// Number of probes from which a scenario has a warning: each costs a fraction of a millisecond.
+const PROBES_MANY: u128 = 1_000_000;
+
 /// State of the validation.
 pub(super) struct Loader<'a> {
     path: &'a Path,
@@ -256,6 +259,7 @@ impl Loader<'_> {
             );
         }
         let clusters = self.clusters(scenario.clusters);
+        self.warn_of_many_probes(clusters.len(), scenario.flags.cluster_status_update_frequency);
         let mut manifests = Vec::new();
         for (index, source) in scenario.manifests.into_iter().enumerate() {
             let place = Place::of(&source);
@@ -272,6 +276,7 @@ impl Loader<'_> {
             events.extend(self.event(Place::of(event), &format!("events[{index}]"), &event.value));
         }
         events.sort_by_key(|event| event.at);
+        self.check_applied(&manifests, &events);
         for (index, expectation) in scenario.expect.iter().enumerate() {
             self.expectation(Place::of(expectation), &format!("expect[{index}]"), &expectation.value);
         }
@@ -296,6 +301,19 @@ impl Loader<'_> {
             invariants: scenario.invariants,
             witness: scenario.witness,
             warnings: Vec::new(),
+        }
+    }
+
+    /// Warns of a scenario that takes minutes because its members are probed so often.
+    fn warn_of_many_probes(&mut self, clusters: usize, frequency: GoDuration) {
+        let probes = clusters as u128 * self.duration.0.as_nanos() / frequency.0.as_nanos().max(1);
+        if probes > PROBES_MANY {
+            self.warnings.push(format!(
+                "{}: members are probed {probes} times, once per cluster-status-update-frequency ({frequency}) in \
+                 {}; that takes long",
+                self.path.display(),
+                self.duration
+            ));
         }
     }
 

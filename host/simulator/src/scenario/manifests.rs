@@ -188,7 +188,7 @@ impl Loader<'_> {
     }
 
     /// Completes and validates an object of Kubernetes as an API server does. Returns `None` if it is invalid.
-    fn conform(&mut self, origin: &str, kind: &ResourceKind, value: &mut Value) -> Option<()> {
+    pub(super) fn conform(&mut self, origin: &str, kind: &ResourceKind, value: &mut Value) -> Option<()> {
         match bulkhead_apiserver::conform(kind, value) {
             Ok(warnings) => self
                 .warnings

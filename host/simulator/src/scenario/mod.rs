@@ -1,5 +1,6 @@
 //! Scenario format: member clusters, manifests, plugins, timed events and expectations.
 
+mod applied;
 mod checks;
 pub mod faults;
 mod load;

@@ -64,6 +64,8 @@ pub(super) struct Federation {
     wall: WallClock,
     /// True once a scheduler succeeded another one.
     scheduler_succeeded: AtomicBool,
+    /// Plugins in force, by name.
+    plugins: Mutex<BTreeMap<String, Installed>>,
     report_only: Option<ReportOnlyProcess>,
     tasks: Tasks,
 }
@@ -196,6 +198,7 @@ impl Federation {
             composition,
             wall,
             scheduler_succeeded: AtomicBool::new(false),
+            plugins: Mutex::default(),
             report_only,
             tasks,
         };
@@ -394,15 +397,19 @@ impl Federation {
 
     /// Replaces the plugins in force, if every new one loads.
     pub(super) fn load_plugins(&self, plugins: &[FoundPlugin]) -> Result<(), LoadError> {
-        let installed: Result<Vec<_>, _> = plugins.iter().map(|plugin| self.load_plugin(plugin)).collect();
-        self.context.registry.install(&installed?, self.composition);
+        let mut in_force = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        let load = |plugin: &FoundPlugin| self.load_plugin(plugin, in_force.get(&plugin.source.name));
+        let installed: Vec<_> = plugins.iter().map(load).collect::<Result<_, _>>()?;
+        self.context.registry.install(&installed, self.composition);
+        let names = plugins.iter().map(|plugin| plugin.source.name.clone());
+        *in_force = names.zip(installed).collect();
         Ok(())
     }
 
-    fn load_plugin(&self, plugin: &FoundPlugin) -> Result<Installed, LoadError> {
+    fn load_plugin(&self, plugin: &FoundPlugin, previous: Option<&Installed>) -> Result<Installed, LoadError> {
         let registry = &self.context.registry;
         let loaded = registry.load(&plugin.source)?;
-        let installed = registry.prepare(&loaded, &plugin.manifest.terms(), None);
+        let installed = registry.prepare(&loaded, &plugin.manifest.terms(), previous);
         installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))
     }
 
@@ -411,7 +418,7 @@ impl Federation {
         for event in events {
             if let EventAction::Plugins(plugins) = &event.action {
                 for plugin in plugins {
-                    self.load_plugin(plugin)?;
+                    self.load_plugin(plugin, None)?;
                 }
             }
         }

@@ -158,6 +158,37 @@ fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
 }
 
 #[test]
+fn an_object_of_an_event_is_checked_as_merged_into_the_one_that_it_changes() {
+    let load = |name: &str, applied: &str| {
+        let scenario = format!(
+            "name: applied\nduration: 1m\n{CLUSTERS}manifests: [web.yaml]\nevents:\n\
+             - {{at: 10s, apply: {{objects: [{applied}]}}}}\n"
+        );
+        let web = deployment("  replicas: 3\n");
+        let files = [("scenario.yaml", scenario.as_str()), ("web.yaml", web.as_str())];
+        Folder::new(&format!("applied-{name}"), &files).load()
+    };
+    let web = |name: &str, spec: &str| {
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}, namespace: default}}, spec: {spec}}}"
+        )
+    };
+    assert_eq!(load("partial", &web("web", "{replicas: 5}")).err(), None);
+    for (name, object, words) in [
+        ("text", web("web", "{replicas: three}"), "spec.replicas"),
+        ("negative", web("web", "{replicas: -3}"), "greater than or equal to 0"),
+        ("many", web("web", "{replicas: 200000}"), "at most 100000"),
+        ("not-whole", web("other", "{replicas: 5}"), "spec.selector"),
+    ] {
+        let error = load(name, &object).err().unwrap_or_default();
+        assert!(
+            error.contains(words) && error.contains("scenario.yaml: events[0].apply.objects[0]"),
+            "{name}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_workload_without_replicas_has_one_as_on_an_api_server() {
     let web = loaded("default-replicas", &deployment("")).unwrap();
     assert_eq!(web.manifests[0].value["spec"]["replicas"], 1);

@@ -67,6 +67,13 @@ fn a_customization_that_does_not_compile_is_not_stored() {
 }
 
 #[test]
+fn a_customization_with_jumps_is_stored_as_in_karmada() {
+    let script = "function InterpretHealth(obj)\n  if obj.status == nil then goto unknown end\n  do\n    return \
+                  obj.status.readyReplicas == obj.spec.replicas\n  end\n  ::unknown::\n  return false\nend";
+    assert!(try_health_script("jumps", script, "").is_ok());
+}
+
+#[test]
 fn a_customization_without_its_function_is_refused_and_faults_when_it_is_asked() {
     let refused = "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n";
     let expected = format!("{refused}{}", fault("PluginMissingExport"));
@@ -163,6 +170,24 @@ fn a_pull_cluster_whose_agent_is_silent_becomes_unknown_and_is_left() {
          - {{workload: Deployment default/nginx, readyReplicas: {{member2: 3}}}}\n"
     );
     let folder = Folder::new("pull", &[("scenario.yaml", &scenario)]);
+    assert_held(&run(&folder.load().unwrap(), None));
+}
+
+#[test]
+fn a_pull_cluster_whose_api_server_is_not_ready_is_left() {
+    let folder = root().join("examples/nginx-divided");
+    let folder = folder.display();
+    let scenario = format!(
+        "name: pull\nduration: 6m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
+         allow-no-execute-taint-policy: true}}\nclusters: [{{name: member1, syncMode: Pull}}, {{name: member2}}]\n\
+         manifests: [{folder}/taint-policy.yaml, {folder}/nginx.yaml, {folder}/policy.yaml]\nevents:\n\
+         - {{at: 60s, cluster: member1, state: readyz-failing}}\nexpect:\n\
+         - {{at: 55s, workload: Deployment default/nginx, readyReplicas: {{member1: 1, member2: 2}}}}\n\
+         - {{at: 3m, cluster: member1, ready: \"False\", taints: [\"cluster.karmada.io/not-ready:NoSchedule\", \
+         \"cluster.karmada.io/not-ready:NoExecute\"]}}\n\
+         - {{at: 3m, binding: default/nginx-deployment, clusters: {{member2: 3}}}}\n"
+    );
+    let folder = Folder::new("pull-readyz", &[("scenario.yaml", &scenario)]);
     assert_held(&run(&folder.load().unwrap(), None));
 }
 

@@ -23,6 +23,7 @@ mod live_targets;
 mod manifests;
 mod new_faults;
 mod overrides;
+mod plugin_versions;
 mod recovery;
 mod reload;
 mod replay;

@@ -53,6 +53,23 @@ const MIRRORED: &str = "workload: Deployment default/app, images: {member1: ['pu
                         member2: ['mirror.example/team/app:1']}, readyReplicas: {member1: 1, member2: 1}";
 
 #[test]
+fn a_cluster_override_policy_is_applied_before_that_of_the_namespace() {
+    let wide = policy("{plaintext: [{path: /spec/replicas, operator: replace, value: 2}]}")
+        .replace("kind: OverridePolicy", "kind: ClusterOverridePolicy")
+        .replace("name: mirror, namespace: default", "name: wide");
+    let both = format!(
+        "{wide}---\n{}",
+        policy("{plaintext: [{path: /spec/replicas, operator: replace, value: 3}]}")
+    );
+    let ready = |count: u32| {
+        format!("- {{from: 2m, workload: Deployment default/app, readyReplicas: {{member1: 1, member2: {count}}}}}\n")
+    };
+    let manifests = "[app.yaml, override.yaml]";
+    check("overrides-of-clusters", manifests, &wide, "", &ready(2));
+    check("overrides-of-both", manifests, &both, "", &ready(3));
+}
+
+#[test]
 fn a_member_gets_the_image_that_an_override_policy_names_for_it() {
     let expect = format!(
         "  - {{from: 1m, {MIRRORED}}}\n  - {{event: {{reason: ApplyOverridePolicySucceed, name: app}}}}\n  \

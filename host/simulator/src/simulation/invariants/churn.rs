@@ -1,22 +1,26 @@
-//! Applications that leave a cluster again and again without ever leaving it.
+//! Workloads that leave a cluster again and again without ever leaving it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
-use bulkhead_core::model::{Binding, Cluster, Placement, ReplicaSchedulingType};
+use bulkhead_core::decide::eviction::taint_based::REASON_TAINT_UNTOLERATED;
+use bulkhead_core::model::{Binding, Cluster, Placement, ReplicaSchedulingType, Taint, Toleration};
 
 use super::hub::work_name;
 use super::selects;
 
-/// Evictions of applications whose old copy still has its Work.
+/// Evictions whose old copy still has its Work.
 ///
-/// Only workloads that run on every selected cluster count, while no further cluster could take them and no block keeps
-/// them away: their eviction can only end where it began.
+/// Evictions of failed applications count for workloads that run on every selected cluster, while no further cluster
+/// could take them and no block keeps them away: they can only end where they began. Evictions by taints count while the
+/// cluster has the same taints, which the placement does not tolerate.
 #[derive(Default)]
 pub(super) struct Departures {
-    /// Targets before the eviction, by name of the Work and by cluster.
+    /// Targets before the eviction of a failed application, by name of the Work and by cluster.
     open: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Taints and tolerations at an eviction by taints, by name of the Work and by cluster.
+    tainted: BTreeMap<(String, String), (Vec<Taint>, Vec<Toleration>)>,
 }
 
 impl Departures {
@@ -38,8 +42,15 @@ impl Departures {
         }
         for task in &after.spec.graceful_eviction_tasks {
             let cluster = &task.from_cluster;
-            let is_new = !before.spec.is_evicting(cluster) && task.reason == REASON_APPLICATION_FAILURE;
-            if is_new && can_only_return(before, cluster, clusters) {
+            let is_new = !before.spec.is_evicting(cluster);
+            if is_new && task.reason == REASON_TAINT_UNTOLERATED {
+                let key = (name.clone(), cluster.clone());
+                let now = taints_and_tolerations(before, cluster, clusters);
+                if self.tainted.insert(key, now.clone()) == Some(now) {
+                    again = Some(cluster.clone());
+                }
+            }
+            if is_new && task.reason == REASON_APPLICATION_FAILURE && can_only_return(before, cluster, clusters) {
                 let targets = before.spec.clusters.iter().map(|target| target.name.clone()).collect();
                 if self.open.insert((name.clone(), cluster.clone()), targets).is_some() {
                     again = Some(cluster.clone());
@@ -53,13 +64,28 @@ impl Departures {
 
     /// Records that a Work is being deleted.
     pub(super) fn withdrawn(&mut self, work: &str, cluster: &str) {
-        self.open.remove(&(work.to_owned(), cluster.to_owned()));
+        let key = (work.to_owned(), cluster.to_owned());
+        self.open.remove(&key);
+        self.tainted.remove(&key);
     }
 
     /// Forgets everything, because changes were missed.
     pub(super) fn forget(&mut self) {
         self.open.clear();
+        self.tainted.clear();
     }
+}
+
+/// Returns the taints of a cluster and the tolerations of a workload.
+fn taints_and_tolerations(
+    binding: &Binding,
+    cluster: &str,
+    clusters: &BTreeMap<String, Arc<Cluster>>,
+) -> (Vec<Taint>, Vec<Toleration>) {
+    let taints = clusters.get(cluster).map(|cluster| cluster.spec.taints.to_vec());
+    let placement = binding.spec.placement.as_ref();
+    let tolerations = placement.map(|placement| placement.cluster_tolerations.to_vec());
+    (taints.unwrap_or_default(), tolerations.unwrap_or_default())
 }
 
 /// Returns true if a workload that leaves a cluster has no place that it did not have before.
@@ -143,6 +169,33 @@ mod tests {
             twice(&["m1", "m2"], |departures| departures.withdrawn(&work, "m1")),
             None
         );
+    }
+
+    #[test]
+    fn a_second_eviction_by_the_same_taint_needs_a_withdrawn_copy() {
+        let mut left = binding(&["m2"], &["m1"]);
+        left.spec.graceful_eviction_tasks[0].reason = REASON_TAINT_UNTOLERATED.to_owned();
+        let (both, one) = (binding(&["m1", "m2"], &[]), binding(&["m2"], &[]));
+        let tainted = |key: &str| {
+            let taints = json!([{"key": key, "effect": "NoExecute"}]);
+            let cluster = json!({"name": "m1", "spec": {"syncMode": "Push", "taints": taints}});
+            let cluster: Cluster = serde_json::from_value(cluster).unwrap();
+            BTreeMap::from([("m1".to_owned(), Arc::new(cluster))])
+        };
+        let twice = |second: &str, between: fn(&mut Departures)| {
+            let mut departures = Departures::default();
+            for (before, after) in [(&both, &left), (&left, &one), (&one, &both)] {
+                assert_eq!(departures.changed(before, after, &tainted("lost")), None);
+            }
+            between(&mut departures);
+            departures.changed(&both, &left, &tainted(second))
+        };
+        assert_eq!(twice("lost", |_| {}), Some("m1".to_owned()));
+        assert_eq!(twice("other", |_| {}), None);
+        let withdrawn = |departures: &mut Departures| {
+            departures.withdrawn(&work_name(&binding(&["m1"], &[])), "m1");
+        };
+        assert_eq!(twice("lost", withdrawn), None);
     }
 
     #[test]
