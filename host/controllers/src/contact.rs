@@ -29,6 +29,8 @@ use crate::stores::Stores;
 
 /// Maximum number of members queried at the same time for one binding.
 const REQUESTS_MAX: usize = 16;
+/// Time within which the store shows that a taint was removed.
+const UNTAINT_MAX: Duration = Duration::from_secs(5);
 /// Timeout of one query.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
@@ -50,6 +52,8 @@ struct State {
     renewed: BTreeMap<String, Heartbeat>,
     /// Versions of the object of each Work.
     versions: BTreeMap<Key, Versions>,
+    /// Time of the last decision to remove a taint of each cluster.
+    untainted: BTreeMap<String, Instant>,
 }
 
 /// Renewal of the lease of a Pull cluster.
@@ -203,6 +207,7 @@ impl Contacts {
         let mut state = self.state();
         state.answered.remove(cluster);
         state.renewed.remove(cluster);
+        state.untainted.remove(cluster);
     }
 
     /// True if a Push cluster answered its last probe although its status is not ready: it recovers, or its status
@@ -210,6 +215,17 @@ impl Contacts {
     pub(crate) fn answers_unready(&self, cluster: &model::Cluster) -> bool {
         let state = self.state();
         state.probes && !cluster.is_ready() && state.answered.get(&cluster.name) == Some(&true)
+    }
+
+    /// Records that taints of a cluster are removed now.
+    pub(crate) fn untainted(&self, cluster: &str) {
+        self.state().untainted.insert(cluster.to_owned(), Instant::now());
+    }
+
+    /// True if taints of a cluster were removed a moment ago, so that the store may still have them.
+    pub(crate) fn loses_taints(&self, cluster: &str) -> bool {
+        let removed = self.state().untainted.get(cluster).copied();
+        removed.is_some_and(|removed| removed.elapsed() < UNTAINT_MAX)
     }
 
     /// True if the last contact with a cluster failed, or there was none yet.

@@ -28,7 +28,7 @@ use crate::subjects::{about, input, subject, template_of};
 
 /// Interval until the taint of a deleted drain is looked at again.
 const DRAIN_RECHECK: Duration = Duration::from_secs(1);
-/// Interval until a cluster is looked at again that answers although its status is not ready.
+/// Interval until a cluster is looked at again that answers although its status is not ready, or loses its taints.
 const ANSWERS_RECHECK: Duration = Duration::from_secs(5);
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
@@ -158,7 +158,7 @@ impl TaintManager {
 
     /// Ends the processing of an eviction. After the last one of a cluster its metrics show an empty queue, without
     /// waiting for the next scan.
-    fn end(&self, eviction: &Eviction, finished: Finished, now: Duration) {
+    pub(super) fn end(&self, eviction: &Eviction, finished: Finished, now: Duration) {
         let is_last = {
             let mut queue = self.queue();
             queue.finish(eviction, finished, now);
@@ -285,12 +285,12 @@ impl TaintManager {
             {
                 Judged::Later(DRAIN_RECHECK)
             }
-            // Its taint outlives the failure until its status is written.
+            // Its taint outlives the failure until its status is written, or until the store shows that it is removed.
             Ok(Judgement::Evict { task, .. })
                 if task.reason != REASON_DRAINED
-                    && cluster
-                        .as_deref()
-                        .is_some_and(|cluster| deps.contacts.answers_unready(cluster)) =>
+                    && cluster.as_deref().is_some_and(|cluster| {
+                        deps.contacts.answers_unready(cluster) || deps.contacts.loses_taints(&cluster.name)
+                    }) =>
             {
                 Judged::Later(ANSWERS_RECHECK)
             }

@@ -1,9 +1,10 @@
 use bulkhead_api::{Cluster, EvictionPause, ResourceBinding};
 use bulkhead_core::combine::Attribution;
+use bulkhead_core::decide::eviction::Finished;
 use bulkhead_core::decide::failback::{HOME, REASON_FAILBACK, STABLE};
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::keys;
-use bulkhead_runtime::controller::AFTER_CONFLICT;
+use bulkhead_runtime::controller::{AFTER_CONFLICT, Action};
 use bulkhead_runtime::events;
 use bulkhead_runtime::store::Change;
 use k8s_openapi::api::core::v1::Event;
@@ -11,6 +12,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use super::evict::Judged;
 use super::*;
 use crate::components::Components;
 use crate::flags::{FeatureGate, Flags};
@@ -267,6 +269,20 @@ async fn a_cluster_that_answers_before_its_status_is_ready_keeps_its_workloads()
     assert!(evicts());
     contacts.probed("m1", true);
     assert!(!evicts());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_leaves_a_cluster_whose_taints_are_being_removed() {
+    let hub = Hub::new(lost_and_healthy()).with(on("m1")).await;
+    let judged = || hub.manager.judge::<ResourceBinding>(&eviction("m1", Cause::Taint));
+    assert!(matches!(judged(), Judged::Evict(_)));
+    hub.components.contacts.untainted("m1");
+    assert!(matches!(judged(), Judged::Later(_)), "the store does not show it yet");
+    tokio::time::advance(Duration::from_secs(5)).await;
+    assert!(
+        matches!(judged(), Judged::Evict(_)),
+        "the taint is there again, or still"
+    );
 }
 
 #[tokio::test(start_paused = true)]
