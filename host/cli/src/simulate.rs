@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn a_long_run_shows_its_progress_with_and_without_a_terminal() {
-        let each = ["fleet: simulated 9s of 10m0s\n", "fleet: simulated 10s of 10m0s\n"];
+        let each = ["fleet: simulated 9s of 10m\n", "fleet: simulated 10s of 10m\n"];
         assert_eq!(shown(false, Duration::ZERO), each);
         assert!(
             shown(false, Duration::from_hours(1)).is_empty(),
             "a short run shows nothing"
         );
-        assert_eq!(shown(true, Duration::from_hours(1)), ["\rfleet: 10s of 10m0s\x1b[K"]);
+        assert_eq!(shown(true, Duration::from_hours(1)), ["\rfleet: 10s of 10m\x1b[K"]);
     }
 }

@@ -135,7 +135,7 @@ impl Capability {
 pub struct Usage {
     /// Steps of all calls, in the unit of the engine: fuel or interrupt checks. The same call has the same cost.
     pub steps: u64,
-    /// Peak memory of a single call, in bytes; 0 if the engine does not measure it.
+    /// Peak memory of a single call, in bytes. Lua states grow by pages, so that a small call may need 0.
     pub memory_bytes_max: u64,
 }
 

@@ -23,6 +23,18 @@ fn bulkhead(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
+fn an_explanation_of_a_binding_that_does_not_exist_names_those_that_do() {
+    let scenario = "name: a\nduration: 30s\nclusters: [{name: member1}]\n";
+    let folder = folder("explain", &[("a.yaml", scenario)]);
+    let (code, _, error) = bulkhead(&folder, &["simulate", "a.yaml", "--explain", "default/none"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(
+        error.starts_with("error: ") && error.contains("default/none"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_misspelt_part_of_a_scenario_is_named_with_place_path_and_suggestion() {
     let head = "name: a\nduration: 30s\nclusters: [{name: member1}]\n";
     let check = |text: &str, expected: &str| {

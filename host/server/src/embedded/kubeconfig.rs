@@ -2,15 +2,42 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use k8s_openapi::ByteString;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use crate::private_file;
 
 /// Name of the context of the control plane; members' contexts have the members' names.
 pub(super) const CONTEXT: &str = "bulkhead";
+
+/// Time within which a control plane of this machine answers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Refuses the file of a control plane that is running: its users would reach another one.
+pub(super) async fn refuse_running(path: &Path) -> anyhow::Result<()> {
+    let Ok(existing) = Kubeconfig::read_from(path) else {
+        return Ok(());
+    };
+    let Ok(config) = Config::from_custom_kubeconfig(existing, &KubeConfigOptions::default()).await else {
+        return Ok(());
+    };
+    let url = config.cluster_url.clone();
+    let Ok(client) = Client::try_from(config) else {
+        return Ok(());
+    };
+    if let Ok(Ok(_)) = tokio::time::timeout(ANSWER_TIMEOUT, client.apiserver_version()).await {
+        bail!(
+            "{} is the kubeconfig of a running control plane at {url}; name another file with --write-kubeconfig",
+            path.display()
+        );
+    }
+    Ok(())
+}
 
 /// Writes a kubeconfig that only its owner can read. `clusters` are pairs of name and URL, the control plane first.
 pub(super) fn write(path: &Path, clusters: &[(String, String)], ca_pem: &str, token: &str) -> anyhow::Result<()> {

@@ -109,6 +109,8 @@ impl EmbeddedArguments {
                 self.bind_address
             );
         }
+        let path = self.kubeconfig_path();
+        kubeconfig::refuse_running(&path).await?;
         let data = self
             .data_dir
             .as_deref()
@@ -153,7 +155,6 @@ impl EmbeddedArguments {
         }
 
         let (url, ca_pem) = (format!("https://{address}"), identity.certificate.ca_pem.clone());
-        let path = self.kubeconfig_path();
         let contexts = members
             .keys()
             .map(|name| (name.clone(), format!("{url}{}", serve::member_path(name))));

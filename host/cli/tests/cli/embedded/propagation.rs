@@ -126,3 +126,32 @@ fn custom_resources_overrides_and_rebalancers_work_as_with_karmada() {
     );
     assert_eq!(embedded.stop(), Some(0));
 }
+
+#[test]
+fn a_rollout_on_a_member_has_a_history_and_is_undone() {
+    if !has_kubectl("a_rollout_on_a_member_has_a_history_and_is_undone") {
+        return;
+    }
+    let mut embedded = Program::start(&folder("rollout"), &["--members", "1"]);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    let on_member = |embedded: &Program, arguments: &[&str]| {
+        embedded.kubectl_output(&[&["--context", "member1"], arguments].concat())
+    };
+    on_member(&embedded, &["create", "deployment", "web", "--image=nginx:1"]);
+    on_member(&embedded, &["set", "image", "deployment/web", "nginx=nginx:2"]);
+    embedded.until("there are two revisions", |embedded| {
+        let history = on_member(embedded, &["rollout", "history", "deployment/web"]);
+        history.lines().filter(|line| line.starts_with(['1', '2'])).count() == 2
+    });
+    on_member(&embedded, &["rollout", "undo", "deployment/web"]);
+    let image = "jsonpath={.spec.template.spec.containers[0].image}";
+    assert_eq!(
+        get(&embedded, &["--context", "member1", "deployment", "web", "-o", image]),
+        "nginx:1"
+    );
+    embedded.until("the undone revision is the third", |embedded| {
+        let history = on_member(embedded, &["rollout", "history", "deployment/web"]);
+        history.lines().any(|line| line.starts_with('3')) && !history.lines().any(|line| line.starts_with('1'))
+    });
+    assert_eq!(embedded.stop(), Some(0));
+}

@@ -76,6 +76,30 @@ fn a_second_process_whose_probe_port_is_taken_leaves_the_kubeconfig_alone() {
 }
 
 #[test]
+fn the_kubeconfig_of_a_running_control_plane_is_not_overwritten() {
+    let first = Program::start(&folder("running"), &["--members", "0"]);
+    let kubeconfig = first.kubeconfig();
+    let before = std::fs::read_to_string(&kubeconfig).unwrap();
+    let run = [
+        "run",
+        "--embedded",
+        "--members=0",
+        "--health-probe-bind-address=127.0.0.1:0",
+        "--write-kubeconfig",
+    ];
+    let output = bulkhead().args(run).arg(&kubeconfig).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{complaint}");
+    let expected = format!(
+        "{} is the kubeconfig of a running control plane at https://127",
+        kubeconfig.display()
+    );
+    assert!(complaint.contains(&expected), "{complaint}");
+    assert!(complaint.contains("--write-kubeconfig"), "{complaint}");
+    assert_eq!(std::fs::read_to_string(&kubeconfig).unwrap(), before);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for (arguments, expected) in [
         (vec!["--members", "3"], "--embedded"),

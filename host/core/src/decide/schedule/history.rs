@@ -74,6 +74,8 @@ mod tests {
         check(failover(json!(null)), evicted.clone(), &[]);
         check(failover(json!(10)), evicted.clone(), &[]);
         check(failover(json!(11)), evicted.clone(), &[Some(1_001_000)]);
+        let other_spelling = json!({"clusterName": "m1", "createTimestamp": "1970-01-01T00:16:30Z"});
+        check(failover(json!(11)), other_spelling, &[Some(1_001_000)]);
         check(failover(json!(0)), evicted, &[None]);
         check(failover(json!(60)), json!({"clusterName": "m1"}), &[]);
         check(failover(json!(60)), json!("m1"), &[]);
