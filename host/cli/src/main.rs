@@ -15,6 +15,7 @@ mod interpret;
 mod join;
 mod json_schema;
 mod kubeconfig;
+mod kubectl;
 mod log;
 mod output;
 mod pause;
@@ -30,6 +31,7 @@ mod uninstall;
 mod version;
 mod what_if;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -83,8 +85,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let mut command = Arguments::command();
     let words: Vec<_> = std::env::args_os().collect();
+    let mut command = kubectl::named(Arguments::command(), words.first().map(OsString::as_os_str));
     let given = config::parse(&command, &words).unwrap_or_else(|error| error.exit());
     let arguments = Arguments::from_arg_matches(&given.matches);
     match arguments

@@ -6,9 +6,14 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use crate::sh;
+use crate::tools::Tool;
 
-/// Version of mdBook that builds the site.
-const VERSION: &str = "0.5.4";
+/// Builds the site.
+const MDBOOK: Tool = Tool {
+    name: "mdbook",
+    version: "0.5.4",
+    features: &["--no-default-features", "--features", "search"],
+};
 /// Text in the names of the tests that compare reference pages with the program.
 const REFERENCE_TESTS: &str = "the_page_of";
 
@@ -19,43 +24,11 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
         root,
         &["test", "--workspace", "--tests", "--quiet", "--", REFERENCE_TESTS],
     )?;
-    let mdbook = mdbook(root)?;
+    let mdbook = MDBOOK.ensure(root)?;
     let status = Command::new(&mdbook).args(["build", "docs"]).current_dir(root).status();
     let status = status.with_context(|| format!("starting {}", mdbook.display()))?;
     if !status.success() {
         bail!("mdbook build docs failed ({status})");
     }
     Ok(root.join("target/book/index.html"))
-}
-
-/// Returns the program mdBook of `target/tools`. Installs it if it is missing or has another version.
-fn mdbook(root: &Path) -> anyhow::Result<PathBuf> {
-    let program = root.join("target/tools/bin/mdbook");
-    if is_installed(&program) {
-        return Ok(program);
-    }
-    let features = ["--no-default-features", "--features", "search"];
-    let fixed = [
-        "install",
-        "mdbook",
-        "--locked",
-        "--version",
-        VERSION,
-        "--root",
-        "target/tools",
-    ];
-    sh::cargo(root, &[&fixed[..], &features[..]].concat()).with_context(|| {
-        format!("the site needs mdBook {VERSION} in target/tools, and cargo could not install it; check the network")
-    })?;
-    Ok(program)
-}
-
-/// Returns true if the program exists and has the version of this file.
-fn is_installed(program: &Path) -> bool {
-    let output = Command::new(program).arg("--version").output();
-    output.is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout)
-            .trim()
-            .ends_with(&format!("v{VERSION}"))
-    })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, mutations, sh};
+use crate::{BUILD, browser, docs, guests, mutations, release, sh, supply};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -37,6 +37,10 @@ pub(crate) enum Step {
     Proptest,
     /// Run the program for a long time: the example `soak`.
     Soak,
+    /// Build the release for this machine twice, and compare the bytes.
+    Release,
+    /// Check licences, bans and sources of dependencies with cargo-deny.
+    SupplyChain,
 }
 
 impl Step {
@@ -59,6 +63,8 @@ impl Step {
             }
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
+            Self::Release => release::check(root),
+            Self::SupplyChain => supply::check(root),
         }
     }
 }
@@ -70,7 +76,7 @@ pub(crate) fn list() -> String {
         let help = step
             .to_possible_value()
             .and_then(|value| value.get_help().map(ToString::to_string));
-        let _ = writeln!(out, "{:<10} {}", step.name(), help.unwrap_or_default());
+        let _ = writeln!(out, "{:<12} {}", step.name(), help.unwrap_or_default());
     }
     out
 }
@@ -98,11 +104,11 @@ pub(crate) fn run(root: &Path, selected: &[Step]) -> ExitCode {
 }
 
 fn table(results: &[(Step, bool, Duration)]) -> String {
-    let mut out = format!("{:<10} {:<6} {:>9}\n", "STEP", "RESULT", "TIME");
+    let mut out = format!("{:<12} {:<6} {:>9}\n", "STEP", "RESULT", "TIME");
     for (step, passed, took) in results {
         let (result, seconds) = (if *passed { "passed" } else { "failed" }, took.as_secs());
         let time = format!("{}m{:02}s", seconds / 60, seconds % 60);
-        let _ = writeln!(out, "{:<10} {result:<6} {time:>9}", step.name());
+        let _ = writeln!(out, "{:<12} {result:<6} {time:>9}", step.name());
     }
     out
 }
@@ -186,9 +192,9 @@ mod tests {
             (Step::Docs, false, Duration::from_millis(900)),
         ];
         let expected = [
-            "STEP       RESULT      TIME",
-            "trials     passed    12m34s",
-            "docs       failed     0m00s",
+            "STEP         RESULT      TIME",
+            "trials       passed    12m34s",
+            "docs         failed     0m00s",
             "",
         ];
         assert_eq!(table(&results), expected.join("\n"));
@@ -200,7 +206,17 @@ mod tests {
         let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(
             names,
-            ["trials", "examples", "mutations", "docs", "browser", "proptest", "soak"]
+            [
+                "trials",
+                "examples",
+                "mutations",
+                "docs",
+                "browser",
+                "proptest",
+                "soak",
+                "release",
+                "supply-chain"
+            ]
         );
         assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
     }

@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use wit_component::ComponentEncoder;
 
+use crate::targets;
+
 /// Workspaces of guest programs, with the Rust target of each.
 const WORKSPACES: [(&str, &str); 2] = [
     ("examples/plugins", "wasm32-unknown-unknown"),
@@ -19,7 +21,7 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let out = root.join("target/guests");
     let mut components = Vec::new();
     for (workspace, target) in WORKSPACES {
-        ensure_target(target)?;
+        targets::ensure(target, "a guest")?;
         compile(root, workspace, target, &out)?;
         for name in guest_names(&root.join(workspace))? {
             let built = out
@@ -75,25 +77,4 @@ fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
         fs::write(component, encoded).with_context(|| format!("writing {}", component.display()))?;
     }
     Ok(component.to_path_buf())
-}
-
-/// Installs a Rust target with rustup if it is missing.
-fn ensure_target(target: &str) -> anyhow::Result<()> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let printed = Command::new(rustc)
-        .args(["--print", "sysroot"])
-        .output()
-        .context("asking rustc for its sysroot")?;
-    let sysroot = PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim());
-    if sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
-        return Ok(());
-    }
-    let added = Command::new("rustup").args(["target", "add", target]).status();
-    if added.is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    bail!(
-        "the guests need the Rust target {target}, and rustup could not add it; install it with `rustup target add \
-         {target}`, or with your distribution's package for it"
-    )
 }

@@ -1,13 +1,17 @@
 //! Setup and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
-//! `cargo xtask docs` builds the documentation site, `cargo xtask vectors` compares with Karmada, and
-//! `cargo xtask full` runs what takes too long for CI.
+//! `cargo xtask docs` builds the documentation site, `cargo xtask vectors` compares with Karmada,
+//! `cargo xtask full` runs what takes too long for CI, and `cargo xtask release` makes what a user installs.
 
 mod browser;
 mod docs;
 mod full;
 mod guests;
 mod mutations;
+mod release;
 mod sh;
+mod supply;
+mod targets;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,6 +67,8 @@ enum Task {
     },
     /// Build the example plugins and the guests for the tests as WebAssembly components into target/guests.
     Guests,
+    /// Build static programs, image, chart, manifests, checksums and bill of materials into target/release-package.
+    Release(release::Arguments),
     /// Run a file of cases that were recorded from Karmada's own code; fail if a result differs.
     Vectors {
         /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
@@ -156,6 +162,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             };
             let all: Vec<_> = fixed.into_iter().chain(given).collect();
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
+        }
+        Task::Release(arguments) => {
+            release::make(&root, &arguments)?;
+            Ok(ExitCode::SUCCESS)
         }
         Task::Vectors { arguments } => {
             sh::cargo(&root, BUILD)?;

@@ -19,8 +19,8 @@ use crate::sh;
 const SOURCE: &str = "tests/mutations";
 /// Copy that is built. Files whose content did not change keep their times, so that a build is incremental.
 const TREE: &str = "target/mutations/tree";
-/// Version of all crates of the copy.
-const VERSION: &str = "0.0.0-mutations";
+/// Addition to the version of all crates of the copy. Dependencies on a version of the workspace accept it.
+const BUILD: &str = "+mutations";
 /// Copy that is being made.
 const NEXT: &str = "target/mutations/next";
 
@@ -106,16 +106,13 @@ fn update_tree(root: &Path) -> anyhow::Result<()> {
     move_changed(&next, &root.join(TREE), &files)
 }
 
-/// Replaces the version of the workspace in its manifest.
+/// Adds to the version of the workspace in its manifest.
 fn with_version(manifest: &str) -> Option<String> {
+    const START: &str = "\nversion = \"";
     let section = manifest.find("[workspace.package]")?;
-    let start = section + manifest[section..].find("\nversion = \"")? + 1;
-    let end = start + manifest[start..].find('\n')?;
-    Some(format!(
-        "{}version = \"{VERSION}\"{}",
-        &manifest[..start],
-        &manifest[end..]
-    ))
+    let start = section + manifest[section..].find(START)? + START.len();
+    let end = start + manifest[start..].find('"')?;
+    Some(format!("{}{BUILD}{}", &manifest[..end], &manifest[end..]))
 }
 
 /// Copies the files of the workspace that are not ignored. Returns their paths.
@@ -255,11 +252,11 @@ mod tests {
     fn the_crates_of_the_copy_have_a_version_of_their_own() {
         let manifest = "[workspace]\nresolver = \"3\"\n\n[workspace.package]\nedition = \"2024\"\n\
                         version = \"0.1.0\"\nlicense = \"MIT\"\n\n[workspace.dependencies]\n";
-        let expected = manifest.replace("0.1.0", VERSION);
+        let expected = manifest.replace("0.1.0", "0.1.0+mutations");
         assert_eq!(with_version(manifest), Some(expected));
         assert_eq!(with_version("[package]\nversion = \"0.1.0\"\n"), None);
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
         let workspace = fs::read_to_string(workspace).expect("the workspace has a manifest");
-        assert!(with_version(&workspace).expect("it has a version").contains(VERSION));
+        assert!(with_version(&workspace).expect("it has a version").contains(BUILD));
     }
 }

@@ -4,7 +4,7 @@
 
 pub mod inputs {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "inputs",
         generate_all,
     });
@@ -12,7 +12,7 @@ pub mod inputs {
 
 pub mod any_plugin {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "any-plugin",
         pub_export_macro: true,
         export_macro_name: "export_part_any_plugin",
@@ -28,7 +28,7 @@ pub mod any_plugin {
 
 pub mod health {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "health-part",
         pub_export_macro: true,
         export_macro_name: "export_part_health",
@@ -43,7 +43,7 @@ pub mod health {
 
 pub mod taints {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "taints-part",
         pub_export_macro: true,
         export_macro_name: "export_part_taints",
@@ -59,7 +59,7 @@ pub mod taints {
 
 pub mod filter {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "filter-part",
         pub_export_macro: true,
         export_macro_name: "export_part_filter",
@@ -78,7 +78,7 @@ pub mod filter {
 
 pub mod score {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "score-part",
         pub_export_macro: true,
         export_macro_name: "export_part_score",
@@ -97,7 +97,7 @@ pub mod score {
 
 pub mod eviction {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "eviction-part",
         pub_export_macro: true,
         export_macro_name: "export_part_eviction",
@@ -114,7 +114,7 @@ pub mod eviction {
 
 pub mod interpreter {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "interpreter-part",
         pub_export_macro: true,
         export_macro_name: "export_part_interpreter",

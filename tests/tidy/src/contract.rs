@@ -1,6 +1,6 @@
 //! Checks that the plugin contract does not change unnoticed and stays compatible with released versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -183,4 +183,22 @@ fn versions_are_compatible_as_semver_says() {
     assert!(!compatible("0.1.0", "0.2.0"));
     assert!(compatible("1.0.0", "1.4.0"));
     assert!(!compatible("1.0.0", "2.0.0"));
+}
+
+/// The package of the SDK has only files below its folder, so it has links to the contract.
+#[test]
+fn the_sdk_has_every_file_of_the_contract() {
+    let (contract, sdk) = (super::root().join("wit"), super::root().join("plugins/sdk/wit"));
+    let names = |folder: &Path| -> BTreeSet<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = entries.map(|name| name.to_string_lossy().into_owned());
+        names
+            .filter(|name| name.rsplit_once('.').is_some_and(|(_, ending)| ending == "wit"))
+            .collect()
+    };
+    assert_eq!(names(&contract), names(&sdk));
+    for name in names(&contract) {
+        let link = fs::read_link(sdk.join(&name)).unwrap_or_else(|error| panic!("plugins/sdk/wit/{name}: {error}"));
+        assert_eq!(link, Path::new("../../../wit").join(&name));
+    }
 }

@@ -1,5 +1,6 @@
 //! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, changes of the plugin contract, patches
-//! with deliberate mistakes, and the agreement of manifests and documents with the program.
+//! with deliberate mistakes, licences and sources of dependencies, secrets in tracked files, and the agreement of
+//! manifests and documents with the program.
 //!
 //! ARCHITECTURE.md contains the rules as tables; a commit that adds an edge changes both.
 
@@ -24,7 +25,11 @@ mod mutations;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod size;
+#[cfg(test)]
+mod supply;
 #[cfg(test)]
 mod voice;
 

@@ -18,7 +18,7 @@ const README_LINES_MAX: usize = 90;
 fn markdown(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let skipped = path.file_name().is_some_and(|name| name == "target" || name == ".git");
+        let skipped = path.is_symlink() || path.file_name().is_some_and(|name| name == "target" || name == ".git");
         if path.is_dir() && !skipped {
             markdown(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "md") {

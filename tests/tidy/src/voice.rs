@@ -50,6 +50,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let skipped = path
             .file_name()
             .is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
+        // A link leads to a file that is read in its own place.
+        let skipped = skipped || path.is_symlink();
         if path.is_dir() && !skipped {
             files(&path, found);
         } else if path

@@ -125,17 +125,35 @@ const VENDORED: [(&str, &str); 17] = [
         include_str!("../../../../plugins/sdk/src/verdict.rs"),
     ),
     ("plugins/sdk/Cargo.toml", include_str!("templates/sdk.toml")),
-    ("wit/binding.wit", include_str!("../../../../wit/binding.wit")),
-    ("wit/cluster.wit", include_str!("../../../../wit/cluster.wit")),
-    ("wit/context.wit", include_str!("../../../../wit/context.wit")),
-    ("wit/eviction.wit", include_str!("../../../../wit/eviction.wit")),
-    ("wit/health.wit", include_str!("../../../../wit/health.wit")),
-    ("wit/interpreter.wit", include_str!("../../../../wit/interpreter.wit")),
-    ("wit/object.wit", include_str!("../../../../wit/object.wit")),
-    ("wit/scheduling.wit", include_str!("../../../../wit/scheduling.wit")),
-    ("wit/taints.wit", include_str!("../../../../wit/taints.wit")),
-    ("wit/types.wit", include_str!("../../../../wit/types.wit")),
-    ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit")),
+    (
+        "plugins/sdk/wit/binding.wit",
+        include_str!("../../../../wit/binding.wit"),
+    ),
+    (
+        "plugins/sdk/wit/cluster.wit",
+        include_str!("../../../../wit/cluster.wit"),
+    ),
+    (
+        "plugins/sdk/wit/context.wit",
+        include_str!("../../../../wit/context.wit"),
+    ),
+    (
+        "plugins/sdk/wit/eviction.wit",
+        include_str!("../../../../wit/eviction.wit"),
+    ),
+    ("plugins/sdk/wit/health.wit", include_str!("../../../../wit/health.wit")),
+    (
+        "plugins/sdk/wit/interpreter.wit",
+        include_str!("../../../../wit/interpreter.wit"),
+    ),
+    ("plugins/sdk/wit/object.wit", include_str!("../../../../wit/object.wit")),
+    (
+        "plugins/sdk/wit/scheduling.wit",
+        include_str!("../../../../wit/scheduling.wit"),
+    ),
+    ("plugins/sdk/wit/taints.wit", include_str!("../../../../wit/taints.wit")),
+    ("plugins/sdk/wit/types.wit", include_str!("../../../../wit/types.wit")),
+    ("plugins/sdk/wit/worlds.wit", include_str!("../../../../wit/worlds.wit")),
 ];
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {

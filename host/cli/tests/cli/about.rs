@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -71,4 +72,40 @@ fn every_command_has_a_man_page_with_its_flags() {
     let file = folder.join("bulkhead.1").display().to_string();
     let output = super::bulkhead().args(["man", &file]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_program_is_a_plugin_of_kubectl_under_the_name_that_kubectl_looks_for() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kubectl-plugin");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let plugin = folder.join("kubectl-bulkhead");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bulkhead"), &plugin).unwrap();
+    let output = |command: &mut Command, words: &[&str]| {
+        let output = command.args(words).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    let (code, help) = output(&mut Command::new(&plugin), &["top", "--help"]);
+    assert!(
+        code == Some(0) && help.contains("Usage: kubectl bulkhead top"),
+        "{help}"
+    );
+    let (code, mistake) = output(&mut Command::new(&plugin), &["drain"]);
+    assert!(
+        code == Some(2) && mistake.contains("Usage: kubectl bulkhead drain"),
+        "{mistake}"
+    );
+    let version = output(&mut Command::new(&plugin), &["version"]);
+    assert_eq!(version, (Some(0), succeeds(&["version"])));
+    if Command::new("kubectl").arg("version").arg("--client").output().is_err() {
+        eprintln!("skipped: no kubectl");
+        return;
+    }
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&others))).unwrap();
+    let through_kubectl = output(Command::new("kubectl").env("PATH", path), &["bulkhead", "version"]);
+    assert_eq!(through_kubectl, version);
 }

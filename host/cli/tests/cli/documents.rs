@@ -55,6 +55,7 @@ pages! {
     the_commands_about_promises_work: "docs/src/explanation/promises.md",
     a_plugin_is_debugged_as_shown: "docs/src/how-to/debug-a-plugin.md",
     a_cluster_is_drained_as_shown: "docs/src/how-to/drain-a-cluster.md",
+    the_plugin_of_kubectl_is_installed_as_shown: "docs/src/how-to/install.md",
     a_workload_fails_back_as_shown: "docs/src/how-to/fail-back.md",
     evictions_are_paused_as_shown: "docs/src/how-to/pause-evictions.md",
     a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
@@ -75,6 +76,8 @@ pages! {
 const MEMBER: &str = "needs the kubeconfig of a real member cluster";
 const CONTROL_PLANE: &str = "needs a real control plane with objects of the reader";
 const RELEASE: &str = "needs a release of the Helm chart";
+const PACKAGES: &str = "needs the files of a release, which `cargo xtask release` checks";
+const REGISTRY: &str = "needs a registry of the reader";
 
 /// Blocks that no test runs: page, first line, and the reason.
 const NOT_RUN: &[(&str, &str, &str)] = &[
@@ -87,6 +90,38 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "README.md",
         "$ export KUBECONFIG=$PWD/karmada.kubeconfig",
         "short form of the tutorial that the e2e tests run",
+    ),
+    ("docs/src/how-to/install.md", "$ sha256sum --check SHA256SUMS", PACKAGES),
+    ("docs/src/how-to/install.md", "$ git checkout COMMIT", PACKAGES),
+    (
+        "docs/src/how-to/install.md",
+        "$ tar -xzf bulkhead-0.1.0-x86_64-unknown-linux-musl.tar.gz",
+        PACKAGES,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ kubectl krew install --manifest=bulkhead-0.1.0-krew.yaml \\",
+        PACKAGES,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ skopeo copy --all oci-archive:bulkhead-0.1.0-image.tar docker://registry.example.com/bulkhead:0.1.0",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ helm push bulkhead-0.1.0.tgz oci://registry.example.com/charts",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ kubectl --kubeconfig KARMADA apply --server-side -f bulkhead-0.1.0-crds.yaml",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ tar -xzf bulkhead-0.1.0-kustomize.tar.gz",
+        PACKAGES,
     ),
     (
         "docs/src/how-to/join-a-member.md",

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod about;
+mod action;
 mod configuration;
 mod documents;
 mod embedded;

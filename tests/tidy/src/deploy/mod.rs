@@ -2,11 +2,13 @@
 //!
 //! These tests run neither Helm nor kustomize nor Prometheus; `host/deploy/check.sh` does.
 
+mod gitops;
 mod manifests;
 mod monitoring;
 mod promql;
 pub(crate) mod rbac;
 pub(crate) mod series;
+mod workflows;
 
 use std::fs;
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ mod golden;
 mod items;
 mod modes;
 mod reasons;
+mod stored;
 mod wit;
 
 use std::collections::BTreeSet;

@@ -147,4 +147,18 @@ mod tests {
         binding.annotations.insert(HEALTH_HISTORY.to_owned(), "{".to_owned());
         assert_eq!(read(&binding), HealthHistories::new());
     }
+
+    #[test]
+    fn a_history_of_another_version_is_read() {
+        // The first form that was written; fields that a later version adds are ignored.
+        for text in [
+            r#"{"m1":{"firstSeen":"2026-01-01T00:00:10Z","unhealthySeconds":30}}"#,
+            r#"{"m1":{"firstSeen":"2026-01-01T00:00:10Z","settled":false,"unhealthySeconds":30,"restarts":4}}"#,
+        ] {
+            let mut binding = Binding::default();
+            binding.annotations.insert(HEALTH_HISTORY.to_owned(), text.to_owned());
+            let history = &read(&binding)["m1"];
+            assert_eq!((history.settled, history.unhealthy_seconds), (false, 30), "{text}");
+        }
+    }
 }

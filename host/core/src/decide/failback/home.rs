@@ -93,4 +93,16 @@ mod tests {
         annotations.insert(HOME.to_owned(), "{".to_owned());
         assert_eq!(Home::read(&annotations), None);
     }
+
+    #[test]
+    fn a_record_of_another_version_is_read() {
+        // The first form that was written; fields that a later version adds are ignored.
+        for text in [
+            r#"{"clusters":{"m1":2},"leftAt":"2026-01-01T00:00:10Z"}"#,
+            r#"{"clusters":{"m1":2},"leftAt":"2026-01-01T00:00:10Z","tries":0,"triedAt":null,"zone":"north"}"#,
+        ] {
+            let home = Home::read(&BTreeMap::from([(HOME.to_owned(), text.to_owned())])).expect(text);
+            assert_eq!((home.clusters["m1"], home.tries, home.tried_at), (2, 0, None), "{text}");
+        }
+    }
 }

@@ -81,4 +81,16 @@ mod tests {
         check("False", 10, &[], Some((20, &[])), None);
         check("Unknown", 10, &[], None, None);
     }
+
+    #[test]
+    fn a_record_of_another_version_is_read() {
+        // The first form that was written; fields that a later version adds are ignored.
+        for text in [
+            r#"{"since":"2026-01-01T00:00:10Z"}"#,
+            r#"{"since":"2026-01-01T00:00:10Z","taints":[],"probes":3}"#,
+        ] {
+            let stable: Stability = serde_json::from_str(text).expect(text);
+            assert_eq!(stable.taints, Vec::<String>::new(), "{text}");
+        }
+    }
 }
