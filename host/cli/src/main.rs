@@ -106,7 +106,7 @@ fn main() -> ExitCode {
         }
         Command::Top(arguments) => top::run(&arguments),
         Command::Config(command) => config::run(&command, &given),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(*arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Account(arguments) => account::run(&arguments),
         Command::Uninstall(arguments) => uninstall::run(&arguments),

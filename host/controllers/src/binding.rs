@@ -204,7 +204,7 @@ impl Reconcile for BindingController {
             let message = format!("Sync work of {}({key}) successful.", B::kind(&()));
             deps.log
                 .events
-                .emit(NAME, about(&*binding), EventType::Normal, "SyncWorkSucceed", message);
+                .emit_recovery(NAME, about(&*binding), "SyncWorkSucceed", message);
         }
         Ok(Action::Wait)
     }

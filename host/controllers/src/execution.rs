@@ -337,10 +337,12 @@ impl Execution {
         }
     }
 
-    /// Sets conditions, with an event for each whose status or message changed.
+    /// Sets conditions, with an event for each whose status or message changed. The first success of a Work has none:
+    /// its binding has events for the steps of its workload.
     async fn note(&self, work: &Work, conditions: &[Condition]) -> Result<(), Error> {
-        let mut changes = Vec::new();
+        let (mut changes, mut known) = (Vec::new(), Vec::new());
         let changed = |work: &mut Work| {
+            known.clone_from(&work.status.conditions);
             let set = |condition: &&Condition| set_condition(&mut work.status.conditions, Condition::clone(condition));
             changes = conditions.iter().filter(set).collect();
             !changes.is_empty()
@@ -356,6 +358,9 @@ impl Execution {
                 (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),
                 _ => (EventType::Warning, "SyncFailed"),
             };
+            if condition.status == ConditionStatus::True && Condition::find(&known, &condition.type_).is_none() {
+                continue;
+            }
             self.deps
                 .log
                 .events

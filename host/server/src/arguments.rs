@@ -184,6 +184,14 @@ impl RunArguments {
         })
     }
 
+    /// Replaces the modes, as if they were given on the command line.
+    pub fn set_modes(&mut self, modes: &[Mode]) {
+        self.mode = mode::Chosen {
+            modes: modes.to_vec(),
+            is_default: false,
+        };
+    }
+
     /// Returns the connection arguments of the control plane.
     pub fn hub(&self) -> &hub::HubArguments {
         &self.hub

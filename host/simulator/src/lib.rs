@@ -11,5 +11,6 @@ pub mod report;
 pub mod scenario;
 pub mod simulation;
 pub mod table;
+pub mod takeover;
 pub mod trial;
 pub mod what_if;

@@ -20,6 +20,8 @@ use crate::wait;
 const ADMIN: &str = "admin";
 /// Further administrators, so that the audit log distinguishes processes.
 pub(crate) const CANDIDATES: [&str; 2] = ["candidate-1", "candidate-2"];
+/// Administrator that a test writes as, beside the processes under test.
+pub(crate) const NEIGHBOUR: &str = "neighbour";
 /// Audit policy of a hub: the metadata of each request, logged once per request.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
     "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [{"level": "Metadata"}]}"#;
@@ -288,9 +290,12 @@ impl ControlPlane {
 
     /// Returns a client for [`ADMIN`].
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        let file = Kubeconfig::read_from(self.kubeconfig())?;
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        Ok(Client::try_from(config)?)
+        client_in(&self.kubeconfig()).await
+    }
+
+    /// Returns a client for another administrator.
+    pub(crate) async fn client_of(&self, user: &str) -> anyhow::Result<Client> {
+        client_in(&self.write_kubeconfig(user, user)?).await
     }
 
     /// Kills the API server. New connections are refused.
@@ -345,9 +350,15 @@ impl ControlPlane {
     }
 }
 
+async fn client_in(kubeconfig: &Path) -> anyhow::Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}
+
 /// Returns the token file: each user's token equals the name.
 fn tokens() -> String {
-    let users = CANDIDATES.iter().chain([&ADMIN]);
+    let users = CANDIDATES.iter().chain([&ADMIN, &NEIGHBOUR]);
     let lines: Vec<_> = users
         .map(|user| format!("{user},{user},{user},system:masters\n"))
         .collect();

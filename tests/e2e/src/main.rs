@@ -11,6 +11,7 @@ mod idle;
 mod kubectl;
 mod losses;
 mod modes;
+mod neighbour;
 mod plugins;
 mod process;
 mod proxy;
@@ -20,6 +21,7 @@ mod servers;
 mod sidecar;
 mod soundness;
 mod storm;
+mod takeover;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod wait;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use crate::federation::Site;
 use crate::losses::{Loss, agent, divided, duplicated, leaders, manifests};
-use crate::{documents, faults, kubectl, modes, plugins, sidecar, soundness};
+use crate::{documents, faults, kubectl, modes, neighbour, plugins, sidecar, soundness, takeover};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -61,6 +61,15 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         }),
         ("interpret answers what Karmada asks", |site| {
             Box::pin(modes::interpret(site))
+        }),
+        ("evict beside a quarrelsome neighbour", |site| {
+            Box::pin(neighbour::storm(site, "evict", modes::EVICT))
+        }),
+        ("finish beside a quarrelsome neighbour", |site| {
+            Box::pin(neighbour::storm(site, "finish", modes::FINISH))
+        }),
+        ("a rehearsal writes nothing and says what changes", |site| {
+            Box::pin(takeover::rehearsed(site))
         }),
     ]
 }

@@ -78,6 +78,9 @@ pub(crate) async fn left(client: &Client, member: &str) -> anyhow::Result<usize>
     Ok(bindings.iter().filter(has_left).count())
 }
 
+/// Creation time of a task that has none yet.
+const UNDATED: &str = "an unknown time";
+
 /// History of bindings, as observed by a watch.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -177,9 +180,14 @@ impl Seen {
             self.wrong
                 .push(format!("{name} has {} tasks for {member}", tasks.len()));
         }
-        let made = tasks.first().map(|task| format!("{:?}", task.creation_timestamp));
+        // Karmada's taint manager leaves the time of a task to the controller that ends it.
+        let made = tasks.first().map(|task| match task.creation_timestamp {
+            Some(time) => time.to_string(),
+            None => UNDATED.to_owned(),
+        });
         match (&passage.task, made) {
             (None, Some(made)) => passage.task = Some(made),
+            (Some(first), Some(made)) if first == UNDATED && !passage.ended => passage.task = Some(made),
             (Some(first), Some(made)) if *first != made => {
                 self.wrong.push(format!(
                     "{name} was evicted from {member} at {first} and again at {made}"

@@ -4,6 +4,7 @@ mod diff;
 mod explain;
 mod history;
 mod replay;
+mod report;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -130,9 +131,10 @@ pub(crate) enum Command {
     Explain(explain::Arguments),
     Replay(replay::Arguments),
     Diff(diff::Arguments),
+    Report(Box<report::Arguments>),
 }
 
-/// Runs the command. Exit code: 1 for a replay that differs or a plugin that changes verdicts, 2 for a bad journal,
+/// Runs the command. Exit code: 1 for a replay, a plugin or a control plane that differs, 2 for a bad journal,
 /// name or plugin.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let done = match command {
@@ -140,6 +142,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
     };
     exit::code(done)
 }

@@ -4,6 +4,7 @@ use bulkhead_api::policy::PropagationSpec;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_core::model::{Cluster, ClusterTaintPolicySpec, EvictionPauseSpec};
 use bulkhead_core::time::Time;
+use bulkhead_simulator::takeover::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// Address of the control plane if no kubeconfig can be read.
@@ -62,6 +63,12 @@ pub(super) struct Facts {
     /// Member clusters.
     #[serde(default)]
     pub(super) members: Vec<Member>,
+    /// Kinds with Works whose health has been unknown for long.
+    #[serde(default)]
+    pub(super) unknown_health: Vec<UnknownHealth>,
+    /// Result of the rehearsal; absent if none was requested or possible.
+    #[serde(default)]
+    pub(super) rehearsal: Option<Outcome>,
     /// Facts that could not be gathered, with the reasons.
     #[serde(default)]
     pub(super) unread: Vec<Unread>,
@@ -284,6 +291,20 @@ pub(super) struct KindInUse {
     /// Name of the interpreter that determines the health of its objects.
     #[serde(default)]
     pub(super) health: Option<String>,
+}
+
+/// Kind with Works whose health is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UnknownHealth {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    /// Number of Works.
+    pub(super) works: usize,
+    /// Work whose status was written first.
+    pub(super) example: Name,
+    /// Time at which that status was written.
+    pub(super) since: Time,
 }
 
 /// Propagation policy.

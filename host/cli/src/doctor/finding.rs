@@ -27,6 +27,9 @@ pub(super) struct Finding {
     /// Remedy; empty if no action is needed.
     #[serde(rename = "do", skip_serializing_if = "String::is_empty")]
     pub(super) remedy: String,
+    /// Lines of a diff; empty if the finding is about no change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) diff: Vec<String>,
 }
 
 /// Result of one check.
@@ -78,7 +81,15 @@ impl Section {
             place,
             what,
             remedy,
+            diff: Vec::new(),
         });
+    }
+
+    /// Adds a diff to the last finding.
+    pub(super) fn with_diff(&mut self, lines: Vec<String>) {
+        if let Some(finding) = self.findings.last_mut() {
+            finding.diff = lines;
+        }
     }
 
     /// Returns the highest severity among the findings.

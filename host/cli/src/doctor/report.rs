@@ -66,6 +66,9 @@ pub(super) fn text(about: &str, sections: &[Section]) -> String {
                 12,
                 &format!("{}: {}", finding.place, finding.what),
             );
+            for line in &finding.diff {
+                let _ = writeln!(text, "              {line}");
+            }
             if !finding.remedy.is_empty() {
                 wrapped(&mut text, "            → ", 14, &finding.remedy);
             }

@@ -1,8 +1,10 @@
 //! Checks of facts that were written by hand. Each installation in `goldens` is `NAME.facts.yaml`; its expected
 //! output is `NAME.txt` and `NAME.json`. `UPDATE_GOLDENS=1` writes the expected output anew.
 
+mod rehearsal;
+
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bulkhead_api::REGISTERED;
 
@@ -45,18 +47,22 @@ fn check(name: &str) -> Vec<Section> {
     let text = anstream::adapter::strip_str(&report::text(&about, &sections)).to_string();
     let data = format!("{:#}\n", report::data(&about, &sections));
     for (file, printed) in [(format!("{name}.txt"), text), (format!("{name}.json"), data)] {
-        let path = folder().join(file);
-        if std::env::var_os("UPDATE_GOLDENS").is_some() {
-            fs::write(&path, &printed).unwrap();
-        }
-        let expected = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            printed == expected,
-            "{} is\n{expected}\nand the program says\n{printed}",
-            path.display()
-        );
+        compare(&folder().join(file), &printed);
     }
     sections
+}
+
+/// Compares an output with its golden file.
+fn compare(path: &Path, printed: &str) {
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::write(path, printed).unwrap();
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        printed == expected,
+        "{} is\n{expected}\nand the program says\n{printed}",
+        path.display()
+    );
 }
 
 fn errors(sections: &[Section]) -> Vec<String> {
@@ -229,6 +235,50 @@ fn objects_of_karmadas_controllers_are_an_error_unless_they_are_ignored() {
         sections
             .iter()
             .any(|section| section.findings.iter().any(|finding| finding.place == "mode all"))
+    );
+}
+
+/// An unknown health stays until its object changes. A kind without an interpreter has one finding, not two.
+#[test]
+fn a_health_that_is_unknown_for_long_is_a_warning() {
+    let warnings = |mode: &str, kind: &str, has_interpreter: bool| {
+        let mut facts = read("sound");
+        facts.served = everything();
+        facts.installation.modes = vec![mode.to_owned()];
+        let unknown = serde_json::json!({
+            "apiVersion": "apps/v1", "kind": kind, "works": 60, "since": "2026-01-01T00:00:00Z",
+            "example": {"namespace": "karmada-es-member1", "name": "till"},
+        });
+        facts.unknown_health = vec![serde_json::from_value(unknown).unwrap()];
+        facts.kinds.retain(|known| known.kind != kind);
+        if !has_interpreter {
+            let known = serde_json::json!({"apiVersion": "apps/v1", "kind": kind, "served": true});
+            facts.kinds.push(serde_json::from_value(known).unwrap());
+        }
+        let sections = checks::all(&facts);
+        let section = sections
+            .into_iter()
+            .find(|section| section.check == checks::INTERPRETERS);
+        let findings = section.unwrap().findings.into_iter();
+        findings
+            .map(|finding| (finding.what, finding.remedy))
+            .collect::<Vec<_>>()
+    };
+    let beside = warnings("finish", "Deployment", true);
+    assert!(
+        matches!(beside.as_slice(), [(what, remedy)] if what.contains("in 60 Works is Unknown")
+            && remedy.contains("restart karmada-controller-manager")),
+        "{beside:?}"
+    );
+    let alone = warnings("all", "Deployment", true);
+    assert!(
+        matches!(alone.as_slice(), [(_, remedy)] if remedy.starts_with("read the log")),
+        "{alone:?}"
+    );
+    let without = warnings("finish", "Till", false);
+    assert!(
+        matches!(without.as_slice(), [(what, _)] if what.starts_with("no interpreter")),
+        "{without:?}"
     );
 }
 

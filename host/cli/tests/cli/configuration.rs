@@ -187,6 +187,27 @@ fn a_missing_kubeconfig_is_reported_once() {
 }
 
 #[test]
+fn a_rehearsed_mode_replaces_the_mode_and_cannot_be_report() {
+    let (code, _, complaint) = bulkhead(&["doctor", "--for=report", "--kubeconfig=/nowhere/a"]);
+    assert!(
+        code == Some(2) && complaint.contains("mode report changes nothing; choose interpret, finish, evict or all"),
+        "{complaint}"
+    );
+    let words = [
+        "doctor",
+        "--mode=report",
+        "--for=evict,finish",
+        "--kubeconfig=/nowhere/a",
+    ];
+    let (code, message, _) = bulkhead(&words);
+    assert!(
+        code == Some(1) && message.contains(" in mode evict,finish on "),
+        "{message}"
+    );
+    assert!(!message.contains("rehearsal"), "nothing was read: {message}");
+}
+
+#[test]
 fn what_the_values_come_to_is_printed_beside_them() {
     let words = ["config", "print", "--mode=finish"];
     let Output { stdout, .. } = super::bulkhead()

@@ -165,6 +165,16 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("docs/src/how-to/pause-evictions.md", "$ bulkhead resume", CONTROL_PLANE),
     (
+        "docs/src/how-to/rehearse-a-takeover.md",
+        "$ bulkhead doctor --for all --config bulkhead.yaml",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/rehearse-a-takeover.md",
+        "$ bulkhead report --journal journal --kubeconfig bulkhead.kubeconfig",
+        CONTROL_PLANE,
+    ),
+    (
         "docs/src/how-to/roll-back.md",
         "$ bulkhead pause --kubeconfig KARMADA --reason \"roll back\"",
         CONTROL_PLANE,

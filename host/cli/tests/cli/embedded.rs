@@ -2,6 +2,7 @@
 
 mod propagation;
 mod refusals;
+mod takeover;
 
 use std::fs::File;
 use std::io::{Read, Write};

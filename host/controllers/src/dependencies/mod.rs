@@ -156,20 +156,18 @@ async fn reconcile(deps: Dependencies, key: Key) -> Result<Action, Error> {
     };
     let binding = record(&deps, &binding, &references).await?;
     let synced = sync(&deps, &binding, &references).await;
-    let (type_, reason, message) = match &synced {
-        Ok(0) => return Ok(Action::Wait),
-        Ok(_) => (
-            EventType::Normal,
-            "SyncScheduleResultToDependenciesSucceed",
-            "Sync schedule results to dependencies succeed.".to_owned(),
-        ),
-        Err(error) => (
-            EventType::Warning,
-            "SyncScheduleResultToDependenciesFailed",
-            error.describe(),
-        ),
-    };
-    deps.log.events.emit(NAME, about(&*binding), type_, reason, message);
+    let (events, about) = (&deps.log.events, about(&*binding));
+    match &synced {
+        Ok(0) => {}
+        Ok(_) => {
+            let message = "Sync schedule results to dependencies succeed.";
+            events.emit_recovery(NAME, about, "SyncScheduleResultToDependenciesSucceed", message);
+        }
+        Err(error) => {
+            let reason = "SyncScheduleResultToDependenciesFailed";
+            events.emit(NAME, about, EventType::Warning, reason, error.describe());
+        }
+    }
     synced.map(|_| Action::Wait)
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tracing::{Span, warn};
 
 use super::operations::OfferedOperations;
+use super::registration::INTERPRETER_TIMEOUT_S;
 
 /// Path of interpreter requests.
 pub(super) const PATH: &str = "/interpret";
@@ -25,8 +26,8 @@ const LIMITS: PoolLimits = PoolLimits {
 };
 /// Code of a response about a fault, or about a policy without a verdict.
 const FAULT: i64 = 500;
-/// Timeout of a response. Karmada waits ten seconds by default.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Timeout of a response. Karmada does not wait longer, so a later one is of no use.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(INTERPRETER_TIMEOUT_S as u64);
 
 /// Plugins behind Karmada's interpreter, on separate threads: any caller may send requests, and controllers must not
 /// wait for them.

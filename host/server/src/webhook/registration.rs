@@ -13,8 +13,12 @@ use super::{interpreter, review};
 
 /// API group of Bulkhead's own kinds.
 const OURS: &str = "bulkhead.dev";
-/// Timeout in seconds, same as Karmada's. A response takes well under a millisecond; the rest is for a busy machine.
+/// Timeout of admission in seconds, same as Karmada's. A response takes well under a millisecond; the rest is for a
+/// busy machine.
 const TIMEOUT_S: u32 = 3;
+/// Timeout of the interpreter in seconds, the shortest that Karmada accepts. Each request to a process that hangs
+/// occupies one of Karmada's few workers for this time.
+pub(super) const INTERPRETER_TIMEOUT_S: u32 = 1;
 
 /// Content of the registration.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +93,7 @@ impl Registration {
         let hook = json!({
             "name": "interpret.bulkhead.dev",
             "interpreterContextVersions": [bulkhead_api::webhook::context::VERSION],
-            "timeoutSeconds": TIMEOUT_S,
+            "timeoutSeconds": INTERPRETER_TIMEOUT_S,
             "rules": rules,
             "clientConfig": self.client_config(interpreter::PATH),
         });
@@ -124,6 +128,12 @@ mod tests {
             karmada_kinds,
             interprets: None,
         }
+    }
+
+    #[test]
+    fn the_interpreter_has_a_second_to_answer() {
+        let hook = &registration(false).interpreter(&[Rule::default()])["webhooks"][0];
+        assert_eq!(hook["timeoutSeconds"], 1);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Operations on recorded decisions: replay, comparison and explanation.
 //!
 //! [`Recording`] writes a journal, [`load`] reads one. [`replay`] repeats decisions, [`diff`] repeats them with
-//! another plugin, [`explain`] shows the reasons for a decision.
+//! another plugin, [`explain`] shows the reasons for a decision, [`comparison`] compares decisions of mode `report` with
+//! those of Karmada.
 
+pub mod comparison;
 pub mod diff;
 pub mod explain;
 mod findings;

@@ -10,6 +10,7 @@ mod dependencies;
 mod diff;
 mod disagreements;
 mod documents;
+mod events;
 mod eviction;
 mod examples;
 mod explain;

@@ -3,7 +3,7 @@
 use bulkhead_api::{KindInfo, REGISTERED};
 use bulkhead_controllers::NoInterpreter;
 
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, KindInUse, UnknownHealth};
 use crate::doctor::finding::{Section, count};
 
 /// Group of Bulkhead's own kinds.
@@ -118,4 +118,36 @@ pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
             section.warning(place, what, remedy);
         }
     }
+    facts
+        .unknown_health
+        .iter()
+        .for_each(|kind| unknown(facts, kind, section));
+}
+
+/// Reports a kind whose health is unknown although an interpreter knows it. Kinds without one have a finding already.
+fn unknown(facts: &Facts, unknown: &UnknownHealth, section: &mut Section) {
+    let UnknownHealth {
+        api_version,
+        kind,
+        works,
+        example,
+        since,
+    } = unknown;
+    let is_reported = |known: &&KindInUse| {
+        (&known.api_version, &known.kind) == (api_version, kind) && known.served && known.health.is_none()
+    };
+    if facts.kinds.iter().any(|known| is_reported(&known)) {
+        return;
+    }
+    let what = format!(
+        "the health in {} is Unknown, in {example} since {since}: its interpreter did not answer, or returned no verdict",
+        count(*works, "Work")
+    );
+    let remedy = if facts.installation.has("all") {
+        "read the log for faults of the interpreter; bulkhead interpret runs it on one object"
+    } else {
+        "once the interpreter answers, restart karmada-controller-manager, which asks for every object; it asks again \
+            only when an object changes"
+    };
+    section.warning(format!("{api_version} {kind}"), what, remedy);
 }

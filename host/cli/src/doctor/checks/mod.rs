@@ -7,6 +7,7 @@ mod kinds;
 mod members;
 mod owners;
 mod permissions;
+mod rehearsal;
 mod stuck_taints;
 mod webhooks;
 
@@ -30,6 +31,7 @@ const CHECKS: &[(&str, Check)] = &[
     (INTERPRETERS, kinds::interpreters),
     (FAILOVER, failover::check),
     (MEMBERS, members::check),
+    (REHEARSAL, rehearsal::check),
 ];
 
 pub(super) const CONTROL_PLANE: &str = "control plane";
@@ -42,6 +44,8 @@ pub(super) const WEBHOOKS: &str = "webhooks";
 pub(super) const INTERPRETERS: &str = "interpreters";
 pub(super) const FAILOVER: &str = "failover";
 pub(super) const MEMBERS: &str = "members";
+/// Only with `--for`.
+pub(super) const REHEARSAL: &str = "rehearsal";
 
 /// Checks that do not need an answer from the control plane.
 const WITHOUT: &[&str] = &[CONTROL_PLANE, CERTIFICATES, PLUGINS];
@@ -72,5 +76,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Section> {
         }
         section
     };
-    CHECKS.iter().map(check).collect()
+    let is_rehearsed = facts.rehearsal.is_some() || facts.unread.iter().any(|unread| unread.check == REHEARSAL);
+    let wanted = |(name, _): &&(&'static str, Check)| *name != REHEARSAL || is_rehearsed;
+    CHECKS.iter().filter(wanted).map(check).collect()
 }

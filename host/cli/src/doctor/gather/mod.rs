@@ -1,6 +1,7 @@
 //! Gathers the facts from control plane, members and files, without judging them and without writing.
 
 mod certificates;
+mod health;
 mod leases;
 mod members;
 mod server;
@@ -26,6 +27,7 @@ use bulkhead_server::connect_error::ConnectError;
 use bulkhead_server::hub::{Hub, in_time};
 use bulkhead_server::unimplemented::{self as karmada_only, NotListed};
 use bulkhead_server::{Checked, RunArguments, federation};
+use bulkhead_simulator::takeover::{self, ControlPlaneCopy};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -36,12 +38,25 @@ use super::facts::{
     Unread,
 };
 
+/// Facts, with the input of a rehearsal.
+pub(super) struct Gathered {
+    pub(super) facts: Facts,
+    /// Copy of the objects and the policies of the installation; absent if there is no rehearsal.
+    pub(super) copy: Option<(ControlPlaneCopy, Arc<Registry>)>,
+}
+
 /// Gathers all facts about an installation. Each request has the time limit, and a failed one ends no other.
+/// `copies` asks for a copy of the objects that the controllers read.
 ///
 /// # Errors
 ///
 /// The arguments contradict each other. All other problems are recorded as facts.
-pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: Duration) -> anyhow::Result<Facts> {
+pub(super) async fn facts(
+    arguments: &RunArguments,
+    user: Option<&str>,
+    limit: Duration,
+    copies: bool,
+) -> anyhow::Result<Gathered> {
     let checked = arguments.check()?;
     let now = Time::new(bulkhead_server::now());
     let installation = Installation {
@@ -74,6 +89,8 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
         taint_policies: Vec::new(),
         pauses: Vec::new(),
         members: Vec::new(),
+        unknown_health: Vec::new(),
+        rehearsal: None,
         unread: Vec::new(),
     };
     let hub = match Hub::connect_within(arguments.hub(), &WritePermit::report_only(), limit).await {
@@ -81,20 +98,21 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
         Err(error) => {
             plugins(arguments, &checked, &[], &mut facts)?;
             facts.control_plane = server::out_of_reach(arguments.hub(), &error).await;
-            return Ok(facts);
+            return Ok(Gathered { facts, copy: None });
         }
     };
     let client = &hub.reader(limit);
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
     if facts.control_plane.error.is_some() {
         plugins(arguments, &checked, &[], &mut facts)?;
-        return Ok(facts);
+        return Ok(Gathered { facts, copy: None });
     }
     served(client, &mut facts).await;
     policies(client, &mut facts).await;
     let objects = listed::<bulkhead_api::Plugin>(client, checks::PLUGINS, &mut facts).await;
     let registry = plugins(arguments, &checked, &objects, &mut facts)?;
     kinds(client, &registry, &mut facts).await;
+    health::gather(client, &mut facts).await;
     let asking = in_time(hub.unguarded.clone(), limit);
     permissions(arguments, &checked, &asking, user.map(|user| (user, limit)), &mut facts).await;
     leases::gather(client, &mut facts).await;
@@ -104,7 +122,21 @@ pub(super) async fn facts(arguments: &RunArguments, user: Option<&str>, limit: D
     webhooks::gather(client, &mut facts).await;
     let clusters = listed::<Cluster>(client, checks::MEMBERS, &mut facts).await;
     members::gather(client, clusters, limit, &mut facts).await;
-    Ok(facts)
+    let copy = if copies { copy(client, &mut facts).await } else { None };
+    let copy = copy.map(|copy| (copy, registry));
+    Ok(Gathered { facts, copy })
+}
+
+/// Copies the objects that the controllers of the installation read. A failure is recorded as a fact.
+pub(super) async fn copy(client: &Client, facts: &mut Facts) -> Option<ControlPlaneCopy> {
+    let controllers: Vec<_> = facts.installation.controllers.iter().map(String::as_str).collect();
+    match takeover::read(client, &controllers).await {
+        Ok(copy) => Some(copy),
+        Err(error) => {
+            facts.unread(checks::REHEARSAL, &error.what, &error.source);
+            None
+        }
+    }
 }
 
 /// Lists all objects of a kind; a failure is recorded as a fact.

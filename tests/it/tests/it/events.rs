@@ -1,0 +1,83 @@
+//! Kubernetes events of an eviction: few writes, and the steps that an owner needs.
+
+use bulkhead_simulator::report::Report;
+
+use crate::support::{Folder, TAINT_POLICY, assert_held, run};
+
+const APPS: u64 = 20;
+const APP: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: 'app-{n}', namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: 'app-{n}'}}
+  template:
+    metadata: {labels: {app: 'app-{n}'}}
+    spec: {containers: [{name: app, image: app}]}
+";
+const POLICY: &str = "\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: apps, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement:
+    clusterAffinities:
+    - {affinityName: first, clusterNames: [member1]}
+    - {affinityName: second, clusterNames: [member2]}
+";
+
+/// Runs a federation whose workloads are on member1, which is lost or not.
+fn federation(is_lost: bool) -> Report {
+    let lost = "events: [{at: 2m, cluster: member1, state: unreachable}]\n";
+    let scenario = format!(
+        "name: events\nduration: 5m\nflags:\n  feature-gates: {{Failover: true}}\n  \
+         enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\n  \
+         resource-eviction-rate: 1000\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [taint-policy.yaml, policy.yaml, {{file: app.yaml, count: {APPS}}}]\n{}expect:\n\
+         - {{bindingsOn: {{cluster: {}, count: {APPS}}}}}\n{}",
+        if is_lost { lost } else { "" },
+        if is_lost { "member2" } else { "member1" },
+        if is_lost { STEPS } else { "" },
+    );
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("policy.yaml", POLICY),
+        ("app.yaml", APP),
+    ];
+    let name = if is_lost { "events-lost" } else { "events-calm" };
+    let report = run(&Folder::new(name, &files).load().unwrap(), Some(1));
+    assert_held(&report);
+    report
+}
+
+/// Steps that the owner of a Deployment finds at its object, and an operator at its binding.
+const STEPS: &str = "\
+- {event: {reason: ScheduleBindingSucceed, name: app-1}}
+- {event: {reason: EvictWorkloadFromClusterSucceed, name: app-1}}
+- {event: {reason: ScheduleBindingSucceed, name: app-1-deployment}}
+- {event: {reason: EvictWorkloadFromClusterSucceed, name: app-1-deployment}}
+- {event: {reason: EvictionsQueued, name: member1}}
+- {event: {reason: EvictionsCompleted, name: member1}}
+- {event: {reason: TaintClusterSucceed, name: member1}}
+";
+
+/// Returns the number of writes to events.
+fn writes(report: &Report) -> u64 {
+    let of_events = report.writes.iter().filter(|row| row.resource.starts_with("events"));
+    of_events.map(|row| row.count).sum()
+}
+
+#[test]
+fn an_eviction_costs_four_writes_of_events_and_has_the_steps_that_an_owner_needs() {
+    let (calm, lost) = (writes(&federation(false)), writes(&federation(true)));
+    let storm = lost.saturating_sub(calm);
+    // Two steps, placement and release, at binding and template; the rest is about the cluster.
+    let of_cluster = 8;
+    assert!(
+        storm >= 4 * APPS && storm <= 4 * APPS + of_cluster,
+        "{storm} writes for {APPS} evictions"
+    );
+}
