@@ -18,12 +18,16 @@ mod fair_invariants;
 mod faults;
 mod historic;
 mod holes;
+mod images;
 mod library;
 mod live_targets;
 mod manifests;
 mod new_faults;
 mod overrides;
 mod recovery;
+#[path = "../../../registry/mod.rs"]
+#[allow(dead_code, reason = "other crates use other parts")]
+mod registry;
 mod reload;
 mod replay;
 mod runs;
