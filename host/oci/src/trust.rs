@@ -375,7 +375,7 @@ mod tests {
         check("- {images: r.io, unsigned: true, kinds: []}", "kinds is empty");
         check(
             "- {images: r.io, unsigned: true, kind: [health]}",
-            "unknown field `kind`",
+            "rules[0].kind: unknown field, did you mean kinds?",
         );
         check(
             "- {images: r.io, keys: [{name: a}]}",

@@ -172,6 +172,10 @@ impl Images for LazyImages {
     }
 
     fn listed(&self, list: &str, images: BTreeSet<String>) {
+        // The state of an image depends on the lists, so they are recorded from the first image on.
+        if !images.is_empty() {
+            self.started.get_or_init(|| self.arguments.start());
+        }
         if let Some(running) = self.running() {
             running.listed(list, images);
         }

@@ -74,10 +74,9 @@ pub(super) fn load(arguments: &LoadArguments) -> anyhow::Result<()> {
     let mut text = String::new();
     for image in &saved {
         let digest = &image.manifest.digest;
-        if let (Some(reference), Some(requirements)) = match &image.reference {
-            Some(reference) => (Some(reference), images::requirements(&arguments.images, reference)?),
-            None => (None, None),
-        } {
+        if let Some(reference) = &image.reference
+            && let Some(requirements) = images::requirements(&arguments.images, reference)?
+        {
             requirements.verify(reference, digest, &image.signatures)?;
         }
         store.keep(image)?;

@@ -161,7 +161,10 @@ fn a_private_authority_and_a_client_certificate_are_used() {
     };
     // The alert of the server may be lost with its connection.
     let refused = reason(without_certificate.clone());
-    assert!(["RegistryCertificateInvalid", "RegistryUnreachable"].contains(&refused), "{refused}");
+    assert!(
+        ["RegistryCertificateInvalid", "RegistryUnreachable"].contains(&refused),
+        "{refused}"
+    );
     let access = Access {
         client_certificate: Some((file("client.pem"), file("client.key"))),
         ..without_certificate
