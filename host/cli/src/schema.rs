@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use bulkhead_conformance::CaseSchema;
 use bulkhead_core::manifest::Fallback;
+use bulkhead_oci::trust::PluginTrust;
 use bulkhead_plugin::PluginList;
 use bulkhead_simulator::scenario::Scenario;
 use clap::{Args, ValueEnum};
@@ -39,6 +40,8 @@ pub(crate) enum Kind {
     Cases,
     /// Configuration file of `bulkhead run` and `bulkhead agent`.
     Configuration,
+    /// Trust file of `--plugin-trust`.
+    Trust,
 }
 
 /// Runs the command.
@@ -57,6 +60,7 @@ impl Kind {
             Self::Plugins => with_plugins(of::<PluginList>()),
             Self::Cases => of::<CaseSchema>(),
             Self::Configuration => crate::config::schema(),
+            Self::Trust => of::<PluginTrust>(),
         }
     }
 }
@@ -69,7 +73,7 @@ fn with_plugins(mut schema: Schema) -> Schema {
         fallback.remove(key);
     }
     if let Some(plugin) = schema.pointer_mut("/definitions/PluginManifest") {
-        plugin["oneOf"] = json!([{"required": ["wasm"]}, {"required": ["lua"]}]);
+        plugin["oneOf"] = json!([{"required": ["wasm"]}, {"required": ["lua"]}, {"required": ["image"]}]);
         plugin["properties"]["fallback"]["allOf"] = json!([fallback]);
     }
     schema

@@ -13,7 +13,7 @@ use bulkhead_core::policy::EngineKind;
 use serde_saphyr::Spanned;
 
 use crate::manifest::{API_VERSION, KIND, stage_of};
-use crate::{FoundPlugin, LoadError, LoadStage, PluginList, yaml};
+use crate::{FoundPlugin, ImageProblem, Images, LoadError, LoadStage, PluginList, yaml};
 
 /// Name of the list in a directory or in the data of a ConfigMap.
 pub const LIST: &str = "plugins.yaml";
@@ -30,6 +30,11 @@ pub trait Catalog: Send + Sync {
     /// Reads the list and the code. A problem with one plugin is reported in its entry; an error concerns the whole
     /// list.
     fn read(&self) -> Result<Listing, CatalogError>;
+
+    /// Returns true while code is on its way, so that a start waits for it.
+    fn is_pending(&self) -> bool {
+        false
+    }
 }
 
 /// State of a catalog at some time; useful only for comparison.
@@ -103,6 +108,8 @@ pub struct CatalogEntry {
     pub manifest: Option<Box<PluginManifest>>,
     /// Manifest and code, or the reason why they are not available.
     pub found: Result<FoundPlugin, LoadError>,
+    /// Reason why there is a newer version that is not used; none if there is no such version.
+    pub newer: Option<LoadError>,
 }
 
 /// Error that concerns the whole list.
@@ -118,15 +125,27 @@ pub struct CatalogError {
 /// Directory of plugins. A `plugins.yaml` names its plugins; without one, every component and script in the directory
 /// is a plugin with the file's name. Symbolic links are followed, so a directory may be swapped as Kubernetes swaps
 /// mounted ConfigMaps.
-#[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    /// Source of the images that the list names.
+    images: Option<Arc<dyn Images>>,
 }
 
 impl Directory {
     /// Returns the catalog of a directory, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self {
+            path: path.into(),
+            images: None,
+        }
+    }
+
+    /// Returns the catalog with a source of the images that its list names.
+    pub fn with_images(self, images: Arc<dyn Images>) -> Self {
+        Self {
+            images: Some(images),
+            ..self
+        }
     }
 
     fn files(&self) -> io::Result<Vec<PathBuf>> {
@@ -159,6 +178,7 @@ impl Directory {
         Ok(listing(
             Composition::default(),
             manifests.map(|manifest| (None, manifest)),
+            None,
             |file| self.fetch(file),
         ))
     }
@@ -181,14 +201,20 @@ impl Catalog for Directory {
         let files = self.files().unwrap_or_default();
         Fingerprint {
             files: files.into_iter().map(FileMark::of).collect(),
-            revisions: Vec::new(),
+            revisions: self.images.iter().map(|images| images.revision()).collect(),
         }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.is_pending())
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
         let path = self.path.join(LIST);
         match fs::read_to_string(&path) {
-            Ok(text) => parse(&path.display().to_string(), &text, |file| self.fetch(file)),
+            Ok(text) => parse(&path.display().to_string(), &text, self.images.as_deref(), |file| {
+                self.fetch(file)
+            }),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => self.bare(),
             Err(error) => Err(CatalogError {
                 origin: path.display().to_string(),
@@ -240,6 +266,10 @@ impl<C: Catalog + ?Sized> Catalog for Arc<C> {
     fn read(&self) -> Result<Listing, CatalogError> {
         (**self).read()
     }
+
+    fn is_pending(&self) -> bool {
+        (**self).is_pending()
+    }
 }
 
 impl Catalog for Data {
@@ -259,7 +289,7 @@ impl Catalog for Data {
             .get(LIST)
             .ok_or_else(|| error("is missing; it lists the plugins"))?;
         let text = std::str::from_utf8(list).map_err(|_| error("is not UTF-8 text"))?;
-        parse(&origin, text, |file| {
+        parse(&origin, text, None, |file| {
             let missing = || io::Error::new(io::ErrorKind::NotFound, "the data has no such key");
             (
                 format!("{} {file}", self.origin),
@@ -272,6 +302,7 @@ impl Catalog for Data {
 fn parse(
     origin: &str,
     text: &str,
+    images: Option<&dyn Images>,
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Result<Listing, CatalogError> {
     let error = |message: String| CatalogError {
@@ -303,33 +334,75 @@ fn parse(
             )));
         }
     }
+    let named = list.plugins.iter().filter_map(|spanned| spanned.value.image.clone());
+    let named = named.collect();
     let manifests = list
         .plugins
         .into_iter()
         .map(|spanned| (Some(spanned.referenced.line()), spanned.value));
-    Ok(listing(list.composition, manifests, fetch))
+    if let Some(images) = images {
+        images.listed(LIST, named);
+    }
+    Ok(listing(list.composition, manifests, images, fetch))
 }
 
 fn listing(
     composition: Composition,
     manifests: impl Iterator<Item = (Option<u64>, PluginManifest)>,
+    images: Option<&dyn Images>,
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Listing {
     let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
         let name = manifest.name.clone();
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
+        if let (Some(images), Some(image)) = (images, manifest.image.clone())
+            && manifest.mistakes().is_empty()
+        {
+            return of_image(&at, manifest, &image, images);
+        }
         let kept = Some(Box::new(manifest.clone()));
         CatalogEntry {
             name,
             generation: None,
             manifest: kept,
             found: found(&at, LIST, manifest, &fetch),
+            newer: None,
         }
     };
     Listing {
         composition,
         plugins: manifests.map(listed).collect(),
         stale: None,
+    }
+}
+
+/// Returns the entry of a plugin whose code is in a registry. Messages begin with `at`.
+pub(crate) fn of_image(at: &str, manifest: PluginManifest, image: &str, images: &dyn Images) -> CatalogEntry {
+    let name = manifest.name.clone();
+    let refused = |problem: ImageProblem| LoadError {
+        plugin: name.clone(),
+        origin: image.to_owned(),
+        stage: problem.stage,
+        message: format!("{at}{}", problem.message),
+    };
+    let (manifest, found, newer) = match images.find(image, manifest.moved_tag) {
+        Err(problem) => (manifest, Err(refused(problem)), None),
+        Ok(image) => {
+            let manifest = manifest.with_code(image.engine, &image.origin);
+            let read = |_: &str| (image.origin.clone(), Ok::<_, String>(image.code));
+            let found = found(at, &image.origin, manifest.clone(), read).map(|found| FoundPlugin {
+                kinds: image.kinds,
+                ..found
+            });
+            (manifest, found, image.newer.map(refused))
+        }
+    };
+    CatalogEntry {
+        name,
+        generation: None,
+        manifest: Some(Box::new(manifest)),
+        found,
+        newer,
     }
 }
 

@@ -278,6 +278,10 @@ impl Loader {
                 return refused(error, has_run, None);
             }
         };
+        if let Some((message, permitted)) = not_permitted(found, &loaded) {
+            let error = LoadError::new(&found.source, LoadStage::Verified, message);
+            return refused(error, false, Some(permitted));
+        }
         let Some(test) = &self.options.smoke_test else {
             return Outcome::Loaded(loaded);
         };
@@ -294,6 +298,21 @@ impl Loader {
             }
         }
     }
+}
+
+/// Returns the reason why a plugin may not answer its calls, and those of them that it may answer.
+fn not_permitted(found: &FoundPlugin, loaded: &Loaded) -> Option<(String, Vec<Capability>)> {
+    let kinds = found.kinds.as_ref()?;
+    let all = loaded.policy.capabilities();
+    let (permitted, others): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|one| kinds.contains(&one.kind));
+    let first = others.first()?;
+    let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let message = format!(
+        "it answers {} calls, and the trust file permits {}; add the kind to its rule, or remove it from the plugin",
+        first.kind,
+        kinds.join(", ")
+    );
+    Some((message, permitted))
 }
 
 fn smoke_error(source: &PluginSource, message: String) -> LoadError {

@@ -1,7 +1,9 @@
 //! Lists of plugins, and plugins with their code.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::{ManifestProblem, PluginManifest, ProblemKind};
 use serde::Deserialize;
@@ -41,6 +43,8 @@ pub struct FoundPlugin {
     pub manifest: PluginManifest,
     /// Source to be loaded.
     pub source: PluginSource,
+    /// Calls that the plugin may answer; none for all.
+    pub kinds: Option<BTreeSet<CallKind>>,
 }
 
 impl FoundPlugin {
@@ -76,7 +80,11 @@ impl FoundPlugin {
             dialect: manifest.dialect,
             ..PluginSource::new(&manifest.name, engine, vec![Module { origin, code, entries }])
         };
-        Ok(Self { manifest, source })
+        Ok(Self {
+            manifest,
+            source,
+            kinds: None,
+        })
     }
 }
 

@@ -1,13 +1,16 @@
-//! Plugins from `Plugin` objects, which contain their code.
+//! Plugins from `Plugin` objects, which contain their code or name an image.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::PluginObject;
 
-use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found};
+use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found, of_image};
 use crate::manifest::stage_of;
-use crate::{FoundPlugin, LoadError};
+use crate::{FoundPlugin, Images, LoadError};
+
+/// Name of the list of objects at a source of images.
+const OBJECTS: &str = "Plugin objects";
 
 /// Returns the plugin that an object describes.
 ///
@@ -26,8 +29,12 @@ pub fn find_object(object: &PluginObject) -> Result<FoundPlugin, LoadError> {
 }
 
 /// Existing `Plugin` objects, as reported by their watcher.
-#[derive(Debug, Default)]
-pub struct Objects(RwLock<State>);
+#[derive(Default)]
+pub struct Objects {
+    state: RwLock<State>,
+    /// Source of the images that objects name.
+    images: Option<Arc<dyn Images>>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -36,10 +43,18 @@ struct State {
 }
 
 impl Objects {
+    /// Returns a set without objects, with a source of the images that they name.
+    pub fn with_images(images: Arc<dyn Images>) -> Self {
+        Self {
+            state: RwLock::default(),
+            images: Some(images),
+        }
+    }
+
     /// Replaces the objects. They are called in the order of their names.
     pub fn set(&self, mut objects: Vec<PluginObject>) {
         objects.sort_by(|left, right| left.name.cmp(&right.name));
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.objects != objects {
             *state = State {
                 objects,
@@ -47,25 +62,59 @@ impl Objects {
             };
         }
     }
+
+    /// Returns the entry of an object.
+    fn listed(&self, object: PluginObject) -> CatalogEntry {
+        let manifest = object.manifest().ok();
+        let generation = Some(object.generation);
+        if let (Some(images), Some(manifest)) = (&self.images, &manifest)
+            && let Some(image) = manifest.image.clone()
+            && manifest.mistakes().is_empty()
+        {
+            return CatalogEntry {
+                generation,
+                ..of_image("spec: ", manifest.clone(), &image, &**images)
+            };
+        }
+        CatalogEntry {
+            generation,
+            manifest: manifest.map(Box::new),
+            found: find_object(&object),
+            newer: None,
+            name: object.name,
+        }
+    }
 }
 
 impl Catalog for Objects {
     fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of_revision(self.0.read().unwrap_or_else(PoisonError::into_inner).revision)
+        let revision = self.state.read().unwrap_or_else(PoisonError::into_inner).revision;
+        let images = self.images.iter().map(|images| images.revision());
+        images.fold(Fingerprint::of_revision(revision), |all, images| {
+            all.and(Fingerprint::of_revision(images))
+        })
+    }
+
+    fn is_pending(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.is_pending())
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
-        let objects = self.0.read().unwrap_or_else(PoisonError::into_inner).objects.clone();
-        let listed = |object: PluginObject| CatalogEntry {
-            generation: Some(object.generation),
-            manifest: object.manifest().ok().map(Box::new),
-            found: find_object(&object),
-            name: object.name,
-        };
-        let plugins = objects.into_iter().map(listed).collect();
+        let objects = self
+            .state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .objects
+            .clone();
+        if let Some(images) = &self.images {
+            let named = objects
+                .iter()
+                .filter_map(|object| object.spec.get("image")?.as_str().map(str::to_owned));
+            images.listed(OBJECTS, named.collect());
+        }
         Ok(Listing {
             composition: Composition::default(),
-            plugins,
+            plugins: objects.into_iter().map(|object| self.listed(object)).collect(),
             stale: None,
         })
     }
@@ -113,6 +162,10 @@ impl Catalog for CombinedCatalog {
         files.and(self.objects.fingerprint())
     }
 
+    fn is_pending(&self) -> bool {
+        self.files.as_ref().is_some_and(|files| files.is_pending()) || self.objects.is_pending()
+    }
+
     fn read(&self) -> Result<Listing, CatalogError> {
         let mut objects = self.objects.read()?;
         let Some(mut listing) = self.files()? else {
@@ -125,12 +178,14 @@ impl Catalog for CombinedCatalog {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
+    use bulkhead_core::manifest::MovedTag;
+    use bulkhead_core::policy::EngineKind;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Data, LIST};
+    use crate::{Data, FoundImage, ImageProblem, LIST, LoadStage};
 
     fn object(name: &str, spec: Value) -> PluginObject {
         let Value::Object(spec) = spec else {
@@ -167,7 +222,7 @@ mod tests {
         };
         check(
             json!({}),
-            "verify: spec: needs exactly one of wasm and lua, the location of its code",
+            "verify: spec: needs exactly one of wasm, lua and image, the location of its code",
         );
         check(json!({"lua": ""}), "verify: spec: lua is empty; it holds the code");
         check(json!({"lua": 3}), "verify: spec: lua is 3; it holds the code, as text");
@@ -187,6 +242,64 @@ mod tests {
             json!({"wasm": "?"}),
             "fetch: spec: failed to fetch Plugin p spec.wasm: it is not base64: Invalid symbol 63, offset 0.",
         );
+    }
+
+    /// Images of a registry with one script.
+    struct OneScript;
+
+    impl Images for OneScript {
+        fn revision(&self) -> u64 {
+            7
+        }
+
+        fn is_pending(&self) -> bool {
+            false
+        }
+
+        fn listed(&self, list: &str, images: BTreeSet<String>) {
+            assert_eq!((list, images.len()), ("Plugin objects", 2), "two objects name the same");
+        }
+
+        fn find(&self, image: &str, _: MovedTag) -> Result<FoundImage, ImageProblem> {
+            if image != "r.io/a:1" {
+                return Err(ImageProblem {
+                    stage: LoadStage::Fetched,
+                    message: "it is gone".to_owned(),
+                });
+            }
+            Ok(FoundImage {
+                engine: EngineKind::Lua,
+                origin: "r.io/a@sha256:1".to_owned(),
+                code: b"function Score() end".to_vec(),
+                kinds: None,
+                newer: None,
+            })
+        }
+    }
+
+    #[test]
+    fn an_object_may_name_an_image() {
+        let objects = Objects::with_images(Arc::new(OneScript));
+        let kinds = json!([{"apiVersion": "v1", "kind": "Pod"}]);
+        objects.set(vec![
+            object("a", json!({"image": "r.io/a:1", "kinds": kinds})),
+            object("b", json!({"image": "r.io/b:1"})),
+            object("c", json!({"image": "r.io/a:1", "sha256": "0"})),
+        ]);
+        let plugins = objects.read().unwrap().plugins;
+        let found = plugins[0].found.as_ref().unwrap();
+        assert_eq!(
+            (found.source.origin(), plugins[0].generation),
+            ("r.io/a@sha256:1", Some(3))
+        );
+        assert_eq!(found.source.object_kinds.len(), 1);
+        let error = |index: usize| plugins[index].found.as_ref().unwrap_err().to_string();
+        assert_eq!(error(1), "plugin b (r.io/b:1) failed to fetch: spec: it is gone");
+        assert!(error(2).contains("sha256 is for files"), "{}", error(2));
+        let without = Objects::default();
+        without.set(vec![object("a", json!({"image": "r.io/a:1"}))]);
+        let error = without.read().unwrap().plugins.remove(0).found.unwrap_err();
+        assert!(error.to_string().contains("image is not pulled here"), "{error}");
     }
 
     #[test]

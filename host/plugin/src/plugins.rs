@@ -7,7 +7,7 @@ mod entry;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bulkhead_core::composition::Composition;
 
@@ -16,6 +16,9 @@ use crate::catalog::{Catalog, CatalogEntry, Fingerprint};
 use crate::loader::{Attempt, Loader, Outcome, Report};
 use crate::status::{PluginStatus, Refused};
 use crate::{FoundPlugin, LoadError, LoadLimits, LoadStage, Loaded, Loading, Registry};
+
+/// Interval at which a start checks for code that is on its way.
+const PENDING_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Plugins of a catalog, kept active in a registry.
 ///
@@ -114,7 +117,7 @@ impl Plugins {
     /// Checks the catalog for changes and waits until they are loaded or rejected. A plugin that is not loaded within
     /// the start limit counts as not loaded until it is.
     pub fn refresh(&self) -> Refresh {
-        let looked = self.look();
+        let looked = self.look_for_code();
         let shared = &self.shared;
         let is_busy = |state: &mut State| state.entries.iter().any(Entry::is_loading) && shared.loader.is_busy();
         let waited = shared
@@ -135,6 +138,24 @@ impl Plugins {
             Refresh::Changed
         } else {
             looked
+        }
+    }
+
+    /// Checks the catalog for changes, and again once the code of every plugin has arrived or failed to, within the
+    /// start limit.
+    fn look_for_code(&self) -> Refresh {
+        let (shared, looked) = (&self.shared, self.look());
+        if !shared.catalog.is_pending() {
+            return looked;
+        }
+        let start = Instant::now();
+        while shared.catalog.is_pending() && start.elapsed() < shared.limits.start_wait {
+            let waited = shared.settled.wait_timeout(shared.lock(), PENDING_INTERVAL);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.look() {
+            Refresh::Changed => Refresh::Changed,
+            Refresh::Unchanged => looked,
         }
     }
 
@@ -217,6 +238,7 @@ impl State {
             generation,
             manifest,
             found,
+            newer,
         } in listed
         {
             if let Some(first) = self.entries.iter().find(|entry| entry.name == name) {
@@ -226,6 +248,7 @@ impl State {
             }
             let mut entry = before.remove(&name).unwrap_or_else(|| Entry::new(name));
             (entry.generation, entry.manifest) = (generation, manifest);
+            entry.newer = newer.map(Refused::from);
             match found {
                 Err(error) => {
                     (entry.found, entry.load) = (None, Load::Ended);

@@ -21,6 +21,7 @@ use super::{DRAIN, Failed, RETRY, hub, interrupted, log_stop, until_stopped};
 use crate::config_file::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
+use crate::images::ImageArguments;
 use crate::logs::LogArguments;
 
 /// Run the agent of a Pull member, which applies its Works, reports status and health, and renews its Lease.
@@ -55,6 +56,9 @@ pub struct AgentArguments {
 
     #[command(flatten)]
     engines: EngineArguments,
+
+    #[command(flatten)]
+    images: ImageArguments,
 
     #[command(flatten)]
     plugin_state: PluginStateArguments,
@@ -107,10 +111,11 @@ async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Res
         plugins,
     };
     let crash_marker = arguments.plugin_state.open(None, &identity);
+    let sources = arguments.images.sources(plugins)?;
     let parts = Parts {
         flags,
         engines,
-        plugins,
+        plugins: sources,
         crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
         permit: permit.clone(),
         agent_of: Some(member),

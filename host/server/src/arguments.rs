@@ -18,6 +18,7 @@ use crate::access::Uses;
 use crate::config_file::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
+use crate::images::{ImageArguments, PluginSources};
 use crate::logs::LogArguments;
 
 /// Run the controllers on a control plane.
@@ -60,6 +61,9 @@ pub struct RunArguments {
 
     #[command(flatten)]
     pub(super) engines: EngineArguments,
+
+    #[command(flatten)]
+    pub(super) images: ImageArguments,
 
     #[command(flatten)]
     pub(super) plugin_state: PluginStateArguments,
@@ -210,6 +214,15 @@ impl RunArguments {
     /// Returns the path of the plugins.
     pub fn plugin_directory(&self) -> Option<&Path> {
         self.plugin_directory.as_deref()
+    }
+
+    /// Returns the sources of plugins.
+    ///
+    /// # Errors
+    ///
+    /// The access to registries cannot be used.
+    pub fn plugins(&self) -> anyhow::Result<PluginSources> {
+        self.images.sources(self.plugin_directory())
     }
 
     /// Returns the storage of the webhook certificate, if the webhook is enabled.

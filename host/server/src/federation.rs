@@ -1,7 +1,6 @@
 //! Runtime state on the control plane: stores, plugins, clients of members, controllers.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +30,7 @@ use super::endpoint::State;
 use super::hub::Hub;
 use super::metrics::Observed;
 use super::{failure_log, journal};
+use crate::images::PluginSources;
 
 /// Maximum number of decisions kept in memory, where they have no readers; `--journal` stores them.
 const JOURNAL_RECORDS_MAX: usize = 0;
@@ -67,8 +67,8 @@ pub(super) struct Parts<'a> {
     pub(super) flags: Flags,
     /// Engines for plugins.
     pub(super) engines: Vec<Arc<dyn Engine>>,
-    /// Path of the plugins in files.
-    pub(super) plugins: Option<&'a Path>,
+    /// Sources of plugins.
+    pub(super) plugins: PluginSources,
     /// Record of the plugins that ended a process.
     pub(super) crash_marks: Option<Arc<CrashMarks>>,
     /// Write permit of this process.
@@ -270,8 +270,8 @@ fn system_roots() -> rustls::RootCertStore {
 /// # Errors
 ///
 /// The list of plugins cannot be read. A plugin that does not load is skipped, and its status has the cause.
-pub fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
-    let plugins = catalog(registry, path, objects, None);
+pub fn load(registry: &Arc<Registry>, sources: PluginSources, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
+    let plugins = catalog(registry, sources.directory, objects, None);
     plugins.refresh();
     readable(&plugins)?;
     Ok(plugins)
@@ -279,11 +279,11 @@ pub fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects
 
 fn catalog(
     registry: &Arc<Registry>,
-    path: Option<&Path>,
+    files: Option<Directory>,
     objects: &Arc<Objects>,
     crash_marks: Option<Arc<CrashMarks>>,
 ) -> Plugins {
-    let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
+    let files = files.map(|files| Box::new(files) as Box<dyn Catalog>);
     let catalog = CombinedCatalog::new(files, Arc::clone(objects));
     let smoke_test = Some(Box::new(bulkhead_conformance::smoke) as SmokeTest);
     Plugins::new(
@@ -311,17 +311,19 @@ fn readable(plugins: &Plugins) -> anyhow::Result<()> {
 /// Starts loading and watching plugins, without waiting for any of them. Their status is logged.
 fn load_and_watch(
     registry: &Arc<Registry>,
-    path: Option<&Path>,
+    sources: PluginSources,
     crash_marks: Option<Arc<CrashMarks>>,
 ) -> anyhow::Result<(Arc<PluginObjects>, Option<Watch>)> {
-    let objects = Arc::<Objects>::default();
-    let plugins = Arc::new(catalog(registry, path, &objects, crash_marks.clone()));
+    let objects = sources.objects();
+    let has_files = sources.directory.is_some();
+    let plugins = catalog(registry, sources.directory, &objects, crash_marks.clone());
+    let plugins = Arc::new(plugins);
     plugins.look();
     readable(&plugins)?;
     let logged = Arc::<Mutex<BTreeSet<_>>>::default();
     let log = move |plugins: &Plugins| log_changes(plugins, crash_marks.as_deref(), &logged);
-    let watch = path
-        .map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone()))
+    let watch = has_files
+        .then(|| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone()))
         .transpose()?;
     Ok((Arc::new(PluginObjects::new(plugins, objects, log)), watch))
 }

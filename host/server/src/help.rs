@@ -9,6 +9,8 @@ pub const CONTROL_PLANE: &str = "Control plane";
 pub const MEMBER: &str = "Member cluster";
 /// Plugins and their engines.
 pub const PLUGINS: &str = "Plugins";
+/// Registries that plugins are pulled from.
+pub const REGISTRIES: &str = "Registries of plugins";
 /// Addresses that a process listens on.
 pub const ENDPOINTS: &str = "Endpoints";
 

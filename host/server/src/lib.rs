@@ -18,6 +18,7 @@ mod health_checks;
 pub mod help;
 pub mod hub;
 mod hub_config;
+pub mod images;
 mod journal;
 pub mod leader;
 pub mod logs;
@@ -221,7 +222,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
 
 /// Returns the parts of the federation that depend on the arguments alone.
 fn parts<'a>(
-    arguments: &'a RunArguments,
+    arguments: &RunArguments,
     flags: &Flags,
     modes: &Modes,
     permit: &WritePermit,
@@ -229,7 +230,7 @@ fn parts<'a>(
     Ok(Parts {
         flags: flags.clone(),
         engines: arguments.engines.start(flags.pod_detail())?,
-        plugins: arguments.plugin_directory.as_deref(),
+        plugins: arguments.plugins()?,
         crash_marks: None,
         permit: permit.clone(),
         agent_of: None,

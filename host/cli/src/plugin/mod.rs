@@ -1,13 +1,20 @@
-//! `bulkhead plugin`: tools for plugin authors. None of them needs a cluster.
+//! `bulkhead plugin`: tools for plugin authors, and for the distribution of plugins. None of them needs a cluster.
 
 mod bench;
 mod build;
+mod images;
 mod inspect;
+mod layout;
+mod list;
 mod new;
 mod object;
+mod pull;
+mod push;
 mod run;
+mod sign;
 mod target;
 mod test;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -16,7 +23,7 @@ use clap::Subcommand;
 use crate::exit;
 pub(crate) use target::load;
 
-/// Write, build, try out and test policy plugins.
+/// Write, build, test and distribute policy plugins.
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -30,9 +37,16 @@ pub(crate) enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Bench(bench::Arguments),
+    Push(push::Arguments),
+    Pull(pull::Arguments),
+    Save(layout::SaveArguments),
+    Load(layout::LoadArguments),
+    List(list::Arguments),
+    Sign(sign::Arguments),
+    Verify(verify::Arguments),
 }
 
-/// Runs the command. Exits with 1 if a call, test or case fails, and with 2 if the plugin or an argument cannot be
+/// Runs the command. Exits with 1 if a call, test, case or signature fails, and with 2 if the plugin or an argument cannot be
 /// used.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let done = match command {
@@ -43,6 +57,13 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Test(arguments) => test::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Push(arguments) => push::run(arguments).map(|()| true),
+        Command::Pull(arguments) => pull::run(arguments).map(|()| true),
+        Command::Save(arguments) => layout::save(arguments).map(|()| true),
+        Command::Load(arguments) => layout::load(arguments).map(|()| true),
+        Command::List(arguments) => list::run(arguments).map(|()| true),
+        Command::Sign(arguments) => sign::run(arguments).map(|()| true),
+        Command::Verify(arguments) => verify::run(arguments),
     };
     exit::code(done)
 }

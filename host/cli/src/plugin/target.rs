@@ -141,6 +141,27 @@ impl Which {
         }
     }
 
+    /// Reads the code of the plugin as it is, a component or a script.
+    pub(super) fn code(&self) -> anyhow::Result<Vec<u8>> {
+        if is_yaml(&self.path) {
+            bail!(
+                "{}: a customization is an object of the control plane, not a plugin",
+                self.path.display()
+            );
+        }
+        let (manifest, folder) = if self.path.is_dir() {
+            (read_manifest(&self.path)?, self.path.clone())
+        } else {
+            let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
+            (bare_manifest(&self.path)?, folder)
+        };
+        let (_, file) = manifest
+            .code()
+            .map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
+        let file = folder.join(file);
+        fs::read(&file).with_context(|| format!("reading {}", file.display()))
+    }
+
     /// Builds the spec of a `Plugin` object, including the code.
     pub(super) fn spec(&self) -> anyhow::Result<Map<String, Value>> {
         if is_yaml(&self.path) {

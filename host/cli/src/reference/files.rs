@@ -28,7 +28,7 @@ enum Part {
     Values(&'static str),
 }
 
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 5] = [
     Page {
         file: "plugins-yaml.md",
         kind: Kind::Plugins,
@@ -63,6 +63,12 @@ const PAGES: [Page; 4] = [
         kind: Kind::Cases,
         closed: &[],
         parts: &[("cases", Part::Fields("cases[].")), ("documents", Part::Fields(""))],
+    },
+    Page {
+        file: "plugin-trust.md",
+        kind: Kind::Trust,
+        closed: &[],
+        parts: &[("file", Part::Fields("")), ("rule", Part::Fields("rules[]."))],
     },
 ];
 

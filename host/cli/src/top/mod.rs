@@ -13,6 +13,7 @@ use bulkhead_controllers::flags::GoDuration;
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_server::engines::EngineArguments;
 use bulkhead_server::help;
+use bulkhead_server::images::ImageArguments;
 use bulkhead_server::settings::Settings;
 use bulkhead_server::{hub, now};
 use clap::Args;
@@ -67,6 +68,9 @@ pub(crate) struct Arguments {
     engines: EngineArguments,
 
     #[command(flatten)]
+    images: ImageArguments,
+
+    #[command(flatten)]
     settings: Settings,
 }
 
@@ -86,7 +90,8 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     let hub = hub::Hub::connect_within(&arguments.hub, &WritePermit::report_only(), limit).await?;
     let flags = arguments.settings.flags()?;
     let engines = arguments.engines.start(flags.pod_detail())?;
-    let policies = Policies::load(&flags, engines, arguments.plugin_directory.as_ref())?;
+    let sources = arguments.images.sources(arguments.plugin_directory.as_deref())?;
+    let policies = Policies::load(&flags, engines, sources)?;
     let source = Source::new(hub.reader(limit), arguments.metrics.as_deref(), policies)?;
     let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Format::Text;
     loop {

@@ -1,6 +1,5 @@
 //! Eviction policies, as `bulkhead run` with the same plugins and settings loads them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bulkhead_api::Plugin;
@@ -9,6 +8,7 @@ use bulkhead_core::decide::graceful_eviction::GracefulEvictionOptions;
 use bulkhead_core::policy::PolicySet;
 use bulkhead_plugin::{Engine, Objects, Plugins, Registry};
 use bulkhead_server::federation;
+use bulkhead_server::images::PluginSources;
 
 /// Plugins of a directory and of `Plugin` objects, and the built-in policies.
 pub(super) struct Policies {
@@ -19,19 +19,15 @@ pub(super) struct Policies {
 }
 
 impl Policies {
-    /// Loads the plugins of the directory, if there is one.
+    /// Loads the plugins of the directory, if the sources have one.
     ///
     /// # Errors
     ///
     /// The list of plugins cannot be read.
-    pub(super) fn load(
-        flags: &Flags,
-        engines: Vec<Arc<dyn Engine>>,
-        directory: Option<&PathBuf>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn load(flags: &Flags, engines: Vec<Arc<dyn Engine>>, sources: PluginSources) -> anyhow::Result<Self> {
         let registry = Arc::new(bulkhead_defaults::registry::build(flags, engines));
-        let objects = Arc::<Objects>::default();
-        let plugins = federation::load(&registry, directory.map(PathBuf::as_path), &objects)?;
+        let objects = sources.objects();
+        let plugins = federation::load(&registry, sources, &objects)?;
         Ok(Self {
             registry,
             objects,

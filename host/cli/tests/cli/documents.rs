@@ -75,6 +75,7 @@ pages! {
 
 const MEMBER: &str = "needs the kubeconfig of a real member cluster";
 const CONTROL_PLANE: &str = "needs a real control plane with objects of the reader";
+const REGISTRY: &str = "needs a registry; host/cli/tests/cli/images.rs runs the same commands";
 const RELEASE: &str = "needs a release of the Helm chart";
 const PACKAGES: &str = "needs the files of a release, which `cargo xtask release` checks";
 const REGISTRY: &str = "needs a registry of the reader";
@@ -122,6 +123,31 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "docs/src/how-to/install.md",
         "$ tar -xzf bulkhead-0.1.0-kustomize.tar.gz",
         PACKAGES,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
+        "$ bulkhead plugin new hold --kind eviction-check --lang lua",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
+        "$ oras push registry.example.com/plugins/hold:1.0 hold.lua:application/vnd.bulkhead.lua.v1",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
+        "$ bulkhead run --plugin-directory plugins --image-cache /var/lib/bulkhead/images --plugin-trust trust.yaml",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
+        "$ openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out team.key",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
+        "$ bulkhead plugin save plugins.tar registry.example.com/plugins/hold:1.0",
+        REGISTRY,
     ),
     (
         "docs/src/how-to/join-a-member.md",

@@ -7,12 +7,16 @@ mod configuration;
 mod documents;
 mod embedded;
 mod formats;
+mod images;
 mod interpret;
 mod journal;
 mod logs;
 mod mistakes;
 mod plugin;
 mod quarantine;
+#[path = "../../../../tests/registry/mod.rs"]
+#[allow(dead_code, reason = "other crates use other parts")]
+mod registry;
 mod schema;
 mod silence;
 #[path = "../../../../tests/kubectl/transcript.rs"]
@@ -41,11 +45,13 @@ fn bulkhead() -> Command {
         .env("XDG_STATE_HOME", folder.join("state"));
     for name in [
         "CONFIG",
+        "IMAGE_CACHE",
         "JOURNAL",
         "MODE",
         "PLUGINS",
         "PLUGIN_CACHE",
         "PLUGIN_STATE_DIRECTORY",
+        "PLUGIN_TRUST",
     ] {
         command.env_remove(format!("BULKHEAD_{name}"));
     }

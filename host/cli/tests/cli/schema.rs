@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jsonschema::Validator;
 use serde_json::Value;
 
-const KINDS: [&str; 4] = ["scenario", "plugins", "cases", "configuration"];
+const KINDS: [&str; 5] = ["scenario", "plugins", "cases", "configuration", "trust"];
 /// Beginning of the line that names a schema for editors.
 const LINE: &str = "# yaml-language-server: $schema=";
 
@@ -76,6 +76,8 @@ fn kind_of(text: &str) -> Option<&'static str> {
     let has = |start: &str| text.lines().any(|line| line.starts_with(start));
     if has("kind: PluginList") {
         Some("plugins")
+    } else if has("kind: PluginTrust") {
+        Some("trust")
     } else if has("kind: BulkheadConfiguration") {
         Some("configuration")
     } else if has("cases:") || has("operation:") {
@@ -189,7 +191,13 @@ fn documented_files_and_the_cases_of_the_library_satisfy_their_schema() {
         );
         *seen.entry(kind).or_default() += 1;
     }
-    let least = [("scenario", 6), ("plugins", 2), ("cases", 30), ("configuration", 2)];
+    let least = [
+        ("scenario", 6),
+        ("plugins", 2),
+        ("cases", 30),
+        ("configuration", 2),
+        ("trust", 1),
+    ];
     assert!(
         least
             .iter()
@@ -219,6 +227,13 @@ composition: {eviction-check: any-hold-wins}
 plugins:
 - {name: freeze, wasm: freeze.wasm, mode: shadow, fallback: abstain, breaker: {faults: 5}}
 - {name: first, lua: first.lua, answers: [score], weight: 2, budget: {steps: 1000}}
+";
+const TRUST: &str = "
+apiVersion: bulkhead.dev/v1alpha1
+kind: PluginTrust
+rules:
+- {images: registry.example.com/plugins, keys: [{name: team, file: team.pub}], kinds: [health]}
+- {images: registry.example.com/tests, unsigned: true, requireDigest: true}
 ";
 const CASES: &str = "
 cases:
@@ -344,6 +359,21 @@ const TYPOS: [Typo; 32] = [
         "lua: freeze.lua",
     ),
     ("a fallback is unknown", "plugins", PLUGINS, "abstain", "abstains"),
+    ("a kind of call is unknown", "trust", TRUST, "[health]", "[healthy]"),
+    (
+        "a requirement is misspelt",
+        "trust",
+        TRUST,
+        "requireDigest",
+        "requiresDigest",
+    ),
+    (
+        "a key has no file but a path",
+        "trust",
+        TRUST,
+        "file: team.pub",
+        "path: team.pub",
+    ),
     (
         "a limit of a breaker is misspelt",
         "plugins",

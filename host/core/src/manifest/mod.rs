@@ -22,7 +22,7 @@ pub use entry_point::EntryPoint;
 pub use object::{NotBase64, PluginObject};
 pub use participation::{BreakerThresholds, Fallback, Scores, Terms};
 
-/// A plugin. Exactly one of `wasm` and `lua` must be set. A `Plugin` object has the same fields except for the name,
+/// A plugin. Exactly one of `wasm`, `lua` and `image` must be set. A `Plugin` object has the same fields except for the name,
 /// with the code itself in `wasm` or `lua`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -36,6 +36,13 @@ pub struct PluginManifest {
     /// Path of a script, relative to the list.
     #[serde(default)]
     pub lua: Option<String>,
+    /// Image in a registry with a component or a script: `REGISTRY/REPOSITORY@sha256:DIGEST` or
+    /// `REGISTRY/REPOSITORY:TAG`. Scenarios do not pull images.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Treatment of a tag that names another image than before. Only for images.
+    #[serde(default)]
+    pub moved_tag: MovedTag,
     /// Functions of the script that are called; by default all known functions that it defines. Scripts only.
     #[serde(default)]
     pub answers: Vec<EntryPoint>,
@@ -95,6 +102,18 @@ pub struct ObjectKind {
     pub api_version: String,
     /// Kind, such as `Deployment`.
     pub kind: String,
+}
+
+/// Treatment of a tag that names another image than before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MovedTag {
+    /// The image that the tag named first stays in force.
+    #[default]
+    Refuse,
+    /// The new image is loaded.
+    Follow,
 }
 
 /// Lifetime of an instance of a component. Scripts always have a new environment.
@@ -157,6 +176,8 @@ impl PluginManifest {
             name: name.to_owned(),
             wasm: file_of(EngineKind::Wasm),
             lua: file_of(EngineKind::Lua),
+            image: None,
+            moved_tag: MovedTag::default(),
             answers: Vec::new(),
             kinds: Vec::new(),
             dialect: Dialect::default(),
@@ -176,14 +197,35 @@ impl PluginManifest {
 
     /// Returns the engine and the file.
     pub fn code(&self) -> Result<(EngineKind, &str), ManifestProblem> {
-        match (&self.wasm, &self.lua) {
-            (Some(file), None) => Ok((EngineKind::Wasm, file)),
-            (None, Some(file)) => Ok((EngineKind::Lua, file)),
+        match (&self.wasm, &self.lua, &self.image) {
+            (Some(file), None, None) => Ok((EngineKind::Wasm, file)),
+            (None, Some(file), None) => Ok((EngineKind::Lua, file)),
+            (None, None, Some(_)) => Err(ManifestProblem::mistake(
+                "image",
+                "is not pulled here; `bulkhead plugin pull --file` writes its code into a file",
+            )),
             _ => Err(ManifestProblem::mistake(
                 "",
-                "needs exactly one of wasm and lua, the location of its code",
+                "needs exactly one of wasm, lua and image, the location of its code",
             )),
         }
+    }
+
+    /// Returns the manifest of an image once its engine is known; `location` is that of the code in messages.
+    pub fn with_code(self, engine: EngineKind, location: &str) -> Self {
+        let location_of = |kind| (engine == kind).then(|| location.to_owned());
+        Self {
+            wasm: location_of(EngineKind::Wasm),
+            lua: location_of(EngineKind::Lua),
+            image: None,
+            moved_tag: MovedTag::default(),
+            ..self
+        }
+    }
+
+    /// Returns true if the code is in a registry.
+    fn is_image(&self) -> bool {
+        self.image.is_some() && self.wasm.is_none() && self.lua.is_none()
     }
 
     /// Returns the problems that can be found without reading the code.
@@ -191,6 +233,17 @@ impl PluginManifest {
         let mut problems = Vec::new();
         if self.name.is_empty() {
             problems.push(ManifestProblem::mistake("name", "must be given"));
+        }
+        if self.is_image() {
+            // The other fields are checked once the image has named its engine.
+            if self.sha256.is_some() {
+                let message = "is for files; name the digest of an image in its reference, as @sha256:DIGEST";
+                problems.push(ManifestProblem::mistake("sha256", message));
+            }
+            return problems;
+        }
+        if self.moved_tag != MovedTag::default() {
+            problems.push(ManifestProblem::mistake("movedTag", "is for images, which have tags"));
         }
         let Ok((engine, _)) = self.code().map_err(|problem| problems.push(problem)) else {
             return problems;

@@ -43,6 +43,10 @@ impl PluginObject {
         if !mistakes.is_empty() {
             return Err(mistakes.join("; "));
         }
+        if manifest.image.is_some() {
+            // Its code is not here. Processes report a reference or an image that they cannot use.
+            return Ok(());
+        }
         manifest
             .read_code(|field| self.code(field))
             .map(drop)
@@ -126,9 +130,14 @@ mod tests {
         };
         check(json!({"lua": "x"}), Ok(()));
         check(json!({"wasm": "AGFz\nbQ==\n"}), Ok(()));
+        check(json!({"image": "r.io/a:1", "movedTag": "follow"}), Ok(()));
+        check(
+            json!({"image": "r.io/a:1", "lua": "x"}),
+            Err("needs exactly one of wasm, lua and image, the location of its code"),
+        );
         check(
             json!({}),
-            Err("needs exactly one of wasm and lua, the location of its code"),
+            Err("needs exactly one of wasm, lua and image, the location of its code"),
         );
         check(json!({"lua": ""}), Err("lua is empty; it holds the code"));
         check(

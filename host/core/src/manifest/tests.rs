@@ -24,10 +24,10 @@ fn mistakes_name_the_field_and_what_would_be_right() {
         &[],
     );
     check(json!({"name": "", "wasm": "a.wasm"}), &[("name", "must be given")]);
-    check(json!({"name": "a"}), &[("", "exactly one of wasm and lua")]);
+    check(json!({"name": "a"}), &[("", "exactly one of wasm, lua and image")]);
     check(
         json!({"name": "a", "lua": "a.lua", "wasm": "a.wasm"}),
-        &[("", "exactly one of wasm and lua")],
+        &[("", "exactly one of wasm, lua and image")],
     );
     check(
         json!({"name": "a", "wasm": "a.wasm", "answers": ["score"]}),
@@ -49,6 +49,40 @@ fn mistakes_name_the_field_and_what_would_be_right() {
         json!({"name": "a", "wasm": "a.wasm", "sha256": "abc"}),
         &[("sha256", "64 hexadecimal digits")],
     );
+}
+
+#[test]
+fn an_image_has_its_code_in_a_registry() {
+    check(
+        json!({"name": "a", "image": "r.io/a:1", "kinds": [{"apiVersion": "v1", "kind": "Pod"}]}),
+        &[],
+    );
+    check(
+        json!({"name": "a", "image": "r.io/a:1", "sha256": "0".repeat(64)}),
+        &[("sha256", "as @sha256:DIGEST")],
+    );
+    check(
+        json!({"name": "a", "image": "r.io/a:1", "lua": "a.lua"}),
+        &[("", "exactly one of wasm, lua and image")],
+    );
+    check(
+        json!({"name": "a", "lua": "a.lua", "movedTag": "follow"}),
+        &[("movedTag", "is for images")],
+    );
+    let image = json!({"name": "a", "image": "r.io/a:1", "movedTag": "follow", "answers": ["score"]});
+    let manifest: PluginManifest = serde_json::from_value(image).unwrap();
+    assert!(
+        manifest
+            .code()
+            .unwrap_err()
+            .to_string()
+            .starts_with("image is not pulled here")
+    );
+    let script = manifest.clone().with_code(EngineKind::Lua, "r.io/a@sha256:1");
+    assert_eq!(script.code(), Ok((EngineKind::Lua, "r.io/a@sha256:1")));
+    assert_eq!(script.mistakes(), []);
+    let component = manifest.with_code(EngineKind::Wasm, "r.io/a@sha256:1");
+    assert_eq!(component.mistakes()[0].field, "answers");
 }
 
 #[test]

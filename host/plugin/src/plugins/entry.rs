@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) active: Option<Active>,
     /// Reason why the newest version is not active.
     pub(super) refused: Option<Refused>,
+    /// Reason why the catalog does not offer a newer version.
+    pub(super) newer: Option<Refused>,
     /// Policy that answers while no version is active.
     pub(super) placeholder: Option<Installed>,
     pub(super) load: Load,
@@ -55,6 +57,7 @@ impl Entry {
             found: None,
             active: None,
             refused: None,
+            newer: None,
             placeholder: None,
             load: Load::Ended,
             failures: 0,
@@ -141,14 +144,15 @@ impl Entry {
             ..
         } = self;
         let (active, placeholder) = (self.active.as_ref(), self.placeholder.as_ref());
+        let refused = refused.as_ref().or(self.newer.as_ref());
         let mut held: Vec<_> = placeholder.map(Installed::kinds).unwrap_or_default();
         held.sort_unstable();
         held.dedup();
         PluginStatus {
             name: name.clone(),
             generation: *generation,
-            stage: refused.as_ref().map_or(LoadStage::Active, |refused| refused.stage),
-            refused: refused.clone(),
+            stage: refused.map_or(LoadStage::Active, |refused| refused.stage),
+            refused: refused.cloned(),
             is_loading: self.is_loading(),
             held,
             active: active.map(|active| active.installed.id().clone()),

@@ -19,6 +19,7 @@ mod fair_invariants;
 mod faults;
 mod historic;
 mod holes;
+mod images;
 mod library;
 mod live_targets;
 mod manifests;
@@ -26,6 +27,9 @@ mod new_faults;
 mod overrides;
 mod plugin_versions;
 mod recovery;
+#[path = "../../../registry/mod.rs"]
+#[allow(dead_code, reason = "other crates use other parts")]
+mod registry;
 mod reload;
 mod replay;
 mod runs;

@@ -365,7 +365,10 @@ fn plugins_that_make_no_sense_are_refused_with_the_field() {
         "",
     );
     check(json!({"wasm": "AGFzbQ=="}), "");
-    check(json!({}), "spec: Invalid value: needs exactly one of wasm and lua");
+    check(
+        json!({}),
+        "spec: Invalid value: needs exactly one of wasm, lua and image",
+    );
     check(
         json!({"wasm": "?"}),
         "spec: Invalid value: failed to fetch Plugin p spec.wasm: it is not base64",

@@ -19,7 +19,7 @@ use bulkhead_api::{
 use bulkhead_controllers::{hook_for, install_customizations};
 use bulkhead_core::call::{Call, HealthCall};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Objects, Registry};
+use bulkhead_plugin::Registry;
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_server::access::{self, Uses};
@@ -192,9 +192,12 @@ fn plugins(
 ) -> anyhow::Result<Arc<Registry>> {
     let engines = arguments.engines().start(checked.flags.pod_detail())?;
     let registry = Arc::new(bulkhead_defaults::registry::build(&checked.flags, engines));
-    let catalog = Arc::<Objects>::default();
-    catalog.set(objects.iter().map(bulkhead_api::Plugin::to_object).collect());
-    match federation::load(&registry, arguments.plugin_directory(), &catalog) {
+    let loaded = arguments.plugins().and_then(|sources| {
+        let catalog = sources.objects();
+        catalog.set(objects.iter().map(bulkhead_api::Plugin::to_object).collect());
+        federation::load(&registry, sources, &catalog)
+    });
+    match loaded {
         Err(error) => facts.plugin_error = Some(format!("{error:#}")),
         Ok(plugins) => {
             let plugin = |status: bulkhead_plugin::PluginStatus| Plugin {

@@ -69,7 +69,7 @@ async fn drained(hub: &ApiServer) {
 
 fn source(hub: &ApiServer) -> Source {
     let engines: Vec<std::sync::Arc<dyn bulkhead_plugin::Engine>> = vec![std::sync::Arc::new(LuaEngine::default())];
-    let policies = Policies::load(&Flags::default(), engines, None).unwrap();
+    let policies = Policies::load(&Flags::default(), engines, Default::default()).unwrap();
     Source::new(
         bulkhead_server::hub::in_time(hub.client(), bulkhead_server::hub::READ_TIME_MAX),
         None,
@@ -205,7 +205,7 @@ async fn the_length_of_the_queue_is_read_from_the_metrics() {
     let hub = hub();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let policies = Policies::load(&Flags::default(), Vec::new(), None).unwrap();
+    let policies = Policies::load(&Flags::default(), Vec::new(), Default::default()).unwrap();
     let source = Source::new(hub.client(), Some(&format!("http://{address}/metrics")), policies).unwrap();
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();

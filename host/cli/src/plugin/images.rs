@@ -1,0 +1,58 @@
+//! Images in registries, shared by the commands that distribute plugins.
+
+use std::io::Write as _;
+
+use anyhow::Context as _;
+use bulkhead_oci::trust::Requirements;
+use bulkhead_oci::{Digest, Helpers, Reference, Store, StoredImage, trust::Trust};
+use bulkhead_server::images::ImageArguments;
+
+/// Runs a future to its end.
+pub(super) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("starting the runtime")?.block_on(future)
+}
+
+/// Returns the images of the user, whose credential helpers are run.
+pub(super) fn store(arguments: &ImageArguments) -> anyhow::Result<Store> {
+    arguments.store(Helpers::Run)
+}
+
+/// Returns the requirements of the trust file for an image; none without such a file.
+pub(super) fn requirements(arguments: &ImageArguments, image: &Reference) -> anyhow::Result<Option<Requirements>> {
+    let Some(path) = arguments.trust() else { return Ok(None) };
+    Ok(Some(Trust::read(path)?.requirements(image)?))
+}
+
+/// Pulls an image into the cache and checks its signature. A tag is resolved in the registry.
+pub(super) async fn pull(store: &Store, arguments: &ImageArguments, image: &Reference) -> anyhow::Result<StoredImage> {
+    let requirements = requirements(arguments, image)?;
+    let digest = store.resolve(image).await?;
+    let stored = store.pull(&image.with_digest(digest.clone())).await?;
+    if let Some(requirements) = requirements.filter(Requirements::needs_signature) {
+        let signatures = signatures(store, image, &digest).await?;
+        requirements.verify(image, &digest, &signatures)?;
+    }
+    if image.digest().is_none() {
+        if let Some(before) = store.cache().known(image).filter(|before| *before != digest) {
+            writeln!(
+                anstream::stderr(),
+                "warning: the tag {image} has moved from {before} to {digest}"
+            )?;
+        }
+        store.cache().remember(image, &digest)?;
+    }
+    Ok(stored)
+}
+
+/// Returns the signatures of an image: those of the registry, or those of the cache if the registry does not answer.
+pub(super) async fn signatures(
+    store: &Store,
+    image: &Reference,
+    digest: &Digest,
+) -> anyhow::Result<Vec<bulkhead_oci::signature::Signature>> {
+    match store.signatures(image, digest).await {
+        Ok(signatures) => Ok(signatures),
+        Err(error) => store.cache().signatures(digest).ok_or_else(|| error.into()),
+    }
+}

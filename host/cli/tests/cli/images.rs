@@ -1,0 +1,267 @@
+//! `bulkhead plugin push`, `pull`, `save`, `load`, `list`, `sign` and `verify` against a registry in process.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+use serde_json::Value;
+
+use crate::registry::{Authentication, Fault, Registry};
+
+/// Registry, and a folder with the script `mine` and keys.
+struct Place {
+    registry: Registry,
+    folder: PathBuf,
+}
+
+/// Result of a command.
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+impl Place {
+    fn new(name: &str, authentication: Authentication) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("images-{name}"));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("docker")).unwrap();
+        let place = Self {
+            registry: Registry::start(authentication),
+            folder,
+        };
+        let host = place.registry.address.to_string();
+        let config = format!(r#"{{"auths": {{"{host}": {{"username": "user", "password": "password"}}}}}}"#);
+        place.write("docker/config.json", &config);
+        for name in ["team", "other"] {
+            let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+            place.write(&format!("{name}.key"), &pair.serialize_pem());
+            place.write(&format!("{name}.pub"), &pair.public_key_pem());
+        }
+        let rule = format!("rules: [{{images: '{host}', keys: [{{name: team, file: team.pub}}]}}]\n");
+        place.write(
+            "trust.yaml",
+            &format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\n{rule}"),
+        );
+        place.succeeds(&["new", "mine", "--kind", "eviction-check", "--lang", "lua"]);
+        place
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.join(name), text).unwrap();
+    }
+
+    fn image(&self) -> String {
+        self.registry.image("plugins/mine:1")
+    }
+
+    /// Runs `bulkhead plugin`. The commands of images get their arguments.
+    fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = super::bulkhead();
+        command.arg("plugin").args(arguments).current_dir(&self.folder);
+        if arguments[0] != "new" {
+            command.args(["--plain-http", &self.registry.address.to_string()]);
+            if !arguments.contains(&"--image-cache") {
+                command.args(["--image-cache", "cache"]);
+            }
+        }
+        let output = command
+            .env("DOCKER_CONFIG", self.folder.join("docker"))
+            .output()
+            .unwrap();
+        let Output { status, stdout, stderr } = output;
+        Ended {
+            code: status.code(),
+            out: String::from_utf8(stdout).unwrap(),
+            errors: String::from_utf8(stderr).unwrap(),
+        }
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> String {
+        let Ended { code, out, errors } = self.run(arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {out}{errors}");
+        out
+    }
+
+    /// Checks that a command ends with a code and a message.
+    fn fails(&self, arguments: &[&str], expected: i32, part: &str) {
+        let Ended { code, out, errors } = self.run(arguments);
+        assert_eq!(code, Some(expected), "{arguments:?}: {out}{errors}");
+        let text = out + &errors;
+        assert!(text.contains(part), "{arguments:?}: no {part:?} in: {text}");
+    }
+}
+
+#[test]
+fn a_plugin_is_pushed_and_pulled() {
+    let place = Place::new("push", Authentication::Token);
+    let image = place.image();
+    let pushed = place.succeeds(&["push", &image, "mine", "--licence", "Apache-2.0"]);
+    let prefix = format!("{}@sha256:", place.registry.image("plugins/mine"));
+    assert!(pushed.starts_with(&prefix) && pushed.lines().count() == 1, "{pushed}");
+    assert_eq!(
+        place.succeeds(&["push", &image, "mine", "--licence", "Apache-2.0"]),
+        pushed,
+        "it has one digest"
+    );
+    assert_eq!(place.succeeds(&["pull", &image, "--file", "pulled.lua"]), pushed);
+    let code = |name: &str| fs::read_to_string(place.folder.join(name)).unwrap();
+    assert_eq!(code("pulled.lua"), code("mine/mine.lua"));
+    let data: Value = serde_json::from_str(&place.succeeds(&["pull", pushed.trim(), "-o", "json"])).unwrap();
+    assert_eq!(data["engine"], "lua");
+    assert_eq!(data["annotations"]["org.opencontainers.image.licenses"], "Apache-2.0");
+    assert_eq!(data["annotations"]["dev.bulkhead.plugin.kinds"], "eviction-check");
+    assert_eq!(
+        place.registry.count("GET /v2/plugins/mine/blobs/"),
+        2,
+        "code and configuration, once"
+    );
+    let list: Value = serde_json::from_str(&place.succeeds(&["list", "-o", "json"])).unwrap();
+    assert_eq!(list[0]["image"], image.as_str());
+    assert!(place.succeeds(&["list"]).contains(&image));
+    // The tag moves.
+    place.write("mine/mine.lua", &format!("{}\n-- another\n", code("mine/mine.lua")));
+    let another = place.succeeds(&["push", &image, "mine"]);
+    let Ended { out, errors, .. } = place.run(&["pull", &image]);
+    assert_eq!(out, another);
+    assert!(
+        errors.contains("warning: the tag") && errors.contains("has moved from sha256:"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_component_is_pushed_with_its_interfaces() {
+    let place = Place::new("component", Authentication::None);
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
+    let guest = workspace
+        .join("target/guests/deployment-health.wasm")
+        .display()
+        .to_string();
+    let image = place.registry.image("plugins/health:1");
+    let pushed = place.succeeds(&["push", &image, &guest]);
+    place.succeeds(&["pull", &image, "--file", "pulled.wasm"]);
+    assert_eq!(
+        fs::read(place.folder.join("pulled.wasm")).unwrap(),
+        fs::read(guest).unwrap()
+    );
+    let manifest = place.registry.manifest("plugins/health", "1").unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["config"]["mediaType"], "application/vnd.wasm.config.v0+json");
+    assert_eq!(manifest["layers"][0]["mediaType"], "application/wasm");
+    assert!(
+        manifest["annotations"]["dev.bulkhead.plugin.contract"].is_string(),
+        "{manifest}"
+    );
+    assert!(pushed.contains("plugins/health@sha256:"));
+}
+
+#[test]
+fn plugins_are_carried_to_a_site_without_a_registry() {
+    let place = Place::new("layout", Authentication::None);
+    let image = place.image();
+    let pushed = place.succeeds(&["push", &image, "mine"]);
+    place.succeeds(&["sign", &image, "--key", "team.key"]);
+    assert_eq!(place.succeeds(&["save", "mine.tar", &image]), "mine.tar: 1 images\n");
+    place.succeeds(&["save", "layout/", &image]);
+    place.registry.fail("", Fault::Status(503), usize::MAX);
+    let loaded = place.succeeds(&[
+        "load",
+        "mine.tar",
+        "--image-cache",
+        "site",
+        "--plugin-trust",
+        "trust.yaml",
+    ]);
+    assert_eq!(loaded, pushed);
+    assert_eq!(
+        place.succeeds(&["load", "layout", "--image-cache", "other-site"]),
+        pushed
+    );
+    let pulled = [
+        "pull",
+        pushed.trim(),
+        "--image-cache",
+        "site",
+        "--plugin-trust",
+        "trust.yaml",
+    ];
+    assert_eq!(place.succeeds(&pulled), pushed, "also its signature is in the archive");
+    place.fails(
+        &["pull", &image, "--image-cache", "site"],
+        2,
+        "the registry has failed (503)",
+    );
+    place.write("torn.tar", "no archive");
+    place.fails(&["load", "torn.tar"], 2, "torn.tar: ");
+}
+
+#[test]
+fn signatures_are_required_as_soon_as_there_is_trust() {
+    let place = Place::new("sign", Authentication::Basic);
+    let image = place.image();
+    let pushed = place.succeeds(&["push", &image, "mine"]);
+    let trusted = ["pull", &image, "--plugin-trust", "trust.yaml"];
+    place.fails(&trusted, 2, "is not trusted: it has no signature");
+    place.fails(&["verify", &image, "--key", "team.pub"], 1, "it has no signature");
+    place.succeeds(&["sign", &image, "--key", "other.key"]);
+    place.fails(&trusted, 2, "none of its 1 signatures is by team");
+    assert_eq!(place.succeeds(&["sign", pushed.trim(), "--key", "team.key"]), pushed);
+    assert_eq!(place.succeeds(&trusted), pushed);
+    let verified = place.succeeds(&["verify", &image, "--plugin-trust", "trust.yaml"]);
+    assert_eq!(verified, format!("{} is signed by team\n", pushed.trim()));
+    let data = place.succeeds(&["verify", &image, "--key", "other.pub", "-o", "json"]);
+    let data: Value = serde_json::from_str(&data).unwrap();
+    assert_eq!(
+        (&data["trusted"], &data["signer"]),
+        (&Value::Bool(true), &Value::from("other.pub"))
+    );
+    place.write(
+        "trust.yaml",
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: []\n",
+    );
+    place.fails(&trusted, 2, "no rule trusts ");
+}
+
+#[test]
+fn unusable_input_ends_with_2_and_a_reason() {
+    let place = Place::new("mistakes", Authentication::Basic);
+    let image = place.image();
+    place.fails(
+        &["pull", "mine:1"],
+        2,
+        "it has no registry; write REGISTRY/REPOSITORY:TAG",
+    );
+    place.fails(
+        &["pull", &place.registry.image("plugins/mine")],
+        2,
+        "it names no version",
+    );
+    place.fails(&["pull", &image], 2, "does not have it (404)");
+    place.fails(
+        &["sign", &image, "--key", "team.pub"],
+        2,
+        "team.pub: is not a private key in PEM",
+    );
+    place.fails(&["verify", &image], 2, "name the keys that may have signed with --key");
+    place.fails(
+        &["verify", &image, "--key", "team.key"],
+        2,
+        "team.key: is not a public key in PEM",
+    );
+    place.fails(&["push", &image, "gone.lua"], 2, "gone.lua");
+    place.write("docker/config.json", r#"{"auths": {}}"#);
+    place.fails(&["push", &image, "mine"], 2, "the registry requires credentials (401)");
+    let host = place.registry.address.to_string();
+    let helper = format!(r#"{{"credHelpers": {{"{host}": "bulkhead-test-absent"}}}}"#);
+    place.write("docker/config.json", &helper);
+    place.fails(
+        &["pull", &image],
+        2,
+        "cannot run docker-credential-bulkhead-test-absent",
+    );
+}

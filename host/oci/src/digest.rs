@@ -1,0 +1,102 @@
+//! Digests of blobs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+/// Algorithm of all digests. Registries may support others, which no tool uses by default.
+const PREFIX: &str = "sha256:";
+/// Number of hexadecimal digits.
+const DIGITS: usize = 64;
+
+/// SHA-256 of a blob, written `sha256:` and 64 lower-case hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(String);
+
+impl Digest {
+    /// Returns the digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut text = String::with_capacity(PREFIX.len() + DIGITS);
+        text.push_str(PREFIX);
+        for byte in Sha256::digest(bytes) {
+            for digit in [byte >> 4, byte & 15] {
+                text.extend(char::from_digit(digit.into(), 16));
+            }
+        }
+        Self(text)
+    }
+
+    /// Returns the 64 hexadecimal digits.
+    pub fn hex(&self) -> &str {
+        self.0.strip_prefix(PREFIX).unwrap_or_default()
+    }
+
+    /// Returns the digest as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the tag under which cosign keeps the signatures of the manifest with this digest.
+    pub fn signature_tag(&self) -> String {
+        format!("sha256-{}.sig", self.hex())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+        match text.strip_prefix(PREFIX) {
+            Some(hex) if hex.len() == DIGITS && hex.bytes().all(is_digit) => Ok(Self(text.to_owned())),
+            _ => Err(format!(
+                "{text:?} is not a digest; a digest is {PREFIX} and {DIGITS} lower-case hexadecimal digits"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_other_tools_and_is_read_strictly() {
+        let abc = Digest::of(b"abc");
+        let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((abc.hex(), abc.to_string()), (hex, format!("sha256:{hex}")));
+        assert_eq!(abc.to_string().parse(), Ok(abc.clone()));
+        assert_eq!(abc.signature_tag(), format!("sha256-{hex}.sig"));
+        let wrong = [
+            hex.to_owned(),
+            format!("sha512:{hex}"),
+            format!("sha256:{}", &hex[1..]),
+            format!("sha256:{}", hex.to_uppercase()),
+            format!("sha256:{}/", &hex[1..]),
+        ];
+        for wrong in wrong {
+            assert!(wrong.parse::<Digest>().is_err(), "{wrong}");
+        }
+    }
+}

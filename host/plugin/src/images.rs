@@ -1,0 +1,52 @@
+//! Port for plugins whose code is in a registry.
+
+use std::collections::BTreeSet;
+
+use bulkhead_core::call::CallKind;
+use bulkhead_core::manifest::MovedTag;
+use bulkhead_core::policy::EngineKind;
+
+use crate::LoadStage;
+
+/// Images of registries. It pulls in the background, and its methods do not wait.
+pub trait Images: Send + Sync {
+    /// Returns a number that changes whenever the result of [`Images::find`] may have changed. Cheap.
+    fn revision(&self) -> u64;
+
+    /// Returns true while an image has been neither found nor refused.
+    fn is_pending(&self) -> bool;
+
+    /// Sets the images that a list names. The state of images that no list names is dropped.
+    fn listed(&self, list: &str, images: BTreeSet<String>);
+
+    /// Returns the code of an image, whose digest and signature were verified.
+    ///
+    /// # Errors
+    ///
+    /// The reference is invalid, or the image is not trusted, or not pulled yet.
+    fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem>;
+}
+
+/// Code of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundImage {
+    /// Engine that runs it.
+    pub engine: EngineKind,
+    /// Image with its digest.
+    pub origin: String,
+    /// Code.
+    pub code: Vec<u8>,
+    /// Calls that the plugin may answer; none for all.
+    pub kinds: Option<BTreeSet<CallKind>>,
+    /// Reason why a newer image of the same tag is not used, or why there is no way to know of one.
+    pub newer: Option<ImageProblem>,
+}
+
+/// Reason why an image is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageProblem {
+    /// Stage of loading that failed.
+    pub stage: LoadStage,
+    /// Cause and remedy.
+    pub message: String,
+}
