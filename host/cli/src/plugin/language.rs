@@ -1,0 +1,26 @@
+//! Programming languages of plugins.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// Language that a plugin is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Language {
+    /// WebAssembly component in Rust, with a copy of the SDK.
+    Rust,
+    /// Lua script.
+    Lua,
+    /// WebAssembly component in Python, made by componentize-py.
+    Python,
+    /// WebAssembly component in JavaScript, made by componentize-js.
+    #[value(name = "javascript")]
+    JavaScript,
+    /// WebAssembly component in TypeScript, made by componentize-js.
+    #[value(name = "typescript")]
+    TypeScript,
+    /// WebAssembly component in C, made by Zig's C compiler.
+    C,
+    /// WebAssembly component in Go, made by the standard compiler.
+    Go,
+}
