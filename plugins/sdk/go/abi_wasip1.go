@@ -20,6 +20,9 @@ var handles []func()
 // area receives results of imports that do not fit a register.
 var area [8]uint64
 
+//go:wasmimport wasi_snapshot_preview1 begin_call
+func beginCall()
+
 //go:wasmexport cabi_realloc
 func cabiRealloc(old, oldSize, align, size uint32) unsafe.Pointer {
 	memory := make([]uint64, size/8+1)
@@ -181,6 +184,7 @@ func during(size uintptr, run func(block) error) unsafe.Pointer {
 		}
 		handles, lent = handles[:0], nil
 	}()
+	beginCall()
 	returned = nil
 	found := reply(size)
 	if err := run(found.part(0)); err != nil {

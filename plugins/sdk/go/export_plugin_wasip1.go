@@ -7,6 +7,7 @@ func exportDescribe() unsafe.Pointer {
 	if registered == nil {
 		panic("the plugin does not call bulkhead.Register in an init function")
 	}
+	beginCall()
 	returned = nil
 	b, p := reply(60), registered
 	b.setText(0, p.Name)

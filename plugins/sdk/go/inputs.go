@@ -7,6 +7,9 @@ import "time"
 
 // Object is a Kubernetes object, or a part of one.
 type Object interface {
+	// Kind returns "null", "boolean", "integer", "number", "text", "list" or "map"; empty if the value is absent. It
+	// copies nothing.
+	Kind(pointer string) string
 	// Get returns the value at a pointer: nil, bool, int64, float64, string, []any or map[string]any.
 	Get(pointer string) (value any, found bool)
 	// Many returns the scalars at several pointers with one call; nil for others and for absent ones.

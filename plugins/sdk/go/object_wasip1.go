@@ -60,6 +60,14 @@ func scalar(b block) any {
 	return nil
 }
 
+func (o hostObject) Kind(pointer string) string {
+	objectGet(uint32(o), pointer, results().at)
+	if !results().some(0) {
+		return ""
+	}
+	return [...]string{"null", "boolean", "integer", "number", "text", "list", "map"}[results().u8(8)]
+}
+
 func (o hostObject) Get(pointer string) (any, bool) {
 	found := results()
 	objectGet(uint32(o), pointer, found.at)

@@ -46,6 +46,10 @@ class HostObject {
   constructor(raw) {
     this.#raw = raw;
   }
+  kind(pointer) {
+    const tag = this.#raw.get(pointer)?.tag;
+    return { array: 'list', fields: 'map' }[tag] ?? tag;
+  }
   get(pointer) {
     const value = this.#raw.get(pointer);
     if (value?.tag === 'array' || value?.tag === 'fields') return JSON.parse(this.#raw.json(pointer));

@@ -100,6 +100,8 @@ export class InvalidConfig extends Error {
  * Inputs are valid until the function returns. Integers beyond 2^53 lose their last digits.
  */
 export interface KubeObject {
+  /** Returns the kind of the value at a pointer, and copies nothing; undefined if it is absent. */
+  kind(pointer: Pointer): 'null' | 'boolean' | 'integer' | 'number' | 'text' | 'list' | 'map' | undefined;
   /** Returns the value at a pointer; undefined if it is absent. Lists and maps are copied as a whole. */
   get(pointer: Pointer): Json | undefined;
   /** Returns the scalars at several pointers with one call; undefined for others and for absent ones. */

@@ -33,8 +33,17 @@ function quantity(value) {
   return Object.hasOwn(FACTORS, suffix) ? Number(digits) * FACTORS[suffix] : Number(digits + suffix);
 }
 
+function kindOf(value) {
+  if (value === MISSING) return undefined;
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return { string: 'text', object: 'map' }[typeof value] ?? typeof value;
+}
+
 export function objectOf(data) {
   return {
+    kind: (pointer) => kindOf(lookup(data, pointer)),
     get: (pointer) => lookup(data, pointer),
     many: (pointers) => pointers.map((pointer) => scalar(lookup(data, pointer))),
     each: (inList, pointer) => {

@@ -19,8 +19,14 @@ pub(super) enum Language {
     /// WebAssembly component in TypeScript, made by componentize-js.
     #[value(name = "typescript")]
     TypeScript,
-    /// WebAssembly component in C, made by Zig's C compiler.
-    C,
     /// WebAssembly component in Go, made by the standard compiler.
     Go,
+}
+
+impl Language {
+    /// Returns the folder of a plugin that has its copy of the contract.
+    pub(super) fn wit_folder(self) -> &'static str {
+        // A folder `vendor` has a meaning of its own in Go.
+        if self == Self::Go { "bulkhead/wit" } else { "vendor/wit" }
+    }
 }

@@ -3,6 +3,8 @@
 mod bench;
 mod build;
 mod inspect;
+mod kind;
+mod language;
 mod new;
 mod object;
 mod run;

@@ -142,6 +142,29 @@ func (o object) at(pointer string) any {
 	return value
 }
 
+func (o object) Kind(pointer string) string {
+	value, found := lookup(o.data, pointer)
+	switch value := value.(type) {
+	case bool:
+		return "boolean"
+	case json.Number:
+		if _, err := value.Int64(); err == nil {
+			return "integer"
+		}
+		return "number"
+	case string:
+		return "text"
+	case []any:
+		return "list"
+	case map[string]any:
+		return "map"
+	}
+	if found {
+		return "null"
+	}
+	return ""
+}
+
 func (o object) Get(pointer string) (any, bool) {
 	value, found := lookup(o.data, pointer)
 	return plain(value), found

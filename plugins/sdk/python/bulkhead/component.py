@@ -47,10 +47,15 @@ _HANDLES: list[Any] = []
 
 
 def _held(raw: Any) -> Any:
-    """Notes a handle that the host gave out. All are released when the call returns."""
-    if raw is not None:
-        _HANDLES.append(raw)
+    """Notes a handle that the host gave out. All are released when the call returns.
+
+    The arguments of a call are borrowed, and released by the bindings.
+    """
+    _HANDLES.append(raw)
     return raw
+
+
+_KINDS = {"Value_Array": "list", "Value_Fields": "map"}
 
 
 def _scalar(value: Any) -> Any:
@@ -66,7 +71,11 @@ def _numbers(values: Sequence[float]) -> list[Optional[float]]:
 
 class HostObject(Object):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
+
+    def kind(self, pointer: str) -> Optional[str]:
+        name = type(self._raw.get(pointer)).__name__
+        return None if name == "NoneType" else _KINDS.get(name, name.removeprefix("Value_").lower())
 
     def get(self, pointer: str, default: Any = None) -> Any:
         value = self._raw.get(pointer)
@@ -106,7 +115,7 @@ class HostObject(Object):
 
 class HostObservations(Observations):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
 
     def __len__(self) -> int:
         return self._raw.len()
@@ -128,12 +137,12 @@ class HostObservations(Observations):
 
     def status(self, index: int) -> Optional[Object]:
         found = self._raw.status(index)
-        return None if found is None else HostObject(found)
+        return None if found is None else HostObject(_held(found))
 
 
 class HostBinding(Binding):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
 
     @property
     def namespace(self) -> Optional[str]:
@@ -162,16 +171,16 @@ class HostBinding(Binding):
 
     @property
     def observed(self) -> Observations:
-        return HostObservations(self._raw.observed())
+        return HostObservations(_held(self._raw.observed()))
 
     @property
     def document(self) -> Object:
-        return HostObject(self._raw.document())
+        return HostObject(_held(self._raw.document()))
 
 
 class HostEvictionTask(EvictionTask):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
 
     @property
     def from_cluster(self) -> str:
@@ -199,7 +208,7 @@ class HostEvictionTask(EvictionTask):
 
     @property
     def document(self) -> Object:
-        return HostObject(self._raw.document())
+        return HostObject(_held(self._raw.document()))
 
 
 def _taint(raw: Any) -> Taint:
@@ -212,7 +221,7 @@ def _condition(raw: Any) -> Condition:
 
 class HostCluster(Cluster):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
 
     @property
     def name(self) -> str:
@@ -250,12 +259,12 @@ class HostCluster(Cluster):
 
     @property
     def document(self) -> Object:
-        return HostObject(self._raw.document())
+        return HostObject(_held(self._raw.document()))
 
 
 class HostClusters(Clusters):
     def __init__(self, raw: Any) -> None:
-        self._raw = _held(raw)
+        self._raw = raw
 
     def __len__(self) -> int:
         return self._raw.len()
@@ -295,7 +304,7 @@ class HostClusters(Clusters):
 
     def get(self, index: int) -> Optional[Cluster]:
         found = self._raw.get(index)
-        return None if found is None else HostCluster(found)
+        return None if found is None else HostCluster(_held(found))
 
 
 class HostContext(registry.Context):

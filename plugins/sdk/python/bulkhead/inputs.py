@@ -16,6 +16,13 @@ class Object(ABC):
     """A Kubernetes object, or a part of one."""
 
     @abstractmethod
+    def kind(self, pointer: str) -> Optional[str]:
+        """Returns ``null``, ``boolean``, ``integer``, ``number``, ``text``, ``list`` or ``map``; copies nothing.
+
+        None if the value is absent.
+        """
+
+    @abstractmethod
     def get(self, pointer: str, default: Any = None) -> Any:
         """Returns the value at a pointer as Python data; ``default`` if it is absent."""
 

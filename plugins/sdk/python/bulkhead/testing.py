@@ -71,9 +71,25 @@ def _seconds(value: Any) -> Optional[int]:
     return int(datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp())
 
 
+def _kind(value: Any) -> Optional[str]:
+    if value is _MISSING:
+        return None
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if _is_integer(value):
+        return "integer"
+    kinds = ((str, "text"), (list, "list"), (Mapping, "map"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "number")
+
+
 class _Object(Object):
     def __init__(self, data: Any) -> None:
         self._data = data
+
+    def kind(self, pointer: str) -> Optional[str]:
+        return _kind(_lookup(self._data, pointer))
 
     def get(self, pointer: str, default: Any = None) -> Any:
         value = _lookup(self._data, pointer)

@@ -58,7 +58,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let made = files(arguments.lang, arguments.kind);
     for (file, text) in &made.files {
-        write(&folder.join(file.replace("{{name}}", &name)), &text.replace("{{name}}", &name))?;
+        write(
+            &folder.join(file.replace("{{name}}", &name)),
+            &text.replace("{{name}}", &name),
+        )?;
     }
     let (build, own_tests) = (made.build, made.own_tests);
     let mut out = anstream::stdout().lock();
@@ -68,6 +71,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         folder.display()
     )?;
     Ok(())
+}
+
+/// Adds the files of a folder.
+fn folder(add: &mut impl FnMut(&str, &str), path: &str, texts: &[(&str, &str)]) {
+    for (file, text) in texts {
+        add(&format!("{path}/{file}"), text);
+    }
 }
 
 /// Returns the files of a new plugin. `{{name}}` stands for its name, in paths too.
@@ -90,80 +100,65 @@ fn files(language: Language, kind: Kind) -> Files {
             add("Cargo.toml", include_str!("../templates/plugin.toml"));
             add(".cargo/config.toml", include_str!("../templates/cargo-config.toml"));
             add(".gitignore", "/target\n/*.wasm\n");
-            for (file, text) in sdk::RUST {
-                add(&format!("vendor/plugins/sdk/{file}"), text);
-            }
+            folder(&mut add, "vendor/plugins/sdk", &sdk::RUST);
         }
         Language::Python => {
             own_tests = "python3 -m unittest\n";
-            add("plugin.py", template.python);
+            let [plugin, tests] = template.python;
+            add("plugin.py", plugin);
             add("tests/__init__.py", include_str!("../templates/python/tests_init.py"));
-            add("tests/test_plugin.py", template.python_tests);
+            add("tests/test_plugin.py", tests);
             add("pyproject.toml", include_str!("../templates/python/pyproject.toml"));
             add(".gitignore", "/.build\n/*.wasm\n__pycache__\n");
-            for (file, text) in sdk::PYTHON {
-                add(&format!("vendor/bulkhead/{file}"), text);
-            }
+            folder(&mut add, "vendor/bulkhead", sdk::PYTHON);
         }
         Language::JavaScript => {
             own_tests = "npm test\n";
-            add("src/plugin.js", template.javascript);
-            add("tests/plugin.test.js", template.javascript_tests);
+            let [plugin, tests] = template.javascript;
+            add("src/plugin.js", plugin);
+            add("tests/plugin.test.js", tests);
             add("package.json", include_str!("../templates/javascript/package.json"));
             add(".gitignore", "/.build\n/*.wasm\nnode_modules\n");
-            for (file, text) in sdk::JAVASCRIPT {
-                add(&format!("vendor/bulkhead/{file}"), text);
-            }
+            folder(&mut add, "vendor/bulkhead", sdk::JAVASCRIPT);
         }
         Language::TypeScript => {
             own_tests = "npm install\nnpm test\n";
-            add("src/plugin.ts", template.typescript);
-            add("tests/plugin.test.ts", template.typescript_tests);
+            let [plugin, tests] = template.typescript;
+            add("src/plugin.ts", plugin);
+            add("tests/plugin.test.ts", tests);
             add("package.json", include_str!("../templates/typescript/package.json"));
             add("tsconfig.json", include_str!("../templates/typescript/tsconfig.json"));
             add(".gitignore", "/.build\n/*.wasm\nnode_modules\n");
-            for (file, text) in sdk::JAVASCRIPT {
-                add(&format!("vendor/bulkhead/{file}"), text);
-            }
-        }
-        Language::C => {
-            own_tests = "make test\n";
-            add("plugin.c", template.c);
-            add("tests/test_plugin.c", template.c_tests);
-            add("Makefile", include_str!("../templates/c/Makefile"));
-            add("compile_flags.txt", include_str!("../templates/c/compile_flags.txt"));
-            add(".gitignore", "/.build\n/*.wasm\n");
-            for (file, text) in sdk::C {
-                add(&format!("vendor/bulkhead/{file}"), text);
-            }
+            folder(&mut add, "vendor/bulkhead", sdk::JAVASCRIPT);
         }
         Language::Go => {
             own_tests = "go test ./...\n";
-            add("plugin.go", template.go);
-            add("plugin_test.go", template.go_tests);
+            let [plugin, tests] = template.go;
+            add("plugin.go", plugin);
+            add("plugin_test.go", tests);
             add("go.mod", include_str!("../templates/go/go.mod.txt"));
-            add("vendor/modules.txt", include_str!("../templates/go/modules.txt"));
             add(".gitignore", "/.build\n/*.wasm\n");
-            for (file, text) in sdk::GO {
-                add(&format!("vendor/bulkhead.dev/plugin/{file}"), text);
-            }
+            folder(&mut add, "bulkhead", sdk::GO);
         }
     }
     if language != Language::Lua {
-        add("plugin.yaml", "name: {{name}}\nwasm: {{name}}.wasm\n");
-        let wit = if language == Language::Rust { "vendor/wit" } else { "vendor/bulkhead-wit" };
-        for (file, text) in sdk::WIT {
-            add(&format!("{wit}/{file}"), text);
-        }
+        add("plugin.yaml", &templates::manifest(language, kind));
+        folder(&mut add, language.wit_folder(), sdk::WIT);
     }
     if let Some(settings) = templates::settings(language, kind) {
         add("build.yaml", &settings);
     }
     let commands = format!("{own_tests}{build}");
     let readme = include_str!("../templates/README.md");
-    let readme = readme.replace("{{summary}}", template.summary).replace("{{build}}", &commands);
+    let readme = readme
+        .replace("{{summary}}", template.summary)
+        .replace("{{build}}", &commands);
     add("README.md", &(readme + templates::readme(language)));
-    Files { files, build, own_tests }
+    Files {
+        files,
+        build,
+        own_tests,
+    }
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -2,8 +2,6 @@
 
 import { definePlugin, healthy, set, unhealthy, unknown } from '#bulkhead';
 
-const isMap = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
-
 export default definePlugin({
   name: '{{name}}',
   version: '0.1.0',
@@ -22,6 +20,6 @@ export default definePlugin({
   },
 
   reviseReplicas(template, replicas) {
-    return isMap(template.get('/spec')) ? [set('/spec/rooms', replicas)] : [set('/spec', { rooms: replicas })];
+    return template.kind('/spec') === 'map' ? [set('/spec/rooms', replicas)] : [set('/spec', { rooms: replicas })];
   },
 });

@@ -23,6 +23,6 @@ def replicas(template: Object) -> Replicas:
 
 @interpret.revise_replicas
 def revise_replicas(template: Object, replicas: int) -> list[Edit]:
-    if isinstance(template.get("/spec"), dict):
+    if template.kind("/spec") == "map":
         return [Edit.set("/spec/rooms", replicas)]
     return [Edit.set("/spec", {"rooms": replicas})]

@@ -1,9 +1,6 @@
 // Interprets replicas and health of a custom resource, here a Game of example.io/v1.
 
 import { definePlugin, healthy, set, unhealthy, unknown } from '#bulkhead';
-import type { Json } from '#bulkhead';
-
-const isMap = (value: Json | undefined) => value !== null && typeof value === 'object' && !Array.isArray(value);
 
 export default definePlugin({
   name: '{{name}}',
@@ -23,6 +20,6 @@ export default definePlugin({
   },
 
   reviseReplicas(template, replicas) {
-    return isMap(template.get('/spec')) ? [set('/spec/rooms', replicas)] : [set('/spec', { rooms: replicas })];
+    return template.kind('/spec') === 'map' ? [set('/spec/rooms', replicas)] : [set('/spec', { rooms: replicas })];
   },
 });
