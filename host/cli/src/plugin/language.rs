@@ -19,6 +19,8 @@ pub(super) enum Language {
     /// WebAssembly component in TypeScript, made by componentize-js.
     #[value(name = "typescript")]
     TypeScript,
+    /// WebAssembly component in C, made by the C compiler of Zig.
+    C,
     /// WebAssembly component in Go, made by the standard compiler.
     Go,
 }

@@ -1,19 +1,9 @@
 //! Plugins in Go, by the standard compiler.
 
-use std::fs;
 use std::process::Command;
 
-use anyhow::Context as _;
-
 use super::Source;
-use super::module::{Adapter, component};
 use super::toolchain::run;
-
-/// WASI preview 1 for the runtime of Go.
-const WASI: Adapter = Adapter {
-    name: "wasi_snapshot_preview1",
-    text: include_str!("wasi.wat"),
-};
 
 pub(super) fn build(source: &Source<'_>) -> anyhow::Result<()> {
     let wit = source.write_contract()?;
@@ -35,9 +25,5 @@ pub(super) fn build(source: &Source<'_>) -> anyhow::Result<()> {
         .arg("-o")
         .args([module.as_os_str(), ".".as_ref()]);
     run(command)?;
-    let path = source.folder.join(&module);
-    let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let encoded = component(bytes, &source.folder.join(wit), Source::WORLD, &WASI)?;
-    let path = source.folder.join(&source.component);
-    fs::write(&path, encoded).with_context(|| format!("writing {}", path.display()))
+    source.write_component(&module, &wit)
 }

@@ -1,5 +1,6 @@
 //! `bulkhead plugin build`: components from source in every language.
 
+mod c;
 mod go;
 mod javascript;
 mod module;
@@ -28,8 +29,8 @@ const WORK: &str = ".build";
 ///
 /// The language is that of build.yaml; a directory with a Cargo.toml and without build.yaml is in Rust. The component
 /// has the name that plugin.yaml gives it. Toolchains are installed from the package registries at fixed versions, each
-/// once: componentize-py for Python, componentize-js, esbuild and tsc for JavaScript and TypeScript. Rust needs cargo
-/// with the target wasm32-unknown-unknown, Go needs go 1.24 or newer.
+/// once: componentize-py for Python, componentize-js, esbuild and tsc for JavaScript and TypeScript, the C compiler
+/// of Zig for C. Rust needs cargo with the target wasm32-unknown-unknown, Go needs go 1.24 or newer.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -99,6 +100,15 @@ impl Source<'_> {
         self.write("wit/component.wit", &self.settings.world(Self::WORLD))?;
         Ok(wit)
     }
+
+    /// Writes the component of a module that the SDK connects by itself. Paths are relative to the folder of the plugin.
+    fn write_component(&self, module: &Path, wit: &Path) -> anyhow::Result<()> {
+        let path = self.folder.join(module);
+        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let encoded = module::component(bytes, &self.folder.join(wit), Self::WORLD)?;
+        let path = self.folder.join(&self.component);
+        fs::write(&path, encoded).with_context(|| format!("writing {}", path.display()))
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -126,6 +136,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Language::Lua => bail!("{}: a script needs no build", folder.display()),
         Language::Python => python::build(&source, &toolchains)?,
         Language::JavaScript | Language::TypeScript => javascript::build(&source, &toolchains)?,
+        Language::C => c::build(&source, &toolchains)?,
         Language::Go => go::build(&source)?,
     }
     report(&folder.join(&source.component))

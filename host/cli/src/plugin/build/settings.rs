@@ -70,7 +70,7 @@ impl Settings {
     pub(super) fn world(&self, name: &str) -> String {
         let mut out = String::from("package bulkhead:policy@0.1.0;\n\n");
         let _ = write!(out, "world {name} {{\n    include any-plugin;\n");
-        if self.language == Language::Go {
+        if matches!(self.language, Language::C | Language::Go) {
             out += "    include inputs;\n";
         }
         for interface in self.interfaces() {

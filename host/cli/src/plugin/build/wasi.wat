@@ -1,10 +1,11 @@
-;; WASI preview 1 over the plugin contract, for toolchains whose runtime requires it (Go).
+;; WASI preview 1 over the plugin contract, for toolchains whose runtime requires it (Go, C).
 ;;
 ;; Clocks stand at `now-ms` and advance only by waits, which end at once. The runtime reads them in the midst of
 ;; `cabi_realloc` too, where imports trap, so `begin_call` reads the time and the other functions repeat it. Random numbers follow from `seed`. Standard
 ;; output and error are lines of the log. There are no arguments, variables, files and connections; an exit is a trap.
 ;;
-;; Lines are collected in bytes 512 to 1023 of the memory of the plugin. Go's linker places no data below 4 KiB.
+;; Lines are collected in bytes 512 to 1023 of the memory of the plugin. Go's linker places no data below 4 KiB; in C they
+;; are the last of the stack, which grows down to 0.
 (module
   (import "env" "memory" (memory 0))
   (import "bulkhead:policy/context@0.1.0" "now-ms" (func $now_ms (result i64)))

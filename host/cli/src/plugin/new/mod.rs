@@ -131,6 +131,16 @@ fn files(language: Language, kind: Kind) -> Files {
             add(".gitignore", "/.build\n/*.wasm\nnode_modules\n");
             folder(&mut add, "vendor/bulkhead", sdk::JAVASCRIPT);
         }
+        Language::C => {
+            own_tests = "make test\n";
+            let [plugin, tests] = template.c;
+            add("plugin.c", plugin);
+            add("tests/test_plugin.c", tests);
+            add("Makefile", include_str!("../templates/c/Makefile"));
+            add("compile_flags.txt", include_str!("../templates/c/compile_flags.txt"));
+            add(".gitignore", "/.build\n/*.wasm\n");
+            folder(&mut add, "vendor/bulkhead", sdk::C);
+        }
         Language::Go => {
             own_tests = "go test ./...\n";
             let [plugin, tests] = template.go;

@@ -34,6 +34,10 @@ pub(super) const PYTHON: Texts = texts!("plugins/sdk/python/bulkhead":
 pub(super) const JAVASCRIPT: Texts = texts!("plugins/sdk/javascript":
     "component.js", "convert.js", "index.d.ts", "index.js", "testing.d.ts", "testing.js");
 
+pub(super) const C: Texts = texts!("plugins/sdk/c":
+    "bulkhead.c", "bulkhead.h", "bulkhead_component.c", "bulkhead_json.c", "bulkhead_json.h", "bulkhead_memory.h",
+    "bulkhead_test.c", "bulkhead_test.h");
+
 pub(super) const GO: Texts = texts!("plugins/sdk/go":
     "abi_wasip1.go", "binding_wasip1.go", "bulkhead.go", "bulkheadtest/clusters.go", "bulkheadtest/objects.go",
     "cluster_wasip1.go", "clusters_wasip1.go", "errors.go", "export_eviction_wasip1.go", "export_filter_wasip1.go",

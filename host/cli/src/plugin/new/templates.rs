@@ -10,6 +10,7 @@ pub(super) struct Template {
     pub(super) python: [&'static str; 2],
     pub(super) javascript: [&'static str; 2],
     pub(super) typescript: [&'static str; 2],
+    pub(super) c: [&'static str; 2],
     pub(super) go: [&'static str; 2],
     pub(super) cases: &'static str,
     /// Additional lines of plugin.yaml for a script.
@@ -33,6 +34,10 @@ macro_rules! template {
             typescript: [
                 include_str!(concat!("../templates/typescript/", $name, ".ts")),
                 include_str!(concat!("../templates/typescript/", $name, ".test.ts")),
+            ],
+            c: [
+                include_str!(concat!("../templates/c/", $name, ".c")),
+                include_str!(concat!("../templates/c/", $name, "_test.c")),
             ],
             go: [
                 include_str!(concat!("../templates/go/", $name, ".go.txt")),
@@ -97,6 +102,7 @@ pub(super) fn settings(language: Language, kind: Kind) -> Option<String> {
         Language::Python => "python",
         Language::JavaScript => "javascript",
         Language::TypeScript => "typescript",
+        Language::C => "c",
         Language::Go => "go",
     };
     Some(format!(
@@ -112,6 +118,7 @@ pub(super) fn readme(language: Language) -> &'static str {
         Language::Python => include_str!("../templates/python/README.md"),
         Language::JavaScript => include_str!("../templates/javascript/README.md"),
         Language::TypeScript => include_str!("../templates/typescript/README.md"),
+        Language::C => include_str!("../templates/c/README.md"),
         Language::Go => include_str!("../templates/go/README.md"),
     }
 }
