@@ -56,7 +56,12 @@ pub(super) fn build(source: &Source<'_>, toolchains: &Toolchains) -> anyhow::Res
         command.arg(format!("-DBULKHEAD_{}", interface.to_uppercase()));
     }
     command.arg("plugin.c").args(further_sources(source)?);
-    for part in ["bulkhead.c", "bulkhead_json.c", "bulkhead_component.c"] {
+    for part in [
+        "bulkhead.c",
+        "bulkhead_json.c",
+        "bulkhead_component.c",
+        "bulkhead_export.c",
+    ] {
         command.arg(format!("{SDK}/{part}"));
     }
     command.arg("-o").arg(&module);

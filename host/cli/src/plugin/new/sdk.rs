@@ -35,7 +35,7 @@ pub(super) const JAVASCRIPT: Texts = texts!("plugins/sdk/javascript":
     "component.js", "convert.js", "index.d.ts", "index.js", "testing.d.ts", "testing.js");
 
 pub(super) const C: Texts = texts!("plugins/sdk/c":
-    "bulkhead.c", "bulkhead.h", "bulkhead_component.c", "bulkhead_json.c", "bulkhead_json.h", "bulkhead_memory.h",
+    "bulkhead.c", "bulkhead.h", "bulkhead_abi.h", "bulkhead_component.c", "bulkhead_export.c", "bulkhead_json.c", "bulkhead_json.h", "bulkhead_memory.h",
     "bulkhead_test.c", "bulkhead_test.h");
 
 pub(super) const GO: Texts = texts!("plugins/sdk/go":
