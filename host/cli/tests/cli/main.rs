@@ -8,6 +8,7 @@ mod embedded;
 mod formats;
 mod interpret;
 mod journal;
+mod languages;
 mod logs;
 mod mistakes;
 mod plugin;
