@@ -1,6 +1,9 @@
 package bulkhead
 
 import (
+	"fmt"
+	"os"
+	"runtime/debug"
 	"time"
 	"unsafe"
 )
@@ -176,7 +179,8 @@ func (b block) setError(err error) {
 	}
 }
 
-// during runs a call: it releases the handles and the memory of the call, and turns an error into that of the contract.
+// during runs a call: it releases the handles and the memory of the call, and turns an error or a panic into an error
+// of the contract.
 func during(size uintptr, run func(block) error) unsafe.Pointer {
 	defer func() {
 		for i := len(handles) - 1; i >= 0; i-- {
@@ -187,9 +191,20 @@ func during(size uintptr, run func(block) error) unsafe.Pointer {
 	beginCall()
 	returned = nil
 	found := reply(size)
-	if err := run(found.part(0)); err != nil {
+	if err := attempt(run, found.part(0)); err != nil {
 		found = reply(size)
 		found.setError(err)
 	}
 	return found.at
+}
+
+// attempt returns the error of a function. A panic is one too; its stack is written to standard error.
+func attempt(run func(block) error, b block) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("panic: %v", panicked)
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, debug.Stack())
+		}
+	}()
+	return run(b)
 }

@@ -326,11 +326,12 @@ registry.install(HostContext())
 
 
 def _place(error: BaseException) -> str:
-    """Returns the file, line and function of the plugin where an exception was raised."""
+    """Returns the file, line and function of the plugin where an exception was raised; empty if it was in the SDK."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/bulkhead/" not in frame.filename and not frame.filename.startswith("<")]
-    frame = (own or frames)[-1]
-    return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} in {frame.name}"
+    if not own:
+        return ""
+    return f" ({own[-1].filename.rsplit('/', 1)[-1]}:{own[-1].lineno} in {own[-1].name})"
 
 
 @contextmanager
@@ -348,7 +349,7 @@ def _call() -> Iterator[None]:
         raise
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        message = f"{type(error).__name__}: {error} ({_place(error)})"
+        message = f"{type(error).__name__}: {error}{_place(error)}"
         raise Err(TYPES.PolicyError_Internal(message)) from None
     finally:
         while _HANDLES:
