@@ -1,14 +1,22 @@
-//! Plugins in every language and of every kind: create, build, test, with the time of each step.
+//! Plugins in every language and of every kind: create, build, test, with the time of each step; then the example
+//! policies and the mistakes.
 //!
 //! Toolchains come from the package registries, into `target/tools/toolchains`.
 
+mod golden;
+mod mistakes;
+mod plugin;
+mod policies;
+
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+
+use self::plugin::{Plugins, succeed};
 
 /// Languages, each with the commands of its own tests.
 const LANGUAGES: [(&str, &[&[&str]]); 6] = [
@@ -35,8 +43,6 @@ const KINDS: [&str; 6] = [
 ];
 /// Folder of the plugins.
 const OUT: &str = "target/languages";
-/// Folder of the toolchains.
-const TOOLCHAINS: &str = "target/tools/toolchains";
 
 /// Result of one plugin.
 struct Row {
@@ -50,9 +56,7 @@ struct Row {
 
 /// Creates, builds and tests every plugin with a program. Prints a table, and fails if one of them fails.
 pub(crate) fn check(root: &Path, program: &Path) -> anyhow::Result<()> {
-    let out = root.join(OUT);
-    let _ = fs::remove_dir_all(&out);
-    fs::create_dir_all(&out).with_context(|| format!("creating {OUT}"))?;
+    let plugins = Plugins::new(root, program, OUT)?;
     let mut rows = Vec::new();
     for (language, own_tests) in LANGUAGES {
         for kind in KINDS {
@@ -64,7 +68,7 @@ pub(crate) fn check(root: &Path, program: &Path) -> anyhow::Result<()> {
                 bytes: 0,
                 error: None,
             };
-            if let Err(error) = one(root, program, own_tests, &mut row) {
+            if let Err(error) = one(&plugins, own_tests, &mut row) {
                 eprintln!("error: {language} {kind}: {error:#}");
                 row.error = Some(format!("{error:#}"));
             }
@@ -76,24 +80,13 @@ pub(crate) fn check(root: &Path, program: &Path) -> anyhow::Result<()> {
     if failed > 0 {
         bail!("{failed} of {} plugins failed", rows.len());
     }
-    Ok(())
+    policies::check(root, &plugins)?;
+    mistakes::check(root, &plugins)
 }
 
-fn one(root: &Path, program: &Path, own_tests: &[&[&str]], row: &mut Row) -> anyhow::Result<()> {
+fn one(plugins: &Plugins<'_>, own_tests: &[&[&str]], row: &mut Row) -> anyhow::Result<()> {
     let name = format!("{}-{}", row.language, row.kind);
-    let folder = root.join(OUT).join(&name);
-    let bulkhead = |arguments: &[&str]| {
-        let mut command = Command::new(program);
-        command
-            .arg("plugin")
-            .args(arguments)
-            .current_dir(root.join(OUT))
-            .env("BULKHEAD_TOOLCHAINS", root.join(TOOLCHAINS))
-            // One target folder for all crates, so that the SDK is compiled once.
-            .env("CARGO_TARGET_DIR", root.join(OUT).join("cargo"));
-        succeed(command)
-    };
-    bulkhead(&["new", &name, "--lang", row.language, "--kind", row.kind])?;
+    let folder = plugins.create(&name, row.language, row.kind)?;
     let timed = |run: &mut dyn FnMut() -> anyhow::Result<()>| {
         let start = Instant::now();
         run().map(|()| start.elapsed())
@@ -107,29 +100,13 @@ fn one(root: &Path, program: &Path, own_tests: &[&[&str]], row: &mut Row) -> any
         }
         Ok(())
     })?;
-    row.times[1] = timed(&mut || bulkhead(&["build", &name]))?;
-    let component: PathBuf = folder.join(format!("{name}.wasm"));
+    row.times[1] = timed(&mut || plugins.run(&folder, &["build"]).map(drop))?;
+    let component = folder.join(format!("{name}.wasm"));
     row.bytes = fs::metadata(&component)
         .with_context(|| format!("reading {}", component.display()))?
         .len();
-    row.times[2] = timed(&mut || bulkhead(&["test", &name]))?;
-    bulkhead(&["test", &name, "--reused"])
-}
-
-/// Runs a command. The error has its output.
-fn succeed(mut command: Command) -> anyhow::Result<()> {
-    let shown = format!("{command:?}");
-    let output = command.output().with_context(|| format!("starting {shown}"))?;
-    if !output.status.success() {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-        bail!(
-            "{shown} failed ({})\n{}\n{}",
-            output.status,
-            text(&output.stdout),
-            text(&output.stderr)
-        );
-    }
-    Ok(())
+    row.times[2] = timed(&mut || plugins.run(&folder, &["test"]).map(drop))?;
+    plugins.run(&folder, &["bench"]).map(drop)
 }
 
 fn table(rows: &[Row]) -> String {
