@@ -68,7 +68,7 @@ fn stable(output: &str) -> String {
     let count = lines.lines().count();
     for line in lines.lines().take(LINES_MAX) {
         let line = line.split(" fp=0x").next().unwrap_or_default();
-        let line = line.split("({0x").next().unwrap_or_default();
+        let line = line.split("({0x").next().unwrap_or_default().trim_end();
         if !line.contains("/tmp/") {
             out += line;
             out.push('\n');
