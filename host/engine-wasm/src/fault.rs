@@ -14,6 +14,9 @@ use crate::limits::{HANDLES_MAX, Limits};
 /// Maximum length of a guest's own error text, in characters.
 const GUEST_ERROR_CHARS_MAX: usize = 1024;
 
+/// Message of wasmtime, which has no type, about a call that returned before the guest dropped its borrowed inputs.
+const BORROWED: &str = "borrow handles still remain at the end of the call";
+
 /// Converts an error of wasmtime to a fault. `otherwise` is the kind for errors other than traps and limits. It
 /// depends on the operation: denied during instantiation, a bad reply while a reply is read.
 pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, otherwise: FaultKind) -> Fault {
@@ -42,9 +45,20 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         FaultKind::Denied if is_full(error) => {
             format!("held {HANDLES_MAX} handles of the host and asked for another; drop handles after use")
         }
-        _ => plain(&error.root_cause().to_string(), GUEST_ERROR_CHARS_MAX),
+        _ => advised(&error.root_cause().to_string()),
     };
     Fault::new(kind, message)
+}
+
+/// Returns the message of an error, with advice where its words do not help an author. The kind of the fault does not
+/// depend on it.
+fn advised(message: &str) -> String {
+    if message == BORROWED {
+        return "returned without dropping its borrowed inputs; the bindings or the plugin must drop every borrowed \
+                handle (in C a function that ends with drop_borrow) before it returns"
+            .to_owned();
+    }
+    plain(message, GUEST_ERROR_CHARS_MAX)
 }
 
 /// Returns true if the guest asked for a handle while the table was full.

@@ -31,7 +31,7 @@ mod server;
 pub mod settings;
 pub mod unimplemented;
 pub mod usage_error;
-mod user_folder;
+pub mod user_folder;
 mod webhook;
 
 use std::sync::Arc;

@@ -28,7 +28,7 @@ impl FromStr for FolderOrOff {
 
 /// Kind of a user's files (XDG Base Directory Specification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Files that can be created again.
     Cache,
     /// Files that should persist between restarts.
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 /// Returns Bulkhead's folder for files of a kind, if the environment names one.
-pub(crate) fn default_folder(kind: Kind) -> Option<PathBuf> {
+pub fn default_folder(kind: Kind) -> Option<PathBuf> {
     folder(kind, |name| std::env::var_os(name))
 }
 

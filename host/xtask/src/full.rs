@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, mutations, release, sh, supply};
+use crate::{BUILD, browser, docs, guests, languages, mutations, release, sh, supply};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -33,6 +33,8 @@ pub(crate) enum Step {
     Docs,
     /// Check HTML reports in headless Chromium; needs Node.js and npm.
     Browser,
+    /// Create, build and test a plugin of each kind in each language; needs Python, Node.js, Go and make.
+    Languages,
     /// Run the property tests with 20,000 cases each.
     Proptest,
     /// Run the program for a long time: the example `soak`.
@@ -61,6 +63,7 @@ impl Step {
                 sh::cargo(root, BUILD)?;
                 browser::check(root)
             }
+            Self::Languages => languages::check(root, &program(root)?),
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
@@ -212,6 +215,7 @@ mod tests {
                 "mutations",
                 "docs",
                 "browser",
+                "languages",
                 "proptest",
                 "soak",
                 "release",

@@ -6,6 +6,7 @@ mod browser;
 mod docs;
 mod full;
 mod guests;
+mod languages;
 mod mutations;
 mod release;
 mod sh;

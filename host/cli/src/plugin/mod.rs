@@ -4,6 +4,8 @@ mod bench;
 mod build;
 mod images;
 mod inspect;
+mod kind;
+mod language;
 mod layout;
 mod list;
 mod new;

@@ -319,7 +319,8 @@ fn manifest_text(folder: &Path) -> anyhow::Result<(PathBuf, String)> {
     Ok((path, text))
 }
 
-fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {
+/// Reads the manifest of a plugin directory.
+pub(super) fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {
     let (path, text) = manifest_text(folder)?;
     read_document(&path.display().to_string(), &text).map_err(anyhow::Error::msg)
 }

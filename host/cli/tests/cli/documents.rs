@@ -28,7 +28,19 @@ const DEMO: (&str, &str) = (
     "bulkhead simulate examples/nginx-divided/scenario.yaml",
 );
 /// Sorts of blocks without commands.
-const OTHER_LANGUAGES: [&str; 6] = ["json", "lua", "promql", "rust", "text", "yaml"];
+const OTHER_LANGUAGES: [&str; 11] = [
+    "c",
+    "go",
+    "javascript",
+    "json",
+    "lua",
+    "promql",
+    "python",
+    "rust",
+    "text",
+    "typescript",
+    "yaml",
+];
 /// Pages with blocks for `cargo xtask e2e`.
 const E2E_PAGES: [&str; 1] = ["docs/src/tutorials/beside-karmada.md"];
 
@@ -60,6 +72,7 @@ pages! {
     evictions_are_paused_as_shown: "docs/src/how-to/pause-evictions.md",
     a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
     the_logs_are_read_as_shown: "docs/src/how-to/read-the-logs.md",
+    a_webhook_interpreter_is_ported_as_shown: "docs/src/how-to/port-a-webhook-interpreter.md",
     priorities_are_set_as_shown: "docs/src/how-to/set-priorities.md",
     the_brake_is_set_as_shown: "docs/src/how-to/set-the-brake.md",
     simulations_and_trials_run_as_shown: "docs/src/how-to/simulate-and-trials.md",
@@ -69,6 +82,11 @@ pages! {
     the_tutorial_of_the_first_federation_works: "docs/src/tutorials/first-federation.md",
     the_tutorial_of_the_first_script_works: "docs/src/tutorials/first-lua-script.md",
     the_tutorial_of_the_first_component_works: "docs/src/tutorials/first-wasm-check.md",
+    the_tutorial_about_c_works: "docs/src/tutorials/plugin-in-c.md",
+    the_tutorial_about_go_works: "docs/src/tutorials/plugin-in-go.md",
+    the_tutorial_about_javascript_works: "docs/src/tutorials/plugin-in-javascript.md",
+    the_tutorial_about_python_works: "docs/src/tutorials/plugin-in-python.md",
+    the_tutorial_about_typescript_works: "docs/src/tutorials/plugin-in-typescript.md",
     the_tutorial_about_moving_scripts_works: "docs/src/tutorials/move-lua-scripts.md",
     the_tutorial_of_a_maintenance_works: "docs/src/tutorials/what-if-before-maintenance.md",
 }
@@ -76,9 +94,10 @@ pages! {
 const MEMBER: &str = "needs the kubeconfig of a real member cluster";
 const CONTROL_PLANE: &str = "needs a real control plane with objects of the reader";
 const REGISTRY: &str = "needs a registry; host/cli/tests/cli/images.rs runs the same commands";
+const TOOLCHAIN: &str = "needs a toolchain; `cargo xtask full languages` runs the same commands";
 const RELEASE: &str = "needs a release of the Helm chart";
 const PACKAGES: &str = "needs the files of a release, which `cargo xtask release` checks";
-const REGISTRY: &str = "needs a registry of the reader";
+const OWN_REGISTRY: &str = "needs a registry of the reader";
 
 /// Blocks that no test runs: page, first line, and the reason.
 const NOT_RUN: &[(&str, &str, &str)] = &[
@@ -107,12 +126,12 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     (
         "docs/src/how-to/install.md",
         "$ skopeo copy --all oci-archive:bulkhead-0.1.0-image.tar docker://registry.example.com/bulkhead:0.1.0",
-        REGISTRY,
+        OWN_REGISTRY,
     ),
     (
         "docs/src/how-to/install.md",
         "$ helm push bulkhead-0.1.0.tgz oci://registry.example.com/charts",
-        REGISTRY,
+        OWN_REGISTRY,
     ),
     (
         "docs/src/how-to/install.md",
@@ -289,6 +308,56 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "docs/src/tutorials/move-lua-scripts.md",
         "$ bulkhead history --journal journal --decision PluginFault",
         CONTROL_PLANE,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-c.md",
+        "$ cd target/in-c/enough",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-c.md",
+        "$ bulkhead plugin build",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-go.md",
+        "$ cd target/in-go/enough",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-go.md",
+        "$ bulkhead plugin build",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-javascript.md",
+        "$ cd target/in-javascript/enough",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-javascript.md",
+        "$ bulkhead plugin build",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-python.md",
+        "$ cd target/in-python/enough",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-python.md",
+        "$ bulkhead plugin build",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-typescript.md",
+        "$ cd target/in-typescript/enough",
+        TOOLCHAIN,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-typescript.md",
+        "$ bulkhead plugin build",
+        TOOLCHAIN,
     ),
     (
         "docs/src/tutorials/what-if-before-maintenance.md",

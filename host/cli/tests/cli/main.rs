@@ -10,6 +10,7 @@ mod formats;
 mod images;
 mod interpret;
 mod journal;
+mod languages;
 mod logs;
 mod mistakes;
 mod plugin;

@@ -104,6 +104,37 @@ fn memory_is_counted_over_all_memories() {
 }
 
 #[test]
+fn four_memories_are_allowed_and_five_are_not() {
+    let modules = |count: usize| {
+        let more = "(core module $more (memory 1)) ".to_owned() + &"(core instance (instantiate $more)) ".repeat(count);
+        load(
+            Options::default(),
+            &with("(core module $code", &(more + "(core module $code")),
+            Budget::default(),
+        )
+    };
+    assert_eq!(ask(&*modules(3).unwrap()), Ok(EvictionVerdict::Abstain));
+    let error = modules(4).map(drop).unwrap_err().to_string();
+    assert!(error.contains("memory count too high at 5"), "{error}");
+}
+
+#[test]
+fn a_borrowed_input_that_is_kept_is_a_fault_with_the_mend() {
+    let keeping = GUEST
+        .replace("(call $drop-task (local.get $task))", "")
+        .replace("(call $drop (local.get $binding))", "");
+    assert_ne!(keeping, GUEST);
+    let policy = load(Options::default(), &keeping, Budget::default()).unwrap();
+    let fault = ask(&*policy).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::BadReply);
+    assert!(
+        fault.message.contains("must drop every borrowed handle"),
+        "{}",
+        fault.message
+    );
+}
+
+#[test]
 fn the_same_call_costs_the_same_fuel() {
     // It answers with exactly the fuel that it needs, and never with one step less.
     let answers = |steps| {

@@ -1,41 +1,17 @@
-//! `bulkhead plugin build`.
+//! Plugins in Rust.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use clap::Args;
 use serde_json::Value;
 use wit_component::ComponentEncoder;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Build the Rust crate of a plugin and convert it to a component.
-///
-/// Needs cargo with the target wasm32-unknown-unknown. Writes NAME.wasm beside the crate's Cargo.toml.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  bulkhead plugin build
-  bulkhead plugin build game-health")]
-pub(crate) struct Arguments {
-    /// Directory of the crate.
-    #[arg(value_name = "DIRECTORY", default_value = ".")]
-    folder: PathBuf,
-}
-
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let folder = &arguments.folder;
-    if !folder.join("Cargo.toml").is_file() {
-        let what = if folder.join(super::target::MANIFEST).is_file() {
-            "a script needs no build"
-        } else {
-            "it is not a plugin directory"
-        };
-        bail!("{} has no Cargo.toml; {what}", folder.display());
-    }
+/// Builds the crate in a folder and converts it to a component NAME.wasm beside its Cargo.toml.
+pub(super) fn run(folder: &Path) -> anyhow::Result<()> {
     let module = compile(folder)?;
     let bytes = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
     let encoded = ComponentEncoder::default()
@@ -50,8 +26,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .replace('_', "-");
     let component = folder.join(format!("{name}.wasm"));
     fs::write(&component, &encoded).with_context(|| format!("writing {}", component.display()))?;
-    writeln!(anstream::stdout(), "{}: {} bytes", component.display(), encoded.len())?;
-    Ok(())
+    super::report(&component)
 }
 
 /// Builds the crate. Returns the path of the module.

@@ -1,0 +1,24 @@
+// Lets workloads run only on clusters with a label.
+
+import { definePlugin, fit, unfit } from '#bulkhead';
+
+type Settings = { key?: string } | null;
+
+export default definePlugin<string>({
+  name: '{{name}}',
+  version: '0.1.0',
+  reusable: true,
+  configSchema: {
+    type: ['object', 'null'],
+    properties: { key: { type: 'string', minLength: 1 } },
+    additionalProperties: false,
+    examples: [null, { key: 'tier' }],
+  },
+
+  configure: (config) => (config as Settings)?.key ?? 'example.io/allowed',
+
+  filter(binding, candidates, call) {
+    const key = call.config;
+    return candidates.label(key).map((label) => (label === undefined ? unfit('NoLabel', `no label ${key}`) : fit()));
+  },
+});

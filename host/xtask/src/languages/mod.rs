@@ -1,0 +1,155 @@
+//! Plugins in every language and of every kind: create, build, test, with the time of each step; then the example
+//! policies and the mistakes.
+//!
+//! Toolchains come from the package registries, into `target/tools/toolchains`.
+
+mod golden;
+mod mistakes;
+mod plugin;
+mod policies;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use self::plugin::{Plugins, succeed};
+
+/// Languages, each with the commands of its own tests.
+const LANGUAGES: [(&str, &[&[&str]]); 6] = [
+    ("rust", &[]),
+    ("python", &[&["python3", "-m", "unittest", "--quiet"]]),
+    ("javascript", &[&["npm", "test", "--silent"]]),
+    (
+        "typescript",
+        &[
+            &["npm", "install", "--silent", "--no-audit", "--no-fund"],
+            &["npm", "test", "--silent"],
+        ],
+    ),
+    ("c", &[&["make", "--silent", "test"]]),
+    ("go", &[&["go", "test", "./..."]]),
+];
+const KINDS: [&str; 6] = [
+    "health",
+    "cluster-taint",
+    "filter",
+    "score",
+    "eviction-check",
+    "resource-interpreter",
+];
+/// Folder of the plugins.
+const OUT: &str = "target/languages";
+
+/// Result of one plugin.
+struct Row {
+    language: &'static str,
+    kind: &'static str,
+    /// Times of the tests of the language, of the build, and of the conformance suite.
+    times: [Duration; 3],
+    bytes: u64,
+    error: Option<String>,
+}
+
+/// Creates, builds and tests every plugin with a program. Prints a table, and fails if one of them fails.
+pub(crate) fn check(root: &Path, program: &Path) -> anyhow::Result<()> {
+    let plugins = Plugins::new(root, program, OUT)?;
+    let mut rows = Vec::new();
+    for (language, own_tests) in LANGUAGES {
+        for kind in KINDS {
+            println!("-- {language} {kind}");
+            let mut row = Row {
+                language,
+                kind,
+                times: [Duration::ZERO; 3],
+                bytes: 0,
+                error: None,
+            };
+            if let Err(error) = one(&plugins, own_tests, &mut row) {
+                eprintln!("error: {language} {kind}: {error:#}");
+                row.error = Some(format!("{error:#}"));
+            }
+            rows.push(row);
+        }
+    }
+    print!("\n{}", table(&rows));
+    let failed = rows.iter().filter(|row| row.error.is_some()).count();
+    if failed > 0 {
+        bail!("{failed} of {} plugins failed", rows.len());
+    }
+    policies::check(root, &plugins)?;
+    mistakes::check(root, &plugins)
+}
+
+fn one(plugins: &Plugins<'_>, own_tests: &[&[&str]], row: &mut Row) -> anyhow::Result<()> {
+    let name = format!("{}-{}", row.language, row.kind);
+    let folder = plugins.create(&name, row.language, row.kind)?;
+    let timed = |run: &mut dyn FnMut() -> anyhow::Result<()>| {
+        let start = Instant::now();
+        run().map(|()| start.elapsed())
+    };
+    row.times[0] = timed(&mut || {
+        for line in own_tests {
+            let [program, arguments @ ..] = line else { continue };
+            let mut command = Command::new(program);
+            command.args(arguments).current_dir(&folder);
+            succeed(command)?;
+        }
+        Ok(())
+    })?;
+    row.times[1] = timed(&mut || plugins.run(&folder, &["build"]).map(drop))?;
+    let component = folder.join(format!("{name}.wasm"));
+    row.bytes = fs::metadata(&component)
+        .with_context(|| format!("reading {}", component.display()))?
+        .len();
+    row.times[2] = timed(&mut || plugins.run(&folder, &["test"]).map(drop))?;
+    plugins.run(&folder, &["bench"]).map(drop)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = format!(
+        "{:<10} {:<20} {:>9} {:>9} {:>9} {:>9} RESULT\n",
+        "LANGUAGE", "KIND", "OWN TESTS", "BUILD", "TEST", "KIB"
+    );
+    for row in rows {
+        let [own_tests, build, test] = row.times.map(|time| format!("{:.1}s", time.as_secs_f64()));
+        let result = if row.error.is_some() { "failed" } else { "passed" };
+        let _ = writeln!(
+            out,
+            "{:<10} {:<20} {own_tests:>9} {build:>9} {test:>9} {:>9} {result}",
+            row.language,
+            row.kind,
+            row.bytes / 1024
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_each_plugin() {
+        let row = |kind, error: Option<&str>| Row {
+            language: "go",
+            kind,
+            times: [Duration::from_millis(1_250), Duration::from_secs(8), Duration::ZERO],
+            bytes: 2_727_073,
+            error: error.map(str::to_owned),
+        };
+        let expected = [
+            "LANGUAGE   KIND                 OWN TESTS     BUILD      TEST       KIB RESULT",
+            "go         health                    1.2s      8.0s      0.0s      2663 passed",
+            "go         score                     1.2s      8.0s      0.0s      2663 failed",
+            "",
+        ];
+        assert_eq!(
+            table(&[row("health", None), row("score", Some("no"))]),
+            expected.join("\n")
+        );
+    }
+}

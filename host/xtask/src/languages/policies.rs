@@ -1,0 +1,206 @@
+//! The example policies in every language: the same cases, the same verdicts, and a table of their cost.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::golden;
+use super::plugin::Plugins;
+
+/// Policies, each with its kind.
+const POLICIES: [(&str, &str); 3] = [
+    ("rollout-health", "health"),
+    ("business-hours", "eviction-check"),
+    ("cost-by-region", "score"),
+];
+/// Languages, each with the extension of a source and its place in a plugin; the first one is the reference.
+pub(super) const LANGUAGES: [(&str, &str, &str); 7] = [
+    ("rust", "rs", "src/lib.rs"),
+    ("lua", "lua", ""),
+    ("python", "py", "plugin.py"),
+    ("javascript", "js", "src/plugin.js"),
+    ("typescript", "ts", "src/plugin.ts"),
+    ("c", "c", "plugin.c"),
+    ("go", "go", "plugin.go"),
+];
+/// Page with the table.
+const PAGE: &str = "docs/src/reference/plugin-languages.md";
+
+/// Cost of a policy in a language.
+struct Cost {
+    policy: &'static str,
+    language: &'static str,
+    bytes: u64,
+    load: Duration,
+    /// Steps, bytes of memory and nanoseconds of a call about the first case.
+    steps: u64,
+    memory_bytes: u64,
+    time_ns: u64,
+}
+
+/// Builds and tests all, compares their replies, and writes or prints the table.
+pub(super) fn check(root: &Path, plugins: &Plugins<'_>) -> anyhow::Result<()> {
+    let mut costs = Vec::new();
+    for (policy, kind) in POLICIES {
+        let mut reference = None;
+        for (language, extension, place) in LANGUAGES {
+            println!("-- {policy} in {language}");
+            let folder = make(root, plugins, (policy, kind), (language, extension, place))?;
+            plugins.run(&folder, &["test"])?;
+            let replies = replies(plugins, &folder)?;
+            match &reference {
+                None => reference = Some(replies),
+                Some(expected) if *expected == replies => (),
+                Some(expected) => bail!("{policy} in {language} replied\n{replies:#?}\nand in rust\n{expected:#?}"),
+            }
+            costs.push(cost(plugins, &folder, policy, language)?);
+        }
+    }
+    let table = table(&costs);
+    print!("\n{table}");
+    // Times differ from run to run, so the table is written on request and never compared.
+    if golden::is_update() {
+        golden::write(&root.join(PAGE), "cost", &table)?;
+    }
+    Ok(())
+}
+
+/// Creates a plugin from a template with the source and the cases of a policy, and builds it.
+fn make(
+    root: &Path,
+    plugins: &Plugins<'_>,
+    (policy, kind): (&str, &str),
+    (language, extension, place): (&str, &str, &str),
+) -> anyhow::Result<PathBuf> {
+    let folder = plugins.create(&format!("{language}/{policy}"), language, kind)?;
+    let examples = root.join("examples/plugins");
+    let place = if place.is_empty() {
+        format!("{policy}.lua")
+    } else {
+        place.to_owned()
+    };
+    copy(
+        &examples.join(format!("{language}/{policy}.{extension}")),
+        &folder.join(place),
+    )?;
+    copy(
+        &examples.join(format!("cases/{policy}.yaml")),
+        &folder.join("cases/cases.yaml"),
+    )?;
+    if language == "lua" {
+        // The manifest of the template names the kind of the template's object.
+        let kinds = "kinds: [{apiVersion: argoproj.io/v1alpha1, kind: Rollout}]\n";
+        let kinds = if kind == "health" { kinds } else { "" };
+        let manifest = format!("name: {policy}\nlua: {policy}.lua\n{kinds}");
+        fs::write(folder.join("plugin.yaml"), manifest).context("writing plugin.yaml")?;
+    } else {
+        plugins.run(&folder, &["build"])?;
+    }
+    Ok(folder)
+}
+
+pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+/// Returns the replies of a plugin to its cases, by name.
+fn replies(plugins: &Plugins<'_>, folder: &Path) -> anyhow::Result<Vec<(String, Value)>> {
+    let file = folder.join("cases/cases.yaml");
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    let mut found = Vec::new();
+    for name in text.lines().filter_map(|line| line.strip_prefix("  - name: ")) {
+        let output = plugins.run(
+            folder,
+            &["run", "--input", "cases/cases.yaml", "--name", name, "--output", "json"],
+        )?;
+        let data: Value = serde_json::from_str(&output).with_context(|| format!("reading {output}"))?;
+        found.push((name.to_owned(), data["reply"].clone()));
+    }
+    if found.is_empty() {
+        bail!("{} has no cases", file.display());
+    }
+    Ok(found)
+}
+
+fn cost(plugins: &Plugins<'_>, folder: &Path, policy: &'static str, language: &'static str) -> anyhow::Result<Cost> {
+    let extension = if language == "lua" { "lua" } else { "wasm" };
+    let code = folder.join(format!("{policy}.{extension}"));
+    let bytes = fs::metadata(&code)
+        .with_context(|| format!("reading {}", code.display()))?
+        .len();
+    let start = Instant::now();
+    plugins.run(folder, &["inspect", "--plugin-cache", "off"])?;
+    let load = start.elapsed();
+    let output = plugins.run(folder, &["bench", "--output", "json"])?;
+    let data: Value = serde_json::from_str(&output).with_context(|| format!("reading {output}"))?;
+    let number = |field: &str| data[0][field].as_u64().unwrap_or(0);
+    Ok(Cost {
+        policy,
+        language,
+        bytes,
+        load,
+        steps: number("steps"),
+        memory_bytes: number("memoryBytes"),
+        time_ns: number("timeNs"),
+    })
+}
+
+/// Returns a Markdown table. Lua reports no steps and no memory.
+fn table(costs: &[Cost]) -> String {
+    let mut out = String::from(
+        "| policy | language | size | first load | steps | memory | call |\n\
+         | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for cost in costs {
+        let or_dash = |number: u64, shown: String| if number == 0 { "–".to_owned() } else { shown };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} KiB | {:.1} s | {} | {} | {:.0} µs |",
+            cost.policy,
+            cost.language,
+            cost.bytes.div_ceil(1024),
+            cost.load.as_secs_f64(),
+            or_dash(cost.steps, cost.steps.to_string()),
+            or_dash(cost.memory_bytes, format!("{} KiB", cost.memory_bytes / 1024)),
+            Duration::from_nanos(cost.time_ns).as_secs_f64() * 1e6,
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_has_a_source_in_every_language_and_cases() {
+        let examples = crate::root().join("examples/plugins");
+        for (policy, _) in POLICIES {
+            assert!(examples.join(format!("cases/{policy}.yaml")).is_file(), "{policy}");
+            for (language, extension, _) in LANGUAGES {
+                let source = examples.join(format!("{language}/{policy}.{extension}"));
+                assert!(source.is_file(), "{}", source.display());
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_has_dashes_for_what_a_language_does_not_report() {
+        let cost = Cost {
+            policy: "business-hours",
+            language: "lua",
+            bytes: 900,
+            load: Duration::from_millis(120),
+            steps: 0,
+            memory_bytes: 0,
+            time_ns: 14_400,
+        };
+        let row = "| business-hours | lua | 1 KiB | 0.1 s | – | – | 14 µs |\n";
+        assert!(table(&[cost]).ends_with(row));
+    }
+}
