@@ -3,7 +3,10 @@ package bulkhead
 import (
 	"fmt"
 	"os"
+	"path"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -202,9 +205,23 @@ func during(size uintptr, run func(block) error) unsafe.Pointer {
 func attempt(run func(block) error, b block) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("panic: %v", panicked)
+			err = fmt.Errorf("panic: %v%s", panicked, place())
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, debug.Stack())
 		}
 	}()
 	return run(b)
+}
+
+// place returns the file and line of the plugin where it panicked.
+func place() string {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		if strings.HasPrefix(frame.Function, "main.") {
+			return fmt.Sprintf(" (%s:%d)", path.Base(frame.File), frame.Line)
+		}
+	}
+	return ""
 }

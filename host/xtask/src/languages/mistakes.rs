@@ -26,6 +26,8 @@ const MISTAKES: [&str; 6] = [
     "missing function",
 ];
 const PAGE: &str = "docs/src/how-to/mistakes-in-plugins.md";
+/// Beginnings of addresses in the stacks of Go.
+const ADDRESSES: [&str; 4] = [" fp=0x", " gp=0x", "({0x", "(0x"];
 /// Number of lines shown of each mistake; stacks of Go have more.
 const LINES_MAX: usize = 8;
 
@@ -67,8 +69,10 @@ fn stable(output: &str) -> String {
     let mut out = String::new();
     let count = lines.lines().count();
     for line in lines.lines().take(LINES_MAX) {
-        let line = line.split(" fp=0x").next().unwrap_or_default();
-        let line = line.split("({0x").next().unwrap_or_default().trim_end();
+        let line = ADDRESSES
+            .iter()
+            .fold(line, |line, mark| line.split(mark).next().unwrap_or_default());
+        let line = line.trim_end();
         if !line.contains("/tmp/") {
             out += line;
             out.push('\n');
