@@ -265,7 +265,7 @@ cluster-failure-threshold: 10s
 /// Name of the typo, kind and text of the file, correct part, typo.
 type Typo = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const TYPOS: [Typo; 32] = [
+const TYPOS: [Typo; 35] = [
     (
         "a field of a scenario is misspelt",
         "scenario",
