@@ -18,7 +18,7 @@ use crate::fault::fault;
 use crate::lazy::Lazy;
 use crate::library::{Clock, Library, Opened};
 use crate::mentioned::Mentioned;
-use crate::meter::{Meter, UNLIMITED, garbage_bytes_max};
+use crate::meter::{Meter, Spent, UNLIMITED, garbage_bytes_max};
 use crate::script::Script;
 
 /// Growth in bytes above which a state is dropped: freeing it as a whole is cheaper than collecting its garbage.
@@ -193,6 +193,11 @@ impl Machine {
             script.top_level.set_environment(self.lua.globals())?;
         }
         self.lua.gc_collect()
+    }
+
+    /// Returns the resources of the last call.
+    pub(crate) fn spent(&self) -> Spent {
+        self.meter.spent(self.used_bytes())
     }
 
     /// Returns the memory use of the state in bytes, including garbage.

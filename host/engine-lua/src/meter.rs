@@ -48,8 +48,22 @@ pub(crate) struct Meter {
     watermark_bytes: AtomicUsize,
     /// Position at the last watermark, as `origin:line: `; empty if there was none.
     grown_at: Mutex<String>,
+    /// Memory use at the start of the call that does not count against its limit, in bytes.
+    left_bytes: AtomicUsize,
+    /// Highest memory use of the state that was seen during the call, in bytes.
+    peak_bytes: AtomicUsize,
     refusals: AtomicU64,
     stopped: OnceLock<Fault>,
+}
+
+/// Resources of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Steps.
+    pub(crate) steps: u64,
+    /// Highest memory use of the state that was seen, including its library and without what earlier calls left
+    /// behind, in bytes. The memory limit of the plugin bounds it.
+    pub(crate) memory_bytes: usize,
 }
 
 /// Error raised in a script that has to stop. The cause is in the meter.
@@ -69,6 +83,8 @@ impl Meter {
             limit_bytes: AtomicUsize::new(budget.memory_bytes),
             watermark_bytes: AtomicUsize::default(),
             grown_at: Mutex::default(),
+            left_bytes: AtomicUsize::default(),
+            peak_bytes: AtomicUsize::default(),
             refusals: AtomicU64::default(),
             stopped: OnceLock::new(),
         };
@@ -96,6 +112,21 @@ impl Meter {
         self.watermark_bytes
             .store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
         self.grown_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.left_bytes.store(left_bytes, Ordering::Relaxed);
+        self.peak_bytes.store(used_bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the resources of the call that ends, after which the state uses `used_bytes`. The meter must not have
+    /// come to rest in the meantime.
+    pub(crate) fn spent(&self, used_bytes: usize) -> Spent {
+        let peak_bytes = self.peak_bytes.load(Ordering::Relaxed).max(used_bytes);
+        Spent {
+            steps: self
+                .budget
+                .steps
+                .saturating_sub(self.steps_left.load(Ordering::Relaxed)),
+            memory_bytes: peak_bytes.saturating_sub(self.left_bytes.load(Ordering::Relaxed)),
+        }
     }
 
     /// Returns an error once the deadline is over. A later result does not count, regardless of the cause of the
@@ -148,6 +179,7 @@ impl Meter {
                 return self.stop(lua, FaultKind::Deadline, self.late());
             }
             let used_bytes = lua.used_memory();
+            self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
             if used_bytes > self.watermark_bytes.load(Ordering::Relaxed) {
                 self.watermark_bytes
                     .store(used_bytes + used_bytes / 4, Ordering::Relaxed);

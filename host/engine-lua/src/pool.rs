@@ -7,6 +7,7 @@ use bulkhead_core::policy::Fault;
 
 use crate::library::Library;
 use crate::machine::{CallSettings, Machine, Session};
+use crate::meter::Spent;
 use crate::script::Script;
 
 /// Maximum number of idle states. Additional ones are created for concurrent calls and dropped afterwards.
@@ -43,9 +44,20 @@ impl Pool {
         setting: &CallSettings<'v>,
         run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
+        self.metered(setting, |_| {}, run)
+    }
+
+    /// Runs a call as [`session`](Self::session) does, and passes its resources to `meter`.
+    pub(crate) fn metered<'v, T>(
+        &self,
+        setting: &CallSettings<'v>,
+        meter: impl FnOnce(Spent),
+        run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let machine = waiting.map_or_else(|| Machine::new(&self.library, &self.scripts, self.budget), Ok)?;
         let result = machine.session(setting, run);
+        meter(machine.spent());
         if machine.is_reusable(&result) {
             self.put_back(machine);
         }

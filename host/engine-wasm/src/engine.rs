@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, check_config};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, PluginSource, UsageMeter, check_config};
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -17,7 +17,7 @@ use crate::host::wasi;
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
-use crate::policy::{Meter, WasmPolicy};
+use crate::policy::WasmPolicy;
 use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
 use crate::slots::Slots;
@@ -214,7 +214,7 @@ impl Engine for WasmEngine {
                 capabilities,
                 code,
                 log,
-                meter: Meter::default(),
+                meter: UsageMeter::default(),
                 build: source.build(),
             }),
             description,

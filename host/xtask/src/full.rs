@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, mutations, sh};
+use crate::{BUILD, browser, docs, guests, mutations, promtool, sh};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -33,6 +33,8 @@ pub(crate) enum Step {
     Docs,
     /// Check HTML reports in headless Chromium; needs Node.js and npm.
     Browser,
+    /// Lint a scrape of a running process and the alerts with promtool, of the Debian package or `$PROMTOOL`.
+    Promtool,
     /// Run the property tests with 20,000 cases each.
     Proptest,
     /// Run the program for a long time: the example `soak`.
@@ -57,6 +59,7 @@ impl Step {
                 sh::cargo(root, BUILD)?;
                 browser::check(root)
             }
+            Self::Promtool => promtool::check(root),
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
         }
@@ -200,7 +203,16 @@ mod tests {
         let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(
             names,
-            ["trials", "examples", "mutations", "docs", "browser", "proptest", "soak"]
+            [
+                "trials",
+                "examples",
+                "mutations",
+                "docs",
+                "browser",
+                "promtool",
+                "proptest",
+                "soak"
+            ]
         );
         assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
     }

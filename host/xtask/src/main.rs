@@ -7,6 +7,7 @@ mod docs;
 mod full;
 mod guests;
 mod mutations;
+mod promtool;
 mod sh;
 
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ mod formats;
 mod interpret;
 mod journal;
 mod logs;
+mod metrics;
 mod mistakes;
 mod plugin;
 mod quarantine;

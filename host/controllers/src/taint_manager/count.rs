@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
+use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, LabelValue, MemberKindLabels, Metrics};
 
 /// Window over which a rate is measured.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
@@ -71,7 +71,7 @@ impl Counts {
         for resource_kind in resources {
             metrics.evict_kind_total.remove(&ClusterKindLabels {
                 cluster_name: cluster.to_owned(),
-                resource_kind,
+                resource_kind: LabelValue(resource_kind),
             });
         }
     }
@@ -111,7 +111,7 @@ impl Counts {
         for resource_kind in &count.resources {
             let labels = ClusterKindLabels {
                 cluster_name: cluster.to_owned(),
-                resource_kind: resource_kind.clone(),
+                resource_kind: LabelValue(resource_kind.clone()),
             };
             metrics
                 .evict_kind_total

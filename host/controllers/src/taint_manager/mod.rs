@@ -15,12 +15,13 @@ mod enqueue;
 mod evict;
 mod failback;
 mod ordering;
+mod queued;
 mod records;
 mod stays;
 mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bulkhead_core::decide::eviction::taint_based::{EvictOptions, Evictable};
@@ -41,6 +42,7 @@ use self::count::Counts;
 use self::evict::Judged;
 use self::failback::Failback;
 use self::ordering::Ordering;
+pub use self::queued::{EvictionsQueued, IN_PROGRESS, NOT_DUE, QueuedEviction, RATE};
 use self::writing::{Attempt, Writing};
 use crate::binding_kind::{Binding, Bindings};
 use crate::contact::Contacts;
@@ -54,6 +56,8 @@ use crate::templates::Templates;
 use crate::writers::Writers;
 
 const NAME: &str = "taint-manager";
+/// Name of the queue of evictions in metrics.
+const EVICTION_QUEUE: &str = "eviction";
 /// Interval at which a tainted cluster is scanned again (Karmada: `ClusterTaintEvictionRetryFrequency`).
 const RESCAN: Duration = Duration::from_secs(10);
 
@@ -131,6 +135,7 @@ pub(crate) struct Dependencies {
     pub(crate) log: DecisionLog,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) evictions: Evictions,
+    pub(crate) queued: Arc<EvictionsQueued>,
     pub(crate) stores: Arc<Stores>,
     pub(crate) templates: Templates,
     pub(crate) writers: Writers,
@@ -139,6 +144,9 @@ pub(crate) struct Dependencies {
 /// Runs the taint manager until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
     let manager = Arc::new(TaintManager::new(deps.clone()));
+    let evictions: Weak<TaintManager> = Arc::downgrade(&manager);
+    deps.failures.observe(EVICTION_QUEUE, evictions);
+    deps.queued.started(&manager);
     let scans: Arc<WorkQueue<Key>> = Arc::default();
     let (changed, watching) = (Arc::clone(&scans), Arc::clone(&manager));
     let _clusters = deps.stores.clusters.subscribe(move |change| {

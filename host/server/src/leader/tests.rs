@@ -42,6 +42,7 @@ fn candidate_on(hub: &ApiServer, identity: &str, wall: &WallClock) -> Candidate 
         renew_deadline: RENEW,
         retry_period: Duration::from_secs(2),
         modes: "all".to_owned(),
+        queries: None,
     };
     let start = Instant::now();
     let permit = WritePermit::none().with_clock(BootClock::new(move || start.elapsed()));
