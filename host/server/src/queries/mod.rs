@@ -7,6 +7,7 @@
 mod access;
 pub mod advertised;
 pub mod client;
+mod identity;
 mod records;
 
 use std::convert::Infallible;
@@ -22,7 +23,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use k8s_openapi::jiff::{ToSpan, tz::TimeZone};
+use k8s_openapi::jiff::tz::TimeZone;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -35,7 +36,6 @@ use self::records::Query;
 use super::endpoint;
 use super::server::{self, Application, Gate, Limits, Refusal, Transport};
 use super::usage_error::UsageError;
-use super::webhook::certificate::Certificate;
 use crate::help;
 use crate::https_url::host_of;
 
@@ -52,8 +52,6 @@ const LIMITS: Limits = Limits {
 };
 /// Maximum number of journals that are read at the same time. A read takes a processor for seconds.
 const READS_MAX: usize = 2;
-/// Validity of the certificate, in years. It is made anew at each start, and its key never leaves the process.
-const VALID_YEARS: i32 = 10;
 
 /// Arguments of the endpoint.
 #[derive(Args)]
@@ -122,8 +120,7 @@ pub(super) async fn start(arguments: &QueryArguments, sources: Sources) -> anyho
         .unwrap_or_else(|| format!("https://{address}"));
     let host = host_of("query-url", &url)?;
     let today = crate::now().to_zoned(TimeZone::UTC).date();
-    let last_day = today.saturating_add(VALID_YEARS.years());
-    let certificate = Certificate::self_made(host.trim_matches(['[', ']']), last_day, None)?;
+    let certificate = identity::certificate(host.trim_matches(['[', ']']), today, sources.journal.as_deref())?;
     let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config(None)?));
     let transport = Transport::Tls(Box::new(move || acceptor.clone()));
     let mut tasks = JoinSet::new();

@@ -13,6 +13,7 @@ use kube::client::Body;
 use tower::{BoxError, service_fn};
 
 use super::*;
+use crate::webhook::certificate::Certificate;
 
 /// Token of a user who may read decisions, and of one who may not.
 const READER: &str = "Bearer reader";
