@@ -252,7 +252,9 @@ mod tests {
         let reconcile = |_: Key| std::future::pending();
         let observer = failures.counter("scheduler", |key: &Key| key.named("ResourceBinding"));
         let running = tokio::spawn(controller::run(Arc::clone(&queue), 1, reconcile, observer));
-        ["a", "b", "c"].map(|name| queue.add(Key::new("default", name)));
+        for name in ["a", "b", "c"] {
+            queue.add(Key::new("default", name));
+        }
         tokio::time::sleep(Duration::from_secs(3)).await;
         let oldest = Duration::from_secs(3);
         assert_eq!(failures.backlogs(), [("scheduler", Backlog { depth: 2, oldest })]);

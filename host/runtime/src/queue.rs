@@ -288,7 +288,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         queue.add("a");
         queue.add("b");
-        queue.add_after("c", Duration::from_secs(60));
+        queue.add_after("c", Duration::from_mins(1));
         check(2, 5);
         // A key that was taken waits until its group has a free worker.
         assert_eq!(queue.next().await, "a");

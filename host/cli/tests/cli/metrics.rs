@@ -24,7 +24,6 @@ const NOT_IN_THE_RUN: &[(&str, &str)] = &[
         "bulkhead_leader",
         "the embedded control plane has one process, which needs no election",
     ),
-    ("cluster_fault_num", "no label: always there"),
 ];
 
 /// A plugin that holds each eviction.

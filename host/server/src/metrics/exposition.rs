@@ -4,6 +4,8 @@
 //! and `curl`, get the older text format of Prometheus: there the description of a counter has the name of its
 //! series, with `_total`, and no line ends the text.
 
+use std::fmt::Write as _;
+
 use http::HeaderMap;
 use http::header::ACCEPT;
 
@@ -59,7 +61,7 @@ fn to_prometheus(text: &str) -> String {
         });
         if let Some((name, help)) = counter {
             lines.next();
-            converted += &format!("# HELP {name}_total {help}\n# TYPE {name}_total counter\n");
+            let _ = writeln!(converted, "# HELP {name}_total {help}\n# TYPE {name}_total counter");
         } else {
             converted += line;
             converted.push('\n');
