@@ -84,12 +84,11 @@ async fn get(queries: &Queries, path: &str, token: Option<&str>) -> (u16, String
         request = request.header(AUTHORIZATION, token);
     }
     let (head, ()) = request.body(()).unwrap().into_parts();
-    let response = match queries.answer_head(&head) {
-        Some(response) => response,
-        None => {
-            let request = Request::from_parts(head, Bytes::new());
-            queries.answer(request).await.unwrap()
-        }
+    let response = if let Some(response) = queries.answer_head(&head) {
+        response
+    } else {
+        let request = Request::from_parts(head, Bytes::new());
+        queries.answer(request).await.unwrap()
     };
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
