@@ -98,11 +98,11 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Run(arguments) => {
             log::install(arguments.log());
-            exit::of_server(bulkhead_server::run(&arguments))
+            exit::of_server(bulkhead_server::run(&arguments, version::build_info()))
         }
         Command::Agent(arguments) => {
             log::install(arguments.log());
-            exit::of_server(bulkhead_server::agent::run(&arguments))
+            exit::of_server(bulkhead_server::agent::run(&arguments, version::build_info()))
         }
         Command::Top(arguments) => top::run(&arguments),
         Command::Config(command) => config::run(&command, &given),

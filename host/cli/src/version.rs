@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use bulkhead_server::BuildInfo;
 use clap::Args;
 use serde::Serialize;
 
@@ -60,6 +61,21 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 /// Returns version, commit and contract, for `--version`.
 pub(crate) fn short() -> String {
     this().short()
+}
+
+/// Returns the version, commit and contract, for metrics.
+pub(crate) fn build_info() -> BuildInfo {
+    let Version {
+        version,
+        commit,
+        contract,
+        ..
+    } = this();
+    BuildInfo {
+        version: version.to_owned(),
+        commit: commit.unwrap_or_default().to_owned(),
+        contract,
+    }
 }
 
 /// Returns the commit that the program was built from, or its version if the commit is unknown.

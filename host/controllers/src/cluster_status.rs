@@ -215,7 +215,9 @@ impl ClusterStatusController {
                     .await;
             }
         };
+        let start = Instant::now();
         let probe = probe(&client).await;
+        deps.metrics.clusters.probed(&name, probe, start.elapsed());
         deps.contacts.probed(&name, probe == Probe::Ready);
         if probe != Probe::Ready && self.debounce().was_ready(&name) {
             self.probe_all();

@@ -30,6 +30,7 @@ use crate::plugins::PluginObjects;
 use crate::readiness::Readiness;
 use crate::scheduler::{Evictions, RunningScheduler, WriteBudget};
 use crate::stores::Stores;
+use crate::taint_manager::EvictionsQueued;
 use crate::templates::Templates;
 use crate::webhook::Webhooks;
 use crate::writers::Writers;
@@ -85,6 +86,8 @@ pub struct Components {
     pub scheduler_budget: Arc<WriteBudget>,
     /// Scheduler of this process, for controllers that evict bindings.
     pub scheduler: Arc<RunningScheduler>,
+    /// Evictions that this process has queued.
+    pub queued: Arc<EvictionsQueued>,
     /// Evidence that member clusters respond and that their reports are current.
     pub contacts: Arc<Contacts>,
     /// Scheduler status fields that are not written yet.
@@ -184,6 +187,7 @@ impl Components {
         Readiness {
             writers: self.writers(),
             log: self.log(),
+            metrics: Arc::clone(&self.metrics),
         }
     }
 
@@ -425,6 +429,7 @@ impl Components {
             log: self.log(),
             metrics: Arc::clone(&self.metrics),
             evictions: self.evictions(),
+            queued: Arc::clone(&self.queued),
             stores: Arc::clone(&self.stores),
             templates: self.templates(),
             writers: self.writers(),

@@ -73,11 +73,12 @@ pub use member_resources::collect as collect_member_resources;
 pub use members::{
     MemberAccess, MemberClients, MemberError, Members, OneMember, ReplacedHandler, Scope, member_access,
 };
-pub use metrics::Metrics;
+pub use metrics::{LabelValue, Metrics};
 pub use pending_status::PendingStatus;
 pub use plugins::PluginObjects;
 pub use process::Process;
 pub use scheduler::{BudgetUsage, RunningScheduler, WriteBudget, estimator_pool};
 pub use stores::Stores;
+pub use taint_manager::{EvictionsQueued, IN_PROGRESS, NOT_DUE, QueuedEviction, RATE};
 pub use templates::HUB;
 pub use webhook::{HttpsWebhooks, NoWebhooks, WebhookTransport, Webhooks, ask as ask_webhook, hook_for};

@@ -3,9 +3,11 @@
 //!
 //! No decision depends on a metric. [`Metrics::register`] adds them to the registry of the process, which encodes them.
 
+mod clusters;
 mod scheduler;
 
 use std::borrow::Borrow;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -13,13 +15,14 @@ use bulkhead_core::decide::eviction::BrakeState;
 use bulkhead_core::model::NodeSummary;
 use bulkhead_runtime::clock::ClockState;
 use bulkhead_runtime::controller::Error;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+pub(crate) use self::clusters::ClusterMetrics;
 pub(crate) use self::scheduler::{Incoming, PendingBindings, SchedulerMetrics};
 
 /// Label of a queue: Karmada has one for each kind of binding.
@@ -61,7 +64,26 @@ pub(crate) struct ClusterLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ClusterKindLabels {
     pub(crate) cluster_name: String,
-    pub(crate) resource_kind: String,
+    pub(crate) resource_kind: LabelValue,
+}
+
+/// Label value of any text, which is escaped. The encoder writes strings as they are, which is enough only for names
+/// that an API server has checked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LabelValue(pub String);
+
+impl EncodeLabelValue for LabelValue {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\\' => encoder.write_str(r"\\")?,
+                '"' => encoder.write_str(r#"\""#)?,
+                '\n' => encoder.write_str(r"\n")?,
+                c => encoder.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Kinds of binding, as values of the label `resource_kind`.
@@ -116,6 +138,8 @@ pub struct Metrics {
     pub(crate) cluster_ready: Family<MemberLabels, Gauge>,
     pub(crate) cluster_nodes: Family<MemberLabels, Gauge>,
     pub(crate) cluster_ready_nodes: Family<MemberLabels, Gauge>,
+    /// Metrics of probes.
+    pub(crate) clusters: ClusterMetrics,
     /// Karmada's metrics of the scheduler.
     pub(crate) scheduler: SchedulerMetrics,
 }
@@ -151,6 +175,7 @@ impl Default for Metrics {
             cluster_ready: Family::default(),
             cluster_nodes: Family::default(),
             cluster_ready_nodes: Family::default(),
+            clusters: ClusterMetrics::default(),
             scheduler: SchedulerMetrics::default(),
         }
     }
@@ -238,6 +263,7 @@ impl Metrics {
             ready_nodes,
             self.cluster_ready_nodes.clone(),
         );
+        self.clusters.register(registry);
         self.scheduler.register(registry);
     }
 
@@ -260,6 +286,7 @@ impl Metrics {
         self.cluster_nodes.remove(&labels);
         self.cluster_ready_nodes.remove(&labels);
         self.brake.remove(&labels);
+        self.clusters.forget(name);
         for resource_kind in BINDING_KINDS {
             self.kind_total.remove(&MemberKindLabels {
                 member_cluster: name.to_owned(),

@@ -22,7 +22,7 @@ use self::controllers::{
 };
 use self::process::{
     ADMISSION, DEFAULT_MODE, DOCTOR, DOCTOR_OF_INTERPRETER, EVENTS, INFORMERS, INTERPRETER_CUSTOMIZATION,
-    INTERPRETER_INFORMERS, INTERPRETER_WEBHOOK, LEADER_ELECTION, MEMBER_CREDENTIALS, WEBHOOK_CERTIFICATE,
+    INTERPRETER_INFORMERS, INTERPRETER_WEBHOOK, LEADER_ELECTION, MEMBER_CREDENTIALS, QUERIES, WEBHOOK_CERTIFICATE,
 };
 
 /// Set of rights on one kind of object.
@@ -102,6 +102,7 @@ impl Mode {
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
+                QUERIES,
                 WEBHOOK_CERTIFICATE,
                 MEMBER_CREDENTIALS,
                 INTERPRETER_CUSTOMIZATION,
@@ -128,6 +129,7 @@ impl Mode {
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
+                QUERIES,
                 WEBHOOK_CERTIFICATE,
                 CLUSTER_TAINT_POLICY,
                 TAINT_MANAGER,
@@ -142,6 +144,7 @@ impl Mode {
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
+                QUERIES,
                 WEBHOOK_CERTIFICATE,
                 GRACEFUL_EVICTION,
                 PLUGIN_STATUS,

@@ -70,6 +70,7 @@ impl Process {
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
             scheduler: Arc::default(),
+            queued: Arc::default(),
             pending_status: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),

@@ -1,5 +1,7 @@
 //! The Ready condition of Clusters, which several controllers write.
 
+use std::sync::Arc;
+
 use bulkhead_api::Cluster;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::journal::Decision;
@@ -8,6 +10,7 @@ use bulkhead_runtime::controller::Error;
 use kube::ResourceExt;
 
 use crate::decision_log::{DecisionLog, Record};
+use crate::metrics::Metrics;
 use crate::subjects::{input, subject};
 use crate::writers::Writers;
 
@@ -16,6 +19,7 @@ use crate::writers::Writers;
 pub(crate) struct Readiness {
     pub(crate) writers: Writers,
     pub(crate) log: DecisionLog,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Readiness {
@@ -48,6 +52,12 @@ impl Readiness {
             cluster.status != before
         };
         let written = async { writer.update_status(cluster, changed).await.map(drop) };
-        self.log.apply(&records, written).await
+        self.log.apply(&records, written).await?;
+        if let Some(before) = before.filter(|before| *before != condition.status) {
+            self.metrics
+                .clusters
+                .changed(&cluster.name_any(), before, condition.status);
+        }
+        Ok(())
     }
 }

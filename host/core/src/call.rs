@@ -46,6 +46,11 @@ impl CallKind {
         Self::Interpret,
     ];
 
+    /// Returns the position of the kind in [`CallKind::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
     /// Returns the spelling used in manifests and messages, for example `eviction-check`.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -139,6 +139,17 @@ pub struct Usage {
     pub memory_bytes_max: u64,
 }
 
+impl Usage {
+    /// Returns the usage of these calls and of others.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            steps: self.steps.saturating_add(other.steps),
+            memory_bytes_max: self.memory_bytes_max.max(other.memory_bytes_max),
+        }
+    }
+}
+
 /// Plugin boundary as decisions see it.
 pub trait Policy: Send + Sync {
     /// Returns the identity of the policy.
@@ -151,9 +162,15 @@ pub trait Policy: Send + Sync {
     /// verdict.
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault>;
 
-    /// Returns the resource usage so far. Compiled-in policies are not metered.
-    fn usage(&self) -> Usage {
+    /// Returns the resource usage of the calls of one kind so far. Compiled-in policies are not metered.
+    fn usage_of(&self, _kind: CallKind) -> Usage {
         Usage::default()
+    }
+
+    /// Returns the resource usage of all calls so far.
+    fn usage(&self) -> Usage {
+        let of_kinds = CallKind::ALL.map(|kind| self.usage_of(kind));
+        of_kinds.into_iter().fold(Usage::default(), Usage::with)
     }
 
     /// Returns the digests of code and configuration. `None` for compiled-in policies, which have the version of the

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::{Fault, FaultKind, Usage};
+use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Lines;
 use mlua::chunk::ChunkMode;
@@ -19,7 +19,7 @@ use crate::fault::fault;
 use crate::lazy::Lazy;
 use crate::library::{Clock, Library, Opened};
 use crate::mentioned::Mentioned;
-use crate::meter::{Meter, UNLIMITED, garbage_bytes_max};
+use crate::meter::{Meter, Spent, UNLIMITED, garbage_bytes_max};
 use crate::script::Script;
 
 /// Growth in bytes above which a state is dropped: freeing it as a whole is cheaper than collecting its garbage.
@@ -137,11 +137,6 @@ impl Machine {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the cost of the last call.
-    pub(crate) fn cost(&self) -> Usage {
-        self.meter.cost(self.used_bytes())
-    }
-
     /// Creates the globals and starts the meter.
     fn begin<'v>(
         &self,
@@ -209,6 +204,11 @@ impl Machine {
             script.top_level.set_environment(self.lua.globals())?;
         }
         self.lua.gc_collect()
+    }
+
+    /// Returns the resources of the last call.
+    pub(crate) fn spent(&self) -> Spent {
+        self.meter.spent(self.used_bytes())
     }
 
     /// Returns the memory use of the state in bytes, including garbage.

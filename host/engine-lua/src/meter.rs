@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::{Fault, FaultKind, Usage};
+use bulkhead_core::policy::{Fault, FaultKind};
 use mlua::{Lua, VmState};
 
 use crate::position::position;
@@ -46,13 +46,24 @@ pub(crate) struct Meter {
     limit_bytes: AtomicUsize,
     /// Memory use in bytes above which the position of the script is kept: the place to name if it uses up its memory.
     watermark_bytes: AtomicUsize,
-    /// Memory use of the state in bytes before the call, and the most that was seen since.
-    before_bytes: AtomicUsize,
-    peak_bytes: AtomicUsize,
     /// Position at the last watermark, as `origin:line: `; empty if there was none.
     grown_at: Mutex<String>,
+    /// Memory use at the start of the call that does not count against its limit, in bytes.
+    left_bytes: AtomicUsize,
+    /// Highest memory use of the state that was seen during the call, in bytes.
+    peak_bytes: AtomicUsize,
     refusals: AtomicU64,
     stopped: OnceLock<Fault>,
+}
+
+/// Resources of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Steps.
+    pub(crate) steps: u64,
+    /// Highest memory use of the state that was seen, including its library and without what earlier calls left
+    /// behind, in bytes. The memory limit of the plugin bounds it.
+    pub(crate) memory_bytes: usize,
 }
 
 /// Error raised in a script that has to stop. The cause is in the meter.
@@ -71,9 +82,9 @@ impl Meter {
             collect_at_bytes: AtomicUsize::default(),
             limit_bytes: AtomicUsize::new(budget.memory_bytes),
             watermark_bytes: AtomicUsize::default(),
-            before_bytes: AtomicUsize::default(),
-            peak_bytes: AtomicUsize::default(),
             grown_at: Mutex::default(),
+            left_bytes: AtomicUsize::default(),
+            peak_bytes: AtomicUsize::default(),
             refusals: AtomicU64::default(),
             stopped: OnceLock::new(),
         };
@@ -98,22 +109,23 @@ impl Meter {
         );
         self.limit_bytes
             .store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
-        self.before_bytes.store(used_bytes, Ordering::Relaxed);
-        self.peak_bytes.store(used_bytes, Ordering::Relaxed);
         self.watermark_bytes
             .store(used_bytes + self.budget.memory_bytes / 8, Ordering::Relaxed);
         self.grown_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.left_bytes.store(left_bytes, Ordering::Relaxed);
+        self.peak_bytes.store(used_bytes, Ordering::Relaxed);
     }
 
-    /// Returns the cost of the current call so far. The state uses `used_bytes` now.
-    pub(crate) fn cost(&self, used_bytes: usize) -> Usage {
-        let steps_left = self.steps_left.load(Ordering::Relaxed);
+    /// Returns the resources of the call that ends, after which the state uses `used_bytes`. The meter must not have
+    /// come to rest in the meantime.
+    pub(crate) fn spent(&self, used_bytes: usize) -> Spent {
         let peak_bytes = self.peak_bytes.load(Ordering::Relaxed).max(used_bytes);
-        let grown_bytes = peak_bytes.saturating_sub(self.before_bytes.load(Ordering::Relaxed));
-        Usage {
-            // At rest, more steps are left than the budget has.
-            steps: self.budget.steps.saturating_sub(steps_left),
-            memory_bytes_max: u64::try_from(grown_bytes).unwrap_or(u64::MAX),
+        Spent {
+            steps: self
+                .budget
+                .steps
+                .saturating_sub(self.steps_left.load(Ordering::Relaxed)),
+            memory_bytes: peak_bytes.saturating_sub(self.left_bytes.load(Ordering::Relaxed)),
         }
     }
 

@@ -1,16 +1,17 @@
 use std::borrow::Cow;
 
-use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
+use bulkhead_core::call::{Call, CallKind, InterpretCall, Operation, Reply};
 use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Entry, PluginSource, one_line};
+use bulkhead_plugin::{Entry, PluginSource, UsageMeter, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::culprit::explained;
 use crate::encode::{Conversions, EmptyTables};
 use crate::machine::{CallSettings, Global};
+use crate::meter::Spent;
 use crate::names::no_function;
 use crate::options::{EmptyItems, Options};
 use crate::pool::Pool;
@@ -32,6 +33,7 @@ pub(crate) struct LuaPolicy {
     config: Value,
     options: Options,
     build: Build,
+    usage: UsageMeter,
 }
 
 /// Call with the arguments of the function.
@@ -66,6 +68,7 @@ impl LuaPolicy {
             config: source.config.clone(),
             options,
             build: source.build(),
+            usage: UsageMeter::default(),
         }
     }
 
@@ -107,7 +110,9 @@ impl LuaPolicy {
         };
         let script = self.pool.scripts().get(script);
         let (origin, text) = script.map_or(("", ""), |script| (script.origin.as_str(), script.text.as_str()));
-        let answer = self.pool.session(&setting, |session| {
+        let kind = function_call.point.call_kind();
+        let meter = |spent: Spent| self.usage.record(kind, spent.steps, spent.memory_bytes);
+        let answer = self.pool.metered(&setting, meter, |session| {
             session.run()?;
             let Global::Function(function) = session.global(name) else {
                 return Err(missing(format!("{origin}: {}", no_function(name, text))));
@@ -240,8 +245,8 @@ impl Policy for LuaPolicy {
         }
     }
 
-    fn usage(&self) -> Usage {
-        self.pool.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.usage.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

@@ -1,14 +1,14 @@
 //! Lua states of one plugin, kept between calls.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::manifest::Budget;
-use bulkhead_core::policy::{Fault, PolicyId, Usage};
+use bulkhead_core::policy::{Fault, PolicyId};
 use bulkhead_plugin::LogSink;
 
 use crate::library::Library;
 use crate::machine::{CallSettings, Machine, Session};
+use crate::meter::Spent;
 use crate::script::Script;
 
 /// Maximum number of idle states. Additional ones are created for concurrent calls and dropped afterwards.
@@ -23,10 +23,6 @@ pub(crate) struct Pool {
     lines: Option<(PolicyId, LogSink)>,
     /// Idle states. The last one was used last and is reused first, because its memory is warm.
     idle: Mutex<Vec<Machine>>,
-    /// Steps of all calls.
-    steps: AtomicU64,
-    /// Peak memory of a single call, in bytes.
-    memory_bytes_max: AtomicU64,
 }
 
 impl Pool {
@@ -38,8 +34,6 @@ impl Pool {
             budget,
             lines: None,
             idle: Mutex::default(),
-            steps: AtomicU64::default(),
-            memory_bytes_max: AtomicU64::default(),
         }
     }
 
@@ -62,16 +56,23 @@ impl Pool {
         setting: &CallSettings<'v>,
         run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
+        self.metered(setting, |_| {}, run)
+    }
+
+    /// Runs a call as [`session`](Self::session) does, and passes its resources to `meter`.
+    pub(crate) fn metered<'v, T>(
+        &self,
+        setting: &CallSettings<'v>,
+        meter: impl FnOnce(Spent),
+        run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let machine = waiting.map_or_else(|| self.machine(), Ok)?;
         let result = machine.session(setting, run);
         if let Some((id, sink)) = &self.lines {
             machine.lines().flush(Some(sink), id);
         }
-        let cost = machine.cost();
-        self.steps.fetch_add(cost.steps, Ordering::Relaxed);
-        self.memory_bytes_max
-            .fetch_max(cost.memory_bytes_max, Ordering::Relaxed);
+        meter(machine.spent());
         if machine.is_reusable(&result) {
             self.put_back(machine);
         }
@@ -80,14 +81,6 @@ impl Pool {
 
     fn machine(&self) -> Result<Machine, Fault> {
         Machine::new(&self.library, &self.scripts, self.budget, self.lines.is_some())
-    }
-
-    /// Returns the usage of all calls.
-    pub(crate) fn usage(&self) -> Usage {
-        Usage {
-            steps: self.steps.load(Ordering::Relaxed),
-            memory_bytes_max: self.memory_bytes_max.load(Ordering::Relaxed),
-        }
     }
 
     fn put_back(&self, machine: Machine) {

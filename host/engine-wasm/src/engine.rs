@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, check_config};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, UsageMeter, check_config};
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -16,7 +16,7 @@ use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::wasi;
 use crate::host::{About, Host};
 use crate::outline::{self, Binary, Outline};
-use crate::policy::{Meter, WasmPolicy};
+use crate::policy::WasmPolicy;
 use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
 use crate::slots::Slots;
@@ -213,7 +213,7 @@ impl Engine for WasmEngine {
                 capabilities,
                 code,
                 log,
-                meter: Meter::default(),
+                meter: UsageMeter::default(),
                 build: source.build(),
             }),
             description,

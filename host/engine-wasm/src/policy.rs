@@ -1,11 +1,9 @@
 //! Policy of a loaded component.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::model::Binding;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
-use bulkhead_plugin::LogSink;
+use bulkhead_plugin::{LogSink, UsageMeter};
 use serde_json::Value;
 
 use crate::host::About;
@@ -19,25 +17,8 @@ pub(crate) struct WasmPolicy {
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) code: Code,
     pub(crate) log: Option<LogSink>,
-    pub(crate) meter: Meter,
+    pub(crate) meter: UsageMeter,
     pub(crate) build: Build,
-}
-
-/// Resources used by all calls so far.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    steps: AtomicU64,
-    memory_bytes_max: AtomicU64,
-}
-
-impl Meter {
-    fn note(&self, session: &Session<'_>) {
-        let host = session.store.data();
-        let bytes = host.limits.memory_bytes().max(host.allowance.bytes_max());
-        self.steps.fetch_add(session.steps(), Ordering::Relaxed);
-        self.memory_bytes_max
-            .fetch_max(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
 }
 
 impl Policy for WasmPolicy {
@@ -58,7 +39,7 @@ impl Policy for WasmPolicy {
         let mut session = Session::new(&self.code, about)?;
         let outcome = answer(&mut session, call).and_then(|reply| session.in_time().map(|()| reply));
         session.store.data_mut().flush(self.log.as_ref(), &self.id);
-        self.meter.note(&session);
+        self.meter.record(call.kind(), session.steps(), session.memory_bytes());
         if outcome
             .as_ref()
             .err()
@@ -69,11 +50,8 @@ impl Policy for WasmPolicy {
         outcome
     }
 
-    fn usage(&self) -> Usage {
-        Usage {
-            steps: self.meter.steps.load(Ordering::Relaxed),
-            memory_bytes_max: self.meter.memory_bytes_max.load(Ordering::Relaxed),
-        }
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.meter.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

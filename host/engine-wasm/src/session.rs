@@ -205,6 +205,12 @@ impl<'a> Session<'a> {
             .saturating_sub(self.store.get_fuel().unwrap_or(0))
     }
 
+    /// Returns the memory of the guest, with what the host holds for it, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let host = self.store.data();
+        host.limits.memory_bytes().max(host.allowance.bytes_max())
+    }
+
     /// Ends the session without a fault. If the plugin may be reused, its instance is kept for the next call, unless
     /// it has reached the maximum number of calls, has grown too much, or still holds handles, which would give the
     /// next call access to another call's data.

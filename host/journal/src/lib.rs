@@ -25,13 +25,16 @@ pub mod frame;
 pub mod private;
 pub mod reader;
 pub mod segment;
+pub mod selection;
 pub mod storage;
 pub mod stored;
+pub mod wire;
 pub mod writer;
 
 pub use background::Background;
 pub use error::{JournalError, Problem};
 pub use reader::{Contents, read, visit};
+pub use selection::Selection;
 pub use storage::{Disk, Storage};
 pub use stored::{Stored, StoredDecision};
 pub use writer::{Bounds, Opened, Writer};

@@ -1,10 +1,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
-use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
+use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, Usage};
 
+use crate::call_counts::{CallCounters, CallCounts, KindReport};
 use crate::call_span::in_span;
 use crate::text::{is_plain, one_line, plain};
 
@@ -31,20 +32,7 @@ pub struct Bounded {
     inner: Arc<dyn Policy>,
     /// Keys of the taints that it may change; absent for policies that may change any.
     taint_keys: Option<Vec<String>>,
-    calls: AtomicU64,
-    faults: AtomicU64,
-    divergences: AtomicU64,
-}
-
-/// Call counters of a policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts {
-    /// Total number of calls.
-    pub calls: u64,
-    /// Calls that ended in a fault.
-    pub faults: u64,
-    /// Calls in shadow mode whose answer differed from the decision.
-    pub divergences: u64,
+    counters: CallCounters,
 }
 
 impl Bounded {
@@ -53,9 +41,7 @@ impl Bounded {
         Self {
             inner,
             taint_keys: None,
-            calls: AtomicU64::new(0),
-            faults: AtomicU64::new(0),
-            divergences: AtomicU64::new(0),
+            counters: CallCounters::default(),
         }
     }
 
@@ -69,13 +55,16 @@ impl Bounded {
 
     /// Returns the current counters.
     pub fn counts(&self) -> CallCounts {
-        let [calls, faults, divergences] =
-            [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
-        CallCounts {
-            calls,
-            faults,
-            divergences,
-        }
+        self.counters.counts()
+    }
+
+    /// Returns the counters by kind, for the kinds that the policy answers.
+    pub(crate) fn kinds(&self) -> Vec<KindReport> {
+        let answers = |kind: &CallKind| self.capabilities().iter().any(|capability| capability.kind == *kind);
+        let kinds = CallKind::ALL.into_iter().filter(answers);
+        kinds
+            .map(|kind| self.counters.of_kind(kind, self.usage_of(kind)))
+            .collect()
     }
 
     /// Rejects changes of taints that the plugin does not declare.
@@ -103,7 +92,7 @@ impl Bounded {
 
     /// Counts an answer in shadow mode that differed from the decision.
     pub(crate) fn count_divergence(&self) {
-        self.divergences.fetch_add(1, Ordering::Relaxed);
+        self.counters.count_divergence();
     }
 }
 
@@ -117,7 +106,10 @@ impl Policy for Bounded {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        let kind = call.kind();
+        self.counters.start(kind);
+        // A compiled-in policy takes about as long as two looks at the clock.
+        let start = (self.id().engine != EngineKind::Builtin).then(Instant::now);
         let answer = in_span(&*self.inner, call, || {
             catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
                 .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
@@ -125,14 +117,15 @@ impl Policy for Bounded {
                 .and_then(|reply| self.with_own_taints(reply))
                 .map_err(tidy_fault)
         });
-        if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
-            self.faults.fetch_add(1, Ordering::Relaxed);
+        if let Some(start) = start {
+            self.counters.took(kind, start.elapsed());
         }
+        self.counters.end(kind, &answer);
         answer
     }
 
-    fn usage(&self) -> Usage {
-        self.inner.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.inner.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {
@@ -340,6 +333,7 @@ mod tests {
             CallCounts {
                 calls: 1,
                 faults: 1,
+                holds: 0,
                 divergences: 0
             }
         );

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
+use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
 use bulkhead_core::manifest::BreakerThresholds;
 use bulkhead_core::policy::{Blame, Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_core::time::Time;
@@ -237,8 +237,8 @@ impl Policy for CircuitBreaker {
         self.call_fallback(call)
     }
 
-    fn usage(&self) -> Usage {
-        self.plugin.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.plugin.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

@@ -8,6 +8,7 @@
 //! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
 mod bounds;
+mod call_counts;
 mod call_span;
 #[cfg(test)]
 #[path = "../../../tests/logs/captured.rs"]
@@ -35,9 +36,10 @@ mod watch;
 mod yaml;
 
 pub use bounds::{
-    Bounded, CallCounts, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
+    Bounded, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
     TAINT_CHANGES_MAX,
 };
+pub use call_counts::{CallCounts, DURATION_BOUNDS_S, Durations, KindReport, UsageMeter};
 pub use catalog::{Catalog, CatalogEntry, CatalogError, Data, Directory, Fingerprint, LIST, Listing};
 pub use circuit_breaker::{BreakerState, CircuitBreaker};
 pub use config::check_config;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
 use crate::crash::{CrashMarks, FirstCalls};
@@ -376,8 +376,8 @@ impl Policy for Watched {
         answer
     }
 
-    fn usage(&self) -> Usage {
-        self.inner.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.inner.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
 use bulkhead_core::manifest::{BreakerThresholds, Fallback, PluginManifest, Scores, Terms};
-use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyId, PolicySet, Usage};
+use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyId, PolicySet};
 
 use crate::circuit_breaker::{CircuitBreaker, ResolvedFallback};
 use crate::not_loaded::NotLoaded;
-use crate::{Bounded, BreakerState, CallCounts, Engine, LoadError, LoadStage, Loaded, PluginSource};
+use crate::{Bounded, BreakerState, CallCounts, Engine, KindReport, LoadError, LoadStage, Loaded, PluginSource};
 
 /// Origin of policies. Earlier layers are called first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +40,8 @@ pub struct PluginReport {
     pub breaker: BreakerState,
     /// Call counters.
     pub counts: CallCounts,
-    /// Resources used by its calls.
-    pub usage: Usage,
+    /// Counters, durations and resources by kind of call, for the kinds that it answers.
+    pub kinds: Vec<KindReport>,
 }
 
 /// Loaded plugin with the terms of its participation.
@@ -361,7 +361,7 @@ impl Registry {
                 .as_ref()
                 .map_or(BreakerState::Closed, |circuit_breaker| circuit_breaker.state()),
             counts: slot.bounded.counts(),
-            usage: slot.bounded.usage(),
+            kinds: slot.bounded.kinds(),
         };
         slots.map(report).collect()
     }

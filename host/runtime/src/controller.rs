@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -10,7 +10,7 @@ use tracing::{Instrument as _, Span, debug};
 
 use crate::causes::causes;
 use crate::connection::WriteRefused;
-use crate::queue::WorkQueue;
+use crate::queue::{Observable, WorkQueue};
 
 /// Target of the log lines and spans of reconciles.
 pub const TARGET: &str = "bulkhead::reconcile";
@@ -223,6 +223,9 @@ pub trait Observer<K>: Send + Sync + 'static {
 
     /// Called in the span when a reconcile failed.
     fn failed(&self, key: &K, error: &Error);
+
+    /// Called when the controller starts, with its queue. By default the queue is not observed.
+    fn started(&self, _: Weak<dyn Observable>) {}
 }
 
 /// Observer of a controller whose failures are visible elsewhere, such as in a condition.
@@ -257,6 +260,8 @@ pub async fn run_per_key<K, G, F, Fut>(
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
     let (reconcile, observer) = (Arc::new(reconcile), Arc::new(observer));
+    let observed: Weak<WorkQueue<K>> = Arc::downgrade(&queue);
+    observer.started(observed);
     let (mut keyed, mut tasks) = (KeyedWorkers::new(workers), JoinSet::new());
     loop {
         let start = tokio::select! {

@@ -1,8 +1,8 @@
-//! Counts and log lines of failed reconciles, and the span of each reconcile.
+//! Counts and log lines of failed reconciles, the span of each reconcile, and the backlogs of running controllers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use tracing::{Span, debug, error_span, warn};
 
 use crate::controller::{Error, ErrorClass, Observer, TARGET};
 use crate::key::ObjectName;
+use crate::queue::{Backlog, Observable};
 
 /// Failure counts by controller and error. Bounded by the number of classes and by the number of distinct texts,
 /// which is limited to [`Failures::KINDS_MAX`].
@@ -18,6 +19,8 @@ pub struct Failures {
     counts: Mutex<BTreeMap<(String, String), Count>>,
     classes: Mutex<BTreeMap<(String, ErrorClass), u64>>,
     withheld: AtomicU64,
+    /// Queues of the running controllers, by name.
+    queues: Mutex<BTreeMap<&'static str, Vec<Weak<dyn Observable>>>>,
 }
 
 struct Count {
@@ -134,6 +137,28 @@ impl Failures {
             .collect()
     }
 
+    /// Adds a queue to the backlogs until it is dropped. Queues of [`controller::run`](crate::controller::run) are
+    /// added by the observer of their controller.
+    pub fn observe(&self, name: &'static str, queue: Weak<dyn Observable>) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.entry(name).or_default().push(queue);
+    }
+
+    /// Returns the backlog of each running controller. A controller with several queues has one backlog.
+    pub fn backlogs(&self) -> Vec<(&'static str, Backlog)> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        for of_controller in queues.values_mut() {
+            of_controller.retain(|queue| queue.strong_count() > 0);
+        }
+        queues.retain(|_, of_controller| !of_controller.is_empty());
+        let backlog = |queue: &Weak<dyn Observable>| queue.upgrade().map(|queue| queue.backlog()).unwrap_or_default();
+        let backlogs = queues.iter().map(|(controller, of_controller)| {
+            let backlogs = of_controller.iter().map(backlog);
+            (*controller, backlogs.fold(Backlog::default(), Backlog::with))
+        });
+        backlogs.collect()
+    }
+
     /// Returns the number of writes that were decided but not sent because this process only reports.
     pub fn withheld(&self) -> u64 {
         self.withheld.load(Ordering::Relaxed)
@@ -157,6 +182,10 @@ impl<K: 'static> Observer<K> for Counter<K> {
 
     fn failed(&self, _: &K, error: &Error) {
         self.failures.count(self.controller, error);
+    }
+
+    fn started(&self, queue: Weak<dyn Observable>) {
+        self.failures.observe(self.controller, queue);
     }
 }
 
@@ -215,6 +244,26 @@ mod tests {
             (&json!("WARN"), &json!("cannot place default/web"))
         );
         assert_eq!(line["class"], "undecided");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_has_a_backlog_while_it_runs() {
+        let (failures, queue) = (Arc::<Failures>::default(), Arc::<WorkQueue<Key>>::default());
+        let reconcile = |_: Key| std::future::pending();
+        let observer = failures.counter("scheduler", |key: &Key| key.named("ResourceBinding"));
+        let running = tokio::spawn(controller::run(Arc::clone(&queue), 1, reconcile, observer));
+        for name in ["a", "b", "c"] {
+            queue.add(Key::new("default", name));
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let oldest = Duration::from_secs(3);
+        assert_eq!(failures.backlogs(), [("scheduler", Backlog { depth: 2, oldest })]);
+        running.abort();
+        let _ = running.await;
+        drop(queue);
+        // The reconciles in progress are dropped by the runtime.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(failures.backlogs().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,6 +28,8 @@ struct State<K> {
     /// Keys that wait in `ready`, or will when their processing ends.
     dirty: BTreeSet<K>,
     processing: BTreeSet<K>,
+    /// Since when each key of `dirty`, or one that was taken and has not begun, waits.
+    since: BTreeMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     due: BTreeMap<K, (Instant, u64)>,
     failures: BTreeMap<K, u32>,
@@ -49,6 +51,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             ready: VecDeque::new(),
             dirty: BTreeSet::new(),
             processing: BTreeSet::new(),
+            since: BTreeMap::new(),
             delayed: BTreeMap::new(),
             due: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -133,7 +136,9 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
     /// Starts the processing of a key that was taken before. Additions until now need no processing of their own.
     pub fn begin(&self, key: &K) {
-        self.state().dirty.remove(key);
+        let mut state = self.state();
+        state.dirty.remove(key);
+        state.since.remove(key);
     }
 
     /// Returns a key to the queue. A failed key is retried after its back-off; success resets its failures.
@@ -185,19 +190,65 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 }
 
+/// Keys of a queue that wait for a worker. Delayed keys do not count, and neither do changes of a key in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Number of keys.
+    pub depth: usize,
+    /// Time for which the oldest of them has been waiting; zero if there is none.
+    pub oldest: Duration,
+}
+
+impl Backlog {
+    /// Returns the backlog of this queue and another one together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            depth: self.depth + other.depth,
+            oldest: self.oldest.max(other.oldest),
+        }
+    }
+}
+
+/// Queue whose backlog can be observed, whatever its keys are.
+pub trait Observable: Send + Sync {
+    /// Returns the keys that wait for a worker.
+    fn backlog(&self) -> Backlog;
+}
+
+impl<K: Ord + Clone + Send + Sync> Observable for WorkQueue<K> {
+    fn backlog(&self) -> Backlog {
+        let state = self.state();
+        let is_waiting = |key: &K| !state.processing.contains(key) || !state.dirty.contains(key);
+        let waiting = state.since.iter().filter(|(key, _)| is_waiting(key));
+        let now = Instant::now();
+        waiting.fold(Backlog::default(), |backlog, (_, since)| {
+            backlog.with(Backlog {
+                depth: 1,
+                oldest: now.saturating_duration_since(*since),
+            })
+        })
+    }
+}
+
 impl<K: Ord + Clone> State<K> {
     /// Makes a key ready that changed while it was processed. Returns true if it did.
     fn give_back(&mut self, key: &K) -> bool {
         let again = self.dirty.contains(key);
         if again {
             self.ready.push_back(key.clone());
+        } else {
+            self.since.remove(key);
         }
         again
     }
 
     fn push(&mut self, key: K) {
-        if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
-            self.ready.push_back(key);
+        if self.dirty.insert(key.clone()) {
+            self.since.entry(key.clone()).or_insert_with(Instant::now);
+            if !self.processing.contains(&key) {
+                self.ready.push_back(key);
+            }
         }
     }
 }
@@ -223,6 +274,37 @@ mod tests {
         queue.begin(&"a");
         queue.done(&"a", false);
         assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_backlog_has_the_keys_that_wait_for_a_worker_and_the_age_of_the_oldest() {
+        let queue = WorkQueue::default();
+        let check = |depth: usize, oldest_s: u64| {
+            let oldest = Duration::from_secs(oldest_s);
+            assert_eq!(queue.backlog(), Backlog { depth, oldest });
+        };
+        check(0, 0);
+        queue.add("a");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        queue.add("a");
+        queue.add("b");
+        queue.add_after("c", Duration::from_mins(1));
+        check(2, 5);
+        // A key that was taken waits until its group has a free worker.
+        assert_eq!(queue.next().await, "a");
+        check(2, 5);
+        queue.begin(&"a");
+        check(1, 0);
+        // A change of a key in progress waits from the end of its processing on, and is as old as the change.
+        queue.add("a");
+        tokio::time::advance(Duration::from_secs(7)).await;
+        check(1, 7);
+        assert_eq!(queue.next().await, "b");
+        queue.begin(&"b");
+        queue.done(&"b", false);
+        check(0, 0);
+        queue.done(&"a", false);
+        check(1, 7);
     }
 
     #[tokio::test(start_paused = true)]

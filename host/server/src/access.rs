@@ -32,6 +32,8 @@ pub struct Uses<'a> {
     pub lease_name: &'a str,
     /// True if the webhook is registered.
     pub webhook: bool,
+    /// True if the process answers queries.
+    pub queries: bool,
     /// True if Bulkhead keeps the webhook's certificate in its own Secret.
     pub own_certificate: bool,
     /// True if accurate estimators are queried.
@@ -147,6 +149,7 @@ impl Uses<'_> {
             "leader election" => self.elects,
             "default mode" => self.default_mode,
             "admission" | "interpreter webhook" => self.webhook,
+            "queries" => self.queries,
             "webhook certificate" => self.webhook && self.own_certificate,
             name if controller_names().any(|known| known == name) => self.controllers.contains(&name),
             _ => true,
@@ -229,6 +232,7 @@ mod tests {
         lease_namespace: "failover",
         lease_name: "second",
         webhook: false,
+        queries: true,
         own_certificate: true,
         estimators: false,
         templates: None,

@@ -18,6 +18,7 @@ use super::federation::{AgentOf, Federation, Parts};
 use super::plugin_state::{Identity, PluginStateArguments};
 use super::settings::Settings;
 use super::{DRAIN, Failed, RETRY, hub, interrupted, log_stop, until_stopped};
+use crate::BuildInfo;
 use crate::config_file::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
@@ -80,14 +81,14 @@ pub struct AgentArguments {
 /// # Errors
 ///
 /// The process cannot work.
-pub fn run(arguments: &AgentArguments) -> Result<(), Failed> {
-    until_stopped(|lease_runtime| serve(arguments, lease_runtime))
+pub fn run(arguments: &AgentArguments, build: BuildInfo) -> Result<(), Failed> {
+    until_stopped(|lease_runtime| serve(arguments, build, lease_runtime))
 }
 
-async fn serve(arguments: &AgentArguments, lease_runtime: Handle) -> anyhow::Result<()> {
+async fn serve(arguments: &AgentArguments, build: BuildInfo, lease_runtime: Handle) -> anyhow::Result<()> {
     let flags = arguments.settings.flags()?;
     let permit = WritePermit::unlimited();
-    let state = State::default();
+    let state = State::of(build);
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     info!("health and metrics at http://{address}");
     let mut stop = std::pin::pin!(interrupted());

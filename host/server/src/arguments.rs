@@ -7,9 +7,11 @@ use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
 
+use super::https_url::host_of;
 use super::leader::{Election, ElectionArguments};
 use super::mode::{self, Modes};
 use super::plugin_state::PluginStateArguments;
+use super::queries::QueryArguments;
 use super::settings::Settings;
 use super::usage_error::UsageError;
 use super::webhook::OfferedOperations;
@@ -93,6 +95,9 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE", requires = "webhook_bind_address", help_heading = help::ENDPOINTS)]
     pub(super) webhook_client_ca_file: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) queries: QueryArguments,
+
     /// Operations that mode interpret offers to Karmada: names, `*` for all, `-name` to exclude one. Karmada's own
     /// interpreters answer the others.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES",
@@ -110,16 +115,6 @@ pub struct RunArguments {
 
     #[command(flatten)]
     pub(super) settings: Settings,
-}
-
-/// Returns the host of the webhook URL.
-pub(super) fn host_of(url: &str) -> Result<String, UsageError> {
-    let parsed = url
-        .parse::<http::Uri>()
-        .ok()
-        .filter(|parsed| parsed.scheme_str() == Some("https"));
-    let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
-    host.ok_or_else(|| UsageError::new("webhook-url", format!("{url} must begin with https:// and a host")))
 }
 
 /// Storage of the webhook certificate.
@@ -174,11 +169,12 @@ impl RunArguments {
             return Err(UsageError::new("webhook-client-ca-file", why).into());
         }
         if let Some(url) = &self.webhook_url {
-            host_of(url)?;
+            host_of("webhook-url", url)?;
         }
         OfferedOperations::parse(&self.interpreter_operations)?;
         // A process without writes needs no election, and an embedded control plane has only one process.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
+        self.queries.check(elects)?;
         Ok(Checked {
             flags,
             modes,
@@ -246,6 +242,7 @@ impl RunArguments {
             lease_namespace: &self.election.leader_elect_resource_namespace,
             lease_name: &self.election.leader_elect_resource_name,
             webhook: self.webhook_bind_address.is_some(),
+            queries: self.queries.query_bind_address.is_some(),
             own_certificate: self.webhook_cert_dir.is_none(),
             estimators: checked.flags.enable_scheduler_estimator,
             templates: None,

@@ -124,6 +124,7 @@ mod tests {
             renew_deadline: TIMEOUT,
             retry_period: Duration::from_millis(10),
             modes: "all".to_owned(),
+            queries: None,
         };
         let decision_clock = Clock::new(crate::now);
         let elector = Elector::new(

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use super::metrics::{self, Observed, ProcessStatus};
+use super::metrics::{self, BuildInfo, Format, Observed, ProcessStatus};
 use super::server::{self, Application, Limits, Refusal, Transport};
 
 /// Limits for probes and scrapes, which have no body and come from a few clients.
@@ -47,6 +47,7 @@ pub(super) struct State(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     stage: Mutex<Stage>,
+    build: BuildInfo,
     observed: OnceLock<(Observed, Registry)>,
     status: Arc<Mutex<ProcessStatus>>,
 }
@@ -68,6 +69,14 @@ impl Default for Stage {
 }
 
 impl State {
+    /// Creates the state of a process of this program.
+    pub(super) fn of(build: BuildInfo) -> Self {
+        Self(Arc::new(Inner {
+            build,
+            ..Inner::default()
+        }))
+    }
+
     /// Sets the description of the current startup step.
     pub(super) fn set_stage(&self, stage: String) {
         *self.stage() = Stage::Starting(stage);
@@ -85,7 +94,7 @@ impl State {
 
     /// Sets the sources of the metrics.
     pub(super) fn observe(&self, observed: Observed) {
-        let registry = metrics::registry(&observed, &self.0.status);
+        let registry = metrics::registry(&observed, &self.0.status, &self.0.build);
         let _ = self.0.observed.set((observed, registry));
     }
 
@@ -126,11 +135,12 @@ impl State {
         (!lost.is_empty()).then(|| lost.join("; "))
     }
 
-    fn metrics(&self) -> String {
-        match self.0.observed.get() {
+    fn metrics(&self, format: Format) -> String {
+        let text = match self.0.observed.get() {
             Some((_, registry)) => metrics::text(registry),
             None => metrics::text(&Registry::default()),
-        }
+        };
+        format.convert(text)
     }
 }
 
@@ -172,7 +182,11 @@ impl Application for Probes {
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<Full<Bytes>>, Infallible> {
-        Ok(answer(request.uri().path(), &self.0))
+        Ok(answer(
+            request.uri().path(),
+            Format::accepted(request.headers()),
+            &self.0,
+        ))
     }
 
     fn refuse(&self, refusal: &Refusal) -> Response<Full<Bytes>> {
@@ -180,14 +194,14 @@ impl Application for Probes {
     }
 }
 
-fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
+fn answer(path: &str, format: Format, state: &State) -> Response<Full<Bytes>> {
     let (status, text) = match path {
         "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
         "/readyz" => match state.why_not_ready() {
             None => (StatusCode::OK, "ok\n".to_owned()),
             Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
         },
-        "/metrics" => (StatusCode::OK, state.metrics()),
+        "/metrics" => (StatusCode::OK, state.metrics(format)),
         _ => (
             StatusCode::NOT_FOUND,
             "there are /healthz, /readyz and /metrics\n".to_owned(),
@@ -195,7 +209,7 @@ fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
     };
     let mut response = server::plain(status, text);
     if path == "/metrics" {
-        let type_ = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+        let type_ = HeaderValue::from_static(format.content_type());
         response.headers_mut().insert(CONTENT_TYPE, type_);
     }
     response
@@ -207,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_scrape_before_there_are_metrics_is_complete() {
-        assert_eq!(State::default().metrics(), "# EOF\n");
+        assert_eq!(State::default().metrics(Format::OpenMetrics), "# EOF\n");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Components, Evaluator, HttpsWebhooks, LeaseClients, Manager, MemberClients, Members, OneMember, PluginObjects,
-    Pool, PoolLimits, Scope, Stores, WriteBudget, estimator_pool,
+    Components, Evaluator, EvictionsQueued, HttpsWebhooks, LeaseClients, Manager, MemberClients, Members, OneMember,
+    PluginObjects, Pool, PoolLimits, Scope, Stores, WriteBudget, estimator_pool,
 };
 use bulkhead_plugin::{
     Catalog, CombinedCatalog, CrashMarks, Directory, Engine, Loading, Objects, PluginStatus, Plugins, Registry,
@@ -147,6 +147,7 @@ impl Federation {
             plugins: Some(plugins),
             journal: Arc::new(journal::journal(JOURNAL_RECORDS_MAX, decisions).of_process(journal::process_uid())),
             scheduler: Arc::default(),
+            queued: Arc::default(),
             pending_status: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
@@ -188,6 +189,11 @@ impl Federation {
     /// Returns the clock of decisions.
     pub(super) fn clock(&self) -> &Clock {
         &self.context.clock
+    }
+
+    /// Returns the evictions that this process has queued.
+    pub(super) fn queued(&self) -> Arc<EvictionsQueued> {
+        Arc::clone(&self.context.queued)
     }
 
     /// Returns the store of known customizations.

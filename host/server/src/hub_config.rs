@@ -26,6 +26,11 @@ pub struct HubArguments {
 }
 
 impl HubArguments {
+    /// Returns true if an argument selects the control plane.
+    pub(crate) fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// Creates arguments with a given kubeconfig.
     pub(super) fn of_file(kubeconfig: PathBuf) -> Self {
         Self {

@@ -21,6 +21,7 @@ use kube::{Api, Client};
 use tokio::time::Instant;
 
 use super::mode::Modes;
+use super::queries::advertised::Advertised;
 use super::usage_error::UsageError;
 
 #[derive(Args)]
@@ -68,6 +69,18 @@ pub(super) struct Election {
     pub(super) retry_period: Duration,
     /// Modes of this candidate, recorded in the Lease.
     pub(super) modes: String,
+    /// Address at which this candidate answers queries, recorded in the Lease.
+    pub(super) queries: Option<Advertised>,
+}
+
+impl Election {
+    /// Returns the election of a candidate that answers queries.
+    pub(super) fn advertising(self, queries: Option<&Advertised>) -> Self {
+        Self {
+            queries: queries.cloned(),
+            ..self
+        }
+    }
 }
 
 /// Annotation of the Lease with the modes of its holder.
@@ -123,6 +136,7 @@ impl ElectionArguments {
             renew_deadline: renew,
             retry_period: retry,
             modes: modes.names(),
+            queries: None,
         })
     }
 }
@@ -353,11 +367,9 @@ impl Candidate {
             Lease { metadata, spec: None }
         });
         lease.spec = Some(next);
-        lease
-            .metadata
-            .annotations
-            .get_or_insert_default()
-            .insert(MODES.to_owned(), self.election.modes.clone());
+        let annotations = lease.metadata.annotations.get_or_insert_default();
+        annotations.insert(MODES.to_owned(), self.election.modes.clone());
+        Advertised::write(self.election.queries.as_ref(), annotations);
         // The new holder's clock is recorded in the write that elects it.
         clock_handover::stamp(&mut lease, ClockReading { time, ..own });
         let parameters = PostParams::default();

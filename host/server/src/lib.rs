@@ -16,6 +16,7 @@ mod failure_log;
 pub mod federation;
 mod health_checks;
 pub mod help;
+mod https_url;
 pub mod hub;
 mod hub_config;
 pub mod images;
@@ -26,6 +27,7 @@ mod metrics;
 pub mod mode;
 mod plugin_state;
 pub mod private_file;
+pub mod queries;
 mod reload;
 mod server;
 pub mod settings;
@@ -34,6 +36,7 @@ pub mod usage_error;
 pub mod user_folder;
 mod webhook;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,12 +49,12 @@ use bulkhead_runtime::connection::WritePermit;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tracing::{error, info, warn};
 
-use self::arguments::host_of;
 pub use self::arguments::{Checked, RunArguments, WebhookCertificate};
 use self::elector::Elector;
 pub use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
+pub use self::metrics::BuildInfo;
 use self::mode::Modes;
 use self::plugin_state::Identity;
 pub use self::webhook::WEBHOOK_SECRET;
@@ -75,8 +78,8 @@ pub struct Failed;
 /// # Errors
 ///
 /// The process cannot work, or may no longer write.
-pub fn run(arguments: &RunArguments) -> Result<(), Failed> {
-    until_stopped(|lease_runtime| serve(arguments, lease_runtime))
+pub fn run(arguments: &RunArguments, build: BuildInfo) -> Result<(), Failed> {
+    until_stopped(|lease_runtime| serve(arguments, build, lease_runtime))
 }
 
 /// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
@@ -114,7 +117,7 @@ pub fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
 
-async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Result<()> {
+async fn serve(arguments: &RunArguments, build: BuildInfo, lease_runtime: Handle) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
     let Checked {
@@ -126,7 +129,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     } = checked;
     let permit = permit(&modes, elects);
     // Before the embedded control plane, which replaces a kubeconfig that another process may serve.
-    let state = State::default();
+    let state = State::of(build);
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     info!("health and metrics at http://{address}");
     let embedded = arguments.embedded.start(&flags).await?;
@@ -163,6 +166,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
     if let Some(embedded) = &embedded {
         embedded.join_members(&hub.unguarded).await?;
     }
+    let queries = queries(arguments, &hub, &federation).await?;
 
     let clock = federation.clock().clone();
     // A standby has synced caches when it becomes the leader.
@@ -174,7 +178,7 @@ async fn serve(arguments: &RunArguments, lease_runtime: Handle) -> anyhow::Resul
         checks.spawn(health_checks::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
     let candidate = Elector::new(
-        election,
+        election.advertising(queries.as_ref().map(|queries| &queries.advertised)),
         hub.reloading.lease_unguarded(),
         permit.clone(),
         clock,
@@ -237,6 +241,24 @@ fn parts<'a>(
         only_interprets: modes.all() == [Mode::Interpret],
         decisions: None,
     })
+}
+
+/// Starts the endpoint of queries, if it is enabled.
+async fn queries(
+    arguments: &RunArguments,
+    hub: &hub::Hub,
+    federation: &Federation,
+) -> anyhow::Result<Option<queries::Endpoint>> {
+    let sources = queries::Sources {
+        reviews: hub.unguarded.clone(),
+        journal: arguments.journal.directory().map(Path::to_path_buf),
+        queued: federation.queued(),
+    };
+    let endpoint = queries::start(&arguments.queries, sources).await?;
+    if let Some(endpoint) = &endpoint {
+        info!("queries answered at {}", endpoint.advertised.url);
+    }
+    Ok(endpoint)
 }
 
 /// Stops the controllers, then ends the journal, then releases the lease. The lease is renewed until then.
@@ -388,7 +410,7 @@ async fn webhook(
     };
     let host = match &arguments.webhook_url {
         None => address.ip().to_string(),
-        Some(url) => host_of(url)?,
+        Some(url) => https_url::host_of("webhook-url", url)?,
     };
     let namespace = &arguments.election.leader_elect_resource_namespace;
     let source = match &arguments.webhook_cert_dir {

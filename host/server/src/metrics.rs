@@ -3,21 +3,39 @@
 //! All of them are in one registry, which encodes a scrape.
 
 mod collected;
+mod exposition;
+mod process;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_controllers::Components;
+use bulkhead_core::call::CallKind;
+use bulkhead_core::model::{Condition, ConditionStatus};
+use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::BreakerState;
+use bulkhead_plugin::{BreakerState, KindReport, PluginReport};
 use bulkhead_runtime::connection::ResponseCounts;
+use kube::ResourceExt as _;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use self::collected::{Counters, Gauges};
+use self::collected::{Counters, Gauges, Histograms};
+pub(crate) use self::exposition::Format;
+
+/// Version of the program, as its build recorded it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// Version.
+    pub version: String,
+    /// First digits of the commit; empty if it is unknown.
+    pub commit: String,
+    /// Package and version of the plugin contract.
+    pub contract: String,
+}
 
 /// Sources of the metrics.
 #[derive(Clone)]
@@ -41,11 +59,35 @@ pub(super) struct ProcessStatus {
     pub(super) certificates: BTreeMap<String, Time>,
 }
 
-const PLUGIN_CALLS: Counters<1> = Counters::new("bulkhead_plugin_calls", "Calls of a plugin.", ["plugin"]);
-const PLUGIN_FAULTS: Counters<1> = Counters::new(
+const PLUGIN_CALLS: Counters<2> = Counters::new(
+    "bulkhead_plugin_calls",
+    "Calls of a plugin, by kind of call.",
+    ["plugin", "kind"],
+);
+const PLUGIN_FAULTS: Counters<2> = Counters::new(
     "bulkhead_plugin_faults",
-    "Calls of a plugin that gave no answer.",
-    ["plugin"],
+    "Calls of a plugin that gave no answer, by kind of call.",
+    ["plugin", "kind"],
+);
+const PLUGIN_HOLDS: Counters<2> = Counters::new(
+    "bulkhead_plugin_holds",
+    "Eviction checks that a plugin answered with a hold.",
+    ["plugin", "kind"],
+);
+const PLUGIN_DURATION: Histograms<2> = Histograms::new(
+    "bulkhead_plugin_call_duration_seconds",
+    "Duration of the calls of a plugin; not measured for built-in policies.",
+    ["plugin", "kind"],
+);
+const PLUGIN_STEPS: Counters<2> = Counters::new(
+    "bulkhead_plugin_steps",
+    "Steps of the calls of a plugin, in the unit of its engine.",
+    ["plugin", "kind"],
+);
+const PLUGIN_MEMORY: Gauges<2> = Gauges::new(
+    "bulkhead_plugin_memory_peak_bytes",
+    "Highest memory use of a single call of a plugin.",
+    ["plugin", "kind"],
 );
 const PLUGIN_DIVERGENCES: Counters<1> = Counters::new(
     "bulkhead_plugin_divergences",
@@ -61,6 +103,26 @@ const PLUGIN_LOADED: Gauges<1> = Gauges::new(
     "bulkhead_plugin_loaded",
     "1 for a listed plugin whose newest version is in force, 0.5 for an older one, 0 for none.",
     ["plugin"],
+);
+const QUEUE_DEPTH: Gauges<1> = Gauges::new(
+    "bulkhead_queue_depth",
+    "Keys that wait for a worker of a controller.",
+    ["queue"],
+);
+const QUEUE_OLDEST: Gauges<1> = Gauges::new(
+    "bulkhead_queue_oldest_age_seconds",
+    "Time for which the oldest key of a queue has been waiting for a worker; 0 if none waits.",
+    ["queue"],
+);
+const READY_SINCE: Gauges<1> = Gauges::new(
+    "cluster_ready_since_timestamp_seconds",
+    "Time since which a ready cluster is ready, in seconds since 1970.",
+    ["member_cluster"],
+);
+const LAST_TRANSITION: Gauges<1> = Gauges::new(
+    "cluster_condition_last_transition_timestamp_seconds",
+    "Time of the last change of the Ready condition of a cluster, in seconds since 1970.",
+    ["member_cluster"],
 );
 const RECONCILE_ERRORS: Counters<2> = Counters::new(
     "bulkhead_reconcile_errors",
@@ -110,11 +172,12 @@ const CERTIFICATE_END: Gauges<1> = Gauges::new(
 );
 
 /// Creates the registry of all metrics of the process.
-pub(super) fn registry(observed: &Observed, status: &Arc<Mutex<ProcessStatus>>) -> Registry {
+pub(super) fn registry(observed: &Observed, status: &Arc<Mutex<ProcessStatus>>, build: &BuildInfo) -> Registry {
     let mut registry = Registry::default();
     observed.context.metrics.register(&mut registry);
     registry.register_collector(Box::new(ControllerValues(observed.clone())));
     registry.register_collector(Box::new(ProcessValues(Arc::clone(status))));
+    registry.register_collector(Box::new(Program(build.clone())));
     registry
 }
 
@@ -140,6 +203,7 @@ impl Collector for ControllerValues {
         let Observed { context, responses } = &self.0;
         plugins(&mut encoder, context)?;
         loaded(&mut encoder, context)?;
+        clusters(&mut encoder, context)?;
         controllers(&mut encoder, context)?;
         connections(&mut encoder, context, responses)
     }
@@ -147,12 +211,8 @@ impl Collector for ControllerValues {
 
 fn plugins(encoder: &mut DescriptorEncoder<'_>, context: &Components) -> fmt::Result {
     let report = context.registry.report();
-    let name = |plugin: &bulkhead_plugin::PluginReport| [plugin.id.name.clone()];
-    PLUGIN_CALLS.encode(encoder, report.iter().map(|plugin| (name(plugin), plugin.counts.calls)))?;
-    PLUGIN_FAULTS.encode(
-        encoder,
-        report.iter().map(|plugin| (name(plugin), plugin.counts.faults)),
-    )?;
+    by_kind(encoder, &report)?;
+    let name = |plugin: &PluginReport| [plugin.id.name.clone()];
     PLUGIN_DIVERGENCES.encode(
         encoder,
         report.iter().map(|plugin| (name(plugin), plugin.counts.divergences)),
@@ -166,6 +226,53 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, context: &Components) -> fmt::Re
         encoder,
         report.iter().map(|plugin| (name(plugin), open(plugin.breaker))),
     )
+}
+
+/// Encodes calls by plugin and kind. The resources of built-in policies, and of calls that were never made, are left
+/// out: the interpreters of the library alone would have thousands of series.
+fn by_kind(encoder: &mut DescriptorEncoder<'_>, report: &[PluginReport]) -> fmt::Result {
+    let labels = |plugin: &PluginReport, kind: &KindReport| [plugin.id.name.clone(), kind.kind.as_str().to_owned()];
+    let all = || {
+        report
+            .iter()
+            .flat_map(|plugin| plugin.kinds.iter().map(move |kind| (plugin, kind)))
+    };
+    PLUGIN_CALLS.encode(
+        encoder,
+        all().map(|(plugin, kind)| (labels(plugin, kind), kind.counts.calls)),
+    )?;
+    PLUGIN_FAULTS.encode(
+        encoder,
+        all().map(|(plugin, kind)| (labels(plugin, kind), kind.counts.faults)),
+    )?;
+    let checks = all().filter(|(_, kind)| kind.kind == CallKind::EvictionCheck);
+    PLUGIN_HOLDS.encode(
+        encoder,
+        checks.map(|(plugin, kind)| (labels(plugin, kind), kind.counts.holds)),
+    )?;
+    let measured = || all().filter(|(plugin, kind)| plugin.id.engine != EngineKind::Builtin && kind.counts.calls > 0);
+    let durations = measured().map(|(plugin, kind)| (labels(plugin, kind), kind.durations.clone()));
+    PLUGIN_DURATION.encode(encoder, durations)?;
+    PLUGIN_STEPS.encode(
+        encoder,
+        measured().map(|(plugin, kind)| (labels(plugin, kind), kind.usage.steps)),
+    )?;
+    let memory = measured().map(|(plugin, kind)| (labels(plugin, kind), kind.usage.memory_bytes_max));
+    PLUGIN_MEMORY.encode(encoder, memory)
+}
+
+/// Encodes the times of the Ready conditions, which outlive the process.
+fn clusters(encoder: &mut DescriptorEncoder<'_>, context: &Components) -> fmt::Result {
+    let clusters = context.stores.clusters.list();
+    let changed = clusters.iter().filter_map(|cluster| {
+        let ready = Condition::find(&cluster.status.conditions, "Ready")?;
+        let changed_s = ready.last_transition_time?.as_millis() / 1000;
+        Some((cluster.name_any(), ready.status, changed_s))
+    });
+    let changed: Vec<_> = changed.collect();
+    let ready = changed.iter().filter(|(_, status, _)| *status == ConditionStatus::True);
+    READY_SINCE.encode(encoder, ready.map(|(name, _, at)| ([name.clone()], *at)))?;
+    LAST_TRANSITION.encode(encoder, changed.iter().map(|(name, _, at)| ([name.clone()], *at)))
 }
 
 /// Encodes the load status of plugins. A listed plugin that is not loaded holds its decisions, so operators need to
@@ -187,6 +294,15 @@ fn controllers(encoder: &mut DescriptorEncoder<'_>, context: &Components) -> fmt
     let classes = context.failures.classes().into_iter();
     let errors = classes.map(|(controller, class, count)| ([controller, class.name().to_owned()], count));
     RECONCILE_ERRORS.encode(encoder, errors)?;
+    let backlogs: Vec<_> = context.failures.backlogs();
+    let depths = backlogs
+        .iter()
+        .map(|(queue, backlog)| ([(*queue).to_owned()], backlog.depth));
+    QUEUE_DEPTH.encode(encoder, depths)?;
+    let ages = backlogs
+        .iter()
+        .map(|(queue, backlog)| ([(*queue).to_owned()], backlog.oldest.as_secs_f64()));
+    QUEUE_OLDEST.encode(encoder, ages)?;
     WITHHELD_WRITES.encode(encoder, [([], context.failures.withheld())])?;
     DECISIONS.encode(encoder, [([], context.journal.recorded())])?;
     DROPPED_EVENTS.encode(encoder, [([], context.events.dropped())])
@@ -229,6 +345,16 @@ impl Collector for ProcessValues {
         MISSING_PERMISSIONS.encode(&mut encoder, [([], status.missing_permissions)])?;
         let ends = |(certificate, ends): (String, Time)| ([certificate], ends.as_millis() / 1000);
         CERTIFICATE_END.encode(&mut encoder, status.certificates.into_iter().map(ends))
+    }
+}
+
+/// Collector of the version of the program and the resources of its process.
+#[derive(Debug)]
+struct Program(BuildInfo);
+
+impl Collector for Program {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        process::encode(&mut encoder, &self.0)
     }
 }
 

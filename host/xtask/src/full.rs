@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, languages, mutations, release, sh, supply};
+use crate::{BUILD, browser, docs, guests, languages, mutations, promtool, release, sh, supply};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -35,6 +35,8 @@ pub(crate) enum Step {
     Browser,
     /// Create, build and test a plugin of each kind in each language; needs Python, Node.js, Go and make.
     Languages,
+    /// Lint a scrape of a running process and the alerts with promtool, of the Debian package or `$PROMTOOL`.
+    Promtool,
     /// Run the property tests with 20,000 cases each.
     Proptest,
     /// Run the program for a long time: the example `soak`.
@@ -64,6 +66,7 @@ impl Step {
                 browser::check(root)
             }
             Self::Languages => languages::check(root, &program(root)?),
+            Self::Promtool => promtool::check(root),
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
@@ -216,6 +219,7 @@ mod tests {
                 "docs",
                 "browser",
                 "languages",
+                "promtool",
                 "proptest",
                 "soak",
                 "release",

@@ -8,6 +8,7 @@ mod full;
 mod guests;
 mod languages;
 mod mutations;
+mod promtool;
 mod release;
 mod sh;
 mod supply;

@@ -71,11 +71,11 @@ impl Policy for LazyPolicy {
         self.policy()?.call(call)
     }
 
-    fn usage(&self) -> Usage {
+    fn usage_of(&self, kind: CallKind) -> Usage {
         self.loaded
             .get()
             .and_then(|loaded| loaded.as_ref().ok())
-            .map_or_else(Usage::default, |policy| policy.usage())
+            .map_or_else(Usage::default, |policy| policy.usage_of(kind))
     }
 
     fn build(&self) -> Option<&Build> {

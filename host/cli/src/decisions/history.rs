@@ -4,11 +4,13 @@ use std::fmt::Write;
 
 use bulkhead_core::journal::{Decision, Outcome, Record};
 use bulkhead_journal::Stored;
+use bulkhead_server::queries::client::Query;
 use bulkhead_simulator::recorded::select;
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, qualified};
+use super::qualified;
+use super::source::SourceArguments;
 
 /// List recorded decisions, oldest first.
 ///
@@ -18,6 +20,7 @@ use super::{Common, qualified};
 #[command(after_help = "\
 Examples:
   bulkhead history --journal journal --last 20
+  bulkhead history --kubeconfig karmada.kubeconfig --last 20
   bulkhead history default/nginx-deployment --journal journal --decision Evicted,Released")]
 pub(crate) struct Arguments {
     /// Only decisions about this binding, object or member cluster, for example default/nginx-deployment.
@@ -38,7 +41,7 @@ pub(crate) struct Arguments {
     last: Option<usize>,
 
     #[command(flatten)]
-    common: Common,
+    source: SourceArguments,
 }
 
 fn decision_help() -> String {
@@ -70,7 +73,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             snapshot: stored.decision.map(|kept| kept.snapshot.clone()),
         })
     };
-    let (mut found, problems) = arguments.common.find(about.as_deref(), listed)?;
+    let query = Query {
+        about: about.clone(),
+        namespace: namespace.map(str::to_owned),
+        decisions: wanted.clone(),
+        last: arguments.last,
+    };
+    let found = arguments.source.find(&query, false, listed)?;
+    let (mut found, is_partial) = (found.kept, found.is_partial);
     if let Some(last) = arguments.last {
         found.drain(..found.len().saturating_sub(last));
     }
@@ -85,16 +95,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             })
         })
         .collect();
-    arguments.common.print(|| text(&found, !problems.is_empty()), &data)?;
+    arguments.source.print(|| text(&found, is_partial), &data)?;
     Ok(true)
 }
 
 /// Lists records. `is_partial` is true if a part of the journal cannot be read.
 fn text(found: &[Listed], is_partial: bool) -> String {
     let mut out = String::new();
-    let width = found
-        .last()
-        .map_or(1, |stored| stored.record.decision_id().to_string().len());
+    let widths = found.iter().map(|stored| stored.record.decision_id().to_string().len());
+    let width = widths.max().unwrap_or(1);
     for stored in found {
         let entry = &stored.record.entry;
         let on = entry.cluster.as_ref().filter(|cluster| **cluster != entry.subject.name);

@@ -1,10 +1,11 @@
-//! Commands that read a journal.
+//! Commands that read decisions from journals, or from the leader.
 
 mod diff;
 mod explain;
 mod history;
 mod replay;
 mod report;
+mod source;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use anyhow::bail;
 use bulkhead_core::journal::DecisionId;
 use bulkhead_journal::{Contents, Problem, Stored, segment};
 use bulkhead_server::help;
+use bulkhead_simulator::recorded::journals::journals;
 use bulkhead_simulator::recorded::select;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -21,12 +23,13 @@ use serde::Serialize;
 use crate::exit;
 use crate::output::Format;
 
-/// Journal to read, and output format.
+/// Journals to read, and output format.
 #[derive(Args)]
 struct Common {
-    /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes.
-    #[arg(long, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
-    journal: PathBuf,
+    /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes, or of the journals of several
+    /// processes, each in a directory of its own. Repeat it for more; all are read as one.
+    #[arg(long, required = true, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
+    journal: Vec<PathBuf>,
 
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
@@ -34,10 +37,9 @@ struct Common {
 }
 
 impl Common {
-    /// Reads the journal; reports damaged parts on standard error.
+    /// Reads the journals; reports damaged parts on standard error.
     fn load(&self) -> anyhow::Result<Contents> {
-        check_sizes(&self.journal)?;
-        let contents = bulkhead_simulator::recorded::load(&self.journal)?;
+        let contents = bulkhead_simulator::recorded::load(&read_journals(&self.journal)?)?;
         warn(&contents.problems)?;
         Ok(contents)
     }
@@ -48,22 +50,26 @@ impl Common {
         word: Option<&str>,
         keep: impl FnMut(Stored) -> Option<T>,
     ) -> anyhow::Result<(Vec<T>, Vec<Problem>)> {
-        check_sizes(&self.journal)?;
-        let (found, problems) = select::find(&self.journal, word, keep)?;
+        let (found, problems) = select::find(&read_journals(&self.journal)?, word, keep)?;
         warn(&problems)?;
         Ok((found, problems))
     }
 
     /// Returns the error of a command that needs the id of a decision, with the ways to find one.
     fn without_id(&self) -> anyhow::Result<anyhow::Error> {
-        let journal = self.journal.display();
-        let (ids, _) = self.find(None, |stored| Some(stored.record.id))?;
+        let journals: Vec<_> = self
+            .journal
+            .iter()
+            .map(|journal| format!("--journal {}", journal.display()))
+            .collect();
+        let journals = journals.join(" ");
+        let (ids, _) = self.find(None, |stored| Some(stored.record.decision_id()))?;
         let extent = match (ids.first(), ids.last()) {
             (Some(first), Some(last)) => format!("the journal has {first} to {last}"),
             _ => "the journal is empty".to_owned(),
         };
         Ok(anyhow::anyhow!(
-            "no decision is named, and {extent}; `bulkhead history --journal {journal}` lists the ids, the annotation \
+            "no decision is named, and {extent}; `bulkhead history {journals}` lists the ids, the annotation \
              bulkhead.dev/decision of an object has that of its last decision, and --all takes all decisions"
         ))
     }
@@ -71,6 +77,13 @@ impl Common {
     fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
         self.output.print(text, data)
     }
+}
+
+/// Returns the journals in directories, after a check of their files.
+fn read_journals(directories: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let journals = journals(directories)?;
+    journals.iter().try_for_each(|journal| check_sizes(journal))?;
+    Ok(journals)
 }
 
 /// Refuses a journal with a file of 0 bytes. The last of several files may be empty after a crash, so it is only

@@ -7,6 +7,7 @@ use bulkhead_conformance::Case;
 use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reply, TaintChange};
 use bulkhead_core::journal::DecisionId;
 use bulkhead_simulator::recorded::diff::compare;
+use bulkhead_simulator::recorded::journals::journals;
 use bulkhead_simulator::recorded::select;
 use clap::Args;
 use serde_json::{Value, json};
@@ -97,7 +98,7 @@ fn decide_again(arguments: &Arguments, journal: &Path, id: &str) -> anyhow::Resu
     if id.parse::<DecisionId>().is_err() {
         bail!("--from-journal: {id:?} is not the id of a decision, such as 41 or 3f9a1c2e55-41");
     }
-    let (found, _) = select::find(journal, Some(id), Some)?;
+    let (found, _) = select::find(&journals(&[journal.to_path_buf()])?, Some(id), Some)?;
     let target = arguments.which.target()?;
     let (name, plugin) = (&target.source.name, bounded(&target.load()?));
     let comparison = compare(&found, &plugin, name);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::Case;
-use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::manifest::{Instances, PluginManifest};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, Policy, PolicyId, Usage};
@@ -77,8 +77,8 @@ impl Policy for Located {
         self.policy.call(call).map_err(located)
     }
 
-    fn usage(&self) -> Usage {
-        self.policy.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.policy.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

@@ -57,8 +57,8 @@ impl Policy for HealthOnly<'_> {
         self.policy.call(call)
     }
 
-    fn usage(&self) -> Usage {
-        self.policy.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.policy.usage_of(kind)
     }
 }
 

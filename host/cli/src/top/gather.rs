@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
-use bulkhead_controllers::connect;
+use bulkhead_controllers::{QueuedEviction, connect};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::decide::graceful_eviction::{self, GracefulEvictionSnapshot, Unconfirmed, UnconfirmedTargets};
@@ -15,6 +15,7 @@ use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_server::hub::in_time;
+use bulkhead_server::queries::client::{LeaderArguments, Leaders};
 use http::{Request, Uri};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
@@ -34,6 +35,7 @@ pub(super) struct Source {
     client: Client,
     metrics: Option<MetricsEndpoint>,
     policies: Policies,
+    leader: Option<LeaderArguments>,
 }
 
 /// Metrics endpoint of `bulkhead run`.
@@ -53,6 +55,12 @@ pub(super) struct View {
     pub(super) tasks: Vec<TaskRow>,
     /// Number of evictions that are ready to be processed; absent without metrics.
     pub(super) queue_depth: Option<u64>,
+    /// Evictions in the queue of the leader, those that wait longest first; absent if it was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) queued: Option<Vec<QueuedEviction>>,
+    /// Error of asking the leader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) queue_problem: Option<String>,
     /// Reasons of the EvictionPauses, by name.
     pub(super) pauses: BTreeMap<String, String>,
     /// Error of reading the EvictionPauses.
@@ -132,7 +140,25 @@ impl Source {
             client,
             metrics,
             policies,
+            leader: None,
         })
+    }
+
+    /// Asks the leader for queued evictions too.
+    pub(super) fn asking(self, leader: LeaderArguments) -> Self {
+        Self {
+            leader: Some(leader),
+            ..self
+        }
+    }
+
+    /// Returns the evictions that the leader has queued; `None` if it does not answer queries.
+    async fn queued(&self) -> anyhow::Result<Option<Vec<QueuedEviction>>> {
+        let Some(arguments) = &self.leader else { return Ok(None) };
+        match Leaders::of_control_plane(self.client.clone(), arguments).await? {
+            Some(leaders) => leaders.evictions().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Collects the current state. An error names every API of clusters and bindings that cannot be read; all other
@@ -178,12 +204,18 @@ impl Source {
                 Err(error) => (None, Some(crate::exit::error_text(&error))),
             },
         };
+        let (queued, queue_problem) = match self.queued().await {
+            Ok(queued) => (queued, None),
+            Err(error) => (None, Some(crate::exit::error_text(&error))),
+        };
         let clusters: Vec<model::Cluster> = clusters.iter().map(Cluster::to_model).collect();
         Ok(View {
             at: now,
             clusters: clusters.iter().map(|cluster| cluster_row(cluster, &bindings)).collect(),
             tasks: self.tasks(&clusters, &bindings, Time::new(now)),
             queue_depth,
+            queued,
+            queue_problem,
             pauses: pauses
                 .iter()
                 .map(|pause| (pause.name_any(), pause.spec.reason.clone()))

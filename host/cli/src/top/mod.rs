@@ -14,6 +14,7 @@ use bulkhead_runtime::connection::WritePermit;
 use bulkhead_server::engines::EngineArguments;
 use bulkhead_server::help;
 use bulkhead_server::images::ImageArguments;
+use bulkhead_server::queries::client::LeaderArguments;
 use bulkhead_server::settings::Settings;
 use bulkhead_server::{hub, now};
 use clap::Args;
@@ -26,6 +27,8 @@ use crate::output::Format;
 const CLEAR: &str = "\x1b[2J\x1b[3J\x1b[H";
 
 /// Show clusters, evictions in progress and their blocking reasons, updated continuously.
+///
+/// Lists queued evictions too if the leader answers queries (`bulkhead run --query-bind-address`).
 ///
 /// Calls the plugins of Plugin objects and of --plugin-directory, as `bulkhead run` does; pass the same directory
 /// and settings to both. Reads from any control plane, without writing: Karmada's, one with Bulkhead's CRDs, or an
@@ -54,10 +57,7 @@ pub(crate) struct Arguments {
     metrics: Option<String>,
 
     #[command(flatten)]
-    hub: hub::HubArguments,
-
-    #[command(flatten)]
-    timeout: hub::RequestTimeout,
+    leader: LeaderArguments,
 
     /// Directory of the leader's plugins: a plugins.yaml, or components (.wasm) and scripts (.lua).
     #[arg(long, value_name = "PATH", help_heading = help::PLUGINS, env = help::PLUGINS_VARIABLE,
@@ -86,13 +86,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     // The permit rejects every write.
-    let limit = arguments.timeout.limit();
-    let hub = hub::Hub::connect_within(&arguments.hub, &WritePermit::report_only(), limit).await?;
+    let limit = arguments.leader.limit();
+    let hub = hub::Hub::connect_within(arguments.leader.hub(), &WritePermit::report_only(), limit).await?;
     let flags = arguments.settings.flags()?;
     let engines = arguments.engines.start(flags.pod_detail())?;
     let sources = arguments.images.sources(arguments.plugin_directory.as_deref())?;
     let policies = Policies::load(&flags, engines, sources)?;
     let source = Source::new(hub.reader(limit), arguments.metrics.as_deref(), policies)?;
+    let source = source.asking(arguments.leader.clone());
     let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Format::Text;
     loop {
         let looked = source.look(now()).await;

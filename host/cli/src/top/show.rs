@@ -9,6 +9,8 @@ use super::gather::View;
 
 /// Maximum number of unplaced bindings listed by name; the number of further ones is printed.
 const UNPLACED_MAX: usize = 5;
+/// Maximum number of queued evictions listed; the number of further ones is printed.
+const QUEUED_MAX: usize = 20;
 
 /// Formats a view as text.
 pub(super) fn text(view: &View, address: &str) -> String {
@@ -96,13 +98,56 @@ pub(super) fn text(view: &View, address: &str) -> String {
         }
         let _ = write!(out, "\n{table}");
     }
+    out += &queue(view);
     out
+}
+
+/// Formats the evictions in the leader's queue.
+fn queue(view: &View) -> String {
+    if let Some(problem) = &view.queue_problem {
+        return format!("\nthe queue of the leader is unknown: {problem}\n");
+    }
+    let queued = view.queued.as_deref().unwrap_or_default();
+    if queued.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(2, &[]);
+    table.row(["QUEUED", "FROM", "FOR", "WAITS FOR", "NEXT CHECK"]);
+    for eviction in queued.iter().take(QUEUED_MAX) {
+        let binding = if eviction.namespace.is_empty() {
+            eviction.name.clone()
+        } else {
+            format!("{}/{}", eviction.namespace, eviction.name)
+        };
+        let next = eviction.next_check_ms;
+        table.row([
+            binding,
+            eviction.cluster.clone(),
+            seconds(eviction.waited_ms / 1000),
+            eviction.gate.clone(),
+            next.map_or_else(
+                || "at a change".to_owned(),
+                |next_ms| format!("in {}", seconds(next_ms.div_ceil(1000))),
+            ),
+        ]);
+    }
+    let more = queued.len().saturating_sub(QUEUED_MAX);
+    let more = if more > 0 {
+        format!("and {more} more\n")
+    } else {
+        String::new()
+    };
+    format!("\n{table}{more}")
 }
 
 /// Formats an age in its largest units.
 fn age(since: Option<Timestamp>, now: Timestamp) -> String {
     let Some(since) = since else { return "-".to_owned() };
-    let seconds = (now.as_second() - since.as_second()).max(0);
+    seconds(u64::try_from(now.as_second() - since.as_second()).unwrap_or(0))
+}
+
+/// Formats a time in its largest units.
+fn seconds(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds}s"),
         120..7200 => format!("{}m{}s", seconds / 60, seconds % 60),
@@ -114,6 +159,8 @@ fn age(since: Option<Timestamp>, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use bulkhead_controllers::QueuedEviction;
 
     use super::super::gather::{ClusterRow, TaskRow};
     use super::*;
@@ -145,6 +192,17 @@ mod tests {
                 waits_for: "Unhealthy: member2 is not healthy".to_owned(),
             }],
             queue_depth: Some(4),
+            queued: Some(vec![QueuedEviction {
+                kind: "ResourceBinding".to_owned(),
+                namespace: "default".to_owned(),
+                name: "shop-deployment".to_owned(),
+                cluster: "member1".to_owned(),
+                is_failback: false,
+                gate: "Rate".to_owned(),
+                waited_ms: 185_000,
+                next_check_ms: Some(1_500),
+            }]),
+            queue_problem: None,
             pauses: BTreeMap::new(),
             pause_problem: None,
             unplaced: Vec::new(),
@@ -160,6 +218,9 @@ member1  False (ClusterNotReachable)  90s  0         0         0        1       
 
 BINDING                   FROM     TO         AGE  REASON            WAITS FOR
 default/nginx-deployment  member1  member2:3  90s  TaintUntolerated  Unhealthy: member2 is not healthy
+
+QUEUED                   FROM     FOR   WAITS FOR  NEXT CHECK
+default/shop-deployment  member1  3m5s  Rate       in 2s
 ";
         assert_eq!(text(&view, "https://hub"), expected);
     }

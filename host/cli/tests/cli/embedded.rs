@@ -128,7 +128,7 @@ impl Program {
     }
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
@@ -184,7 +184,8 @@ fn kubectl_works_as_against_any_cluster() {
     assert_eq!(embedded.stop(), Some(0));
 }
 
-const FAILOVER: &[&str] = &[
+/// Settings of a failover that takes seconds.
+pub(crate) const FAILOVER: &[&str] = &[
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction",
     "--allow-no-execute-taint-policy",
@@ -329,8 +330,13 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
             ) == "3"
     });
     // The eviction is decided again several times with a healthy replacement, and held each time.
-    let faults =
-        |embedded: &Program| metric(embedded, "bulkhead_plugin_faults_total{plugin=\"freeze\"}").unwrap_or(0.0);
+    let faults = |embedded: &Program| {
+        metric(
+            embedded,
+            "bulkhead_plugin_faults_total{plugin=\"freeze\",kind=\"eviction-check\"}",
+        )
+        .unwrap_or(0.0)
+    };
     let before = faults(&embedded);
     embedded.until("the plugin was asked", |embedded| faults(embedded) >= before + 2.0);
     assert_eq!(
@@ -411,8 +417,22 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
         "evicted in spite of the pause:\n{}",
         embedded.log()
     );
+    let waiting = || {
+        let output = bulkhead()
+            .args(["explain", "--waiting", "--journal", &journal])
+            .output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    };
+    let waits = waiting();
+    for line in [
+        "ResourceBinding default/nginx-deployment on member1 waits to leave",
+        "  opens  the deletion or the end of the EvictionPause",
+    ] {
+        assert!(waits.lines().any(|found| found == line), "{waits}");
+    }
     let resumed = run(&embedded, &["resume", "-n", "default"]);
     assert!(resumed.contains("can evict now: drain of member1"), "{resumed}");
     embedded.until("the cluster is empty", |embedded| clusters(embedded) == "member2");
+    assert!(!waiting().contains("EvictionPaused"), "{}", waiting());
     assert_eq!(embedded.stop(), Some(0));
 }

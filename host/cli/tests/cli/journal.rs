@@ -234,6 +234,35 @@ fn a_plugin_that_changes_verdicts_ends_with_1() {
 }
 
 #[test]
+fn journals_of_several_processes_are_read_as_one() {
+    let folder = directory("several");
+    let (first, second) = (folder.join("first"), folder.join("second"));
+    for journal in [&first, &second] {
+        simulate(&example(), journal);
+    }
+    let lines = |journal: &Path, more: &[&str]| {
+        let (code, listed, complaint) = ask(journal, &[&["history"], more].concat());
+        assert_eq!(code, Some(0), "{complaint}");
+        listed.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let one = lines(&first, &[]);
+    let twice: Vec<_> = one.iter().flat_map(|line| [line.clone(), line.clone()]).collect();
+    let mut both = lines(&folder, &[]);
+    let second = second.display().to_string();
+    assert_eq!(lines(&first, &["--journal", &second]), both);
+    assert_eq!(
+        lines(&folder, &["--journal", &second]),
+        both,
+        "each journal counts once"
+    );
+    both.sort();
+    let mut expected = twice;
+    expected.sort();
+    assert_eq!(both, expected);
+    check(&folder, &["replay", "--all"], 0, &["identical"]);
+}
+
+#[test]
 fn bad_names_say_what_there_is() {
     let journal = journal("names");
     check(

@@ -12,6 +12,7 @@ mod interpret;
 mod journal;
 mod languages;
 mod logs;
+mod metrics;
 mod mistakes;
 mod plugin;
 mod quarantine;

@@ -32,6 +32,24 @@ pub(super) const LEADER_ELECTION: Duty = Duty {
     ],
 };
 
+pub(super) const QUERIES: Duty = Duty {
+    name: "queries",
+    rules: &[
+        rule(
+            "authentication.k8s.io",
+            "tokenreviews",
+            &["create"],
+            "the user of a query; only with --query-bind-address",
+        ),
+        rule(
+            "authorization.k8s.io",
+            "subjectaccessreviews",
+            &["create"],
+            "the right of that user to read decisions; only with --query-bind-address",
+        ),
+    ],
+};
+
 pub(super) const DEFAULT_MODE: Duty = Duty {
     name: "default mode",
     rules: &[

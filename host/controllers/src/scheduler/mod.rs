@@ -17,7 +17,7 @@ mod inputs;
 mod queue;
 mod triggers;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
@@ -64,6 +64,9 @@ fn is_one_at_a_time(flags: &Flags) -> bool {
 
 type Queue = Arc<SchedulingQueue<Key>>;
 
+/// Name of the active queue in metrics.
+const ACTIVE_QUEUE: &str = "scheduler-active";
+
 /// Time for which the scheduler's bookkeeping waits for another change of the status to be written with.
 const BOOKKEEPING_DELAY: Duration = Duration::from_secs(10);
 /// Time for which it waits during an eviction, which changes the status as it proceeds.
@@ -101,6 +104,8 @@ pub(crate) struct Dependencies {
 /// Runs the scheduler until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
     let queue: Queue = Arc::new(SchedulingQueue::new());
+    let active: Weak<SchedulingQueue<Key>> = Arc::downgrade(&queue);
+    deps.failures.observe(ACTIVE_QUEUE, active);
     let cache = Arc::new(SchedulerCache::default());
     let _subscriptions = cache.subscribe(&deps);
     let _bindings = subscribe::<ResourceBinding>(&deps, &queue);

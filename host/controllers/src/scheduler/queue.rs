@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::decide::schedule::backoff;
+use bulkhead_runtime::queue::{Backlog, Observable};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -250,6 +251,21 @@ pub(super) enum Requeue {
     Unschedulable,
     /// It is retried after this time, because the change to come sends no event.
     After(Duration),
+}
+
+impl<K: Ord + Clone + Send> Observable for SchedulingQueue<K> {
+    /// Returns the active bindings. The others wait for a time or a change.
+    fn backlog(&self) -> Backlog {
+        let (queues, now) = (self.queues(), Instant::now());
+        let ages = queues
+            .active
+            .values()
+            .map(|item| now.saturating_duration_since(item.active_since));
+        Backlog {
+            depth: queues.active.len(),
+            oldest: ages.max().unwrap_or_default(),
+        }
+    }
 }
 
 impl<K: Ord + Clone> SchedulingQueue<K> {

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::{Eviction, TaintManager};
-use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
+use crate::metrics::{BINDING_KINDS, ClusterKindLabels, ClusterLabels, LabelValue, MemberKindLabels, Metrics};
 
 /// Window over which a rate is measured.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
@@ -73,7 +73,7 @@ impl Counts {
         for resource_kind in resources {
             metrics.evict_kind_total.remove(&ClusterKindLabels {
                 cluster_name: cluster.to_owned(),
-                resource_kind,
+                resource_kind: LabelValue(resource_kind),
             });
         }
     }
@@ -113,7 +113,7 @@ impl Counts {
         for resource_kind in &count.resources {
             let labels = ClusterKindLabels {
                 cluster_name: cluster.to_owned(),
-                resource_kind: resource_kind.clone(),
+                resource_kind: LabelValue(resource_kind.clone()),
             };
             metrics
                 .evict_kind_total

@@ -13,13 +13,14 @@ mod count;
 mod evict;
 mod failback;
 mod ordering;
+mod queued;
 mod records;
 mod scan;
 mod stays;
 mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bulkhead_core::decide::eviction::taint_based::{EvictOptions, Evictable};
@@ -37,6 +38,7 @@ use tracing::{Span, error_span};
 use self::clusters::Clusters;
 use self::count::Counts;
 use self::failback::Failback;
+pub use self::queued::{EvictionsQueued, IN_PROGRESS, NOT_DUE, QueuedEviction, RATE};
 use crate::binding_kind::{Binding, Bindings};
 use crate::contact::Contacts;
 use crate::decision_log::DecisionLog;
@@ -49,6 +51,8 @@ use crate::templates::Templates;
 use crate::writers::Writers;
 
 const NAME: &str = "taint-manager";
+/// Name of the queue of evictions in metrics.
+const EVICTION_QUEUE: &str = "eviction";
 /// Interval at which a tainted cluster is scanned again (Karmada: `ClusterTaintEvictionRetryFrequency`).
 const RESCAN: Duration = Duration::from_secs(10);
 
@@ -126,6 +130,7 @@ pub(crate) struct Dependencies {
     pub(crate) log: DecisionLog,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) evictions: Evictions,
+    pub(crate) queued: Arc<EvictionsQueued>,
     pub(crate) stores: Arc<Stores>,
     pub(crate) templates: Templates,
     pub(crate) writers: Writers,
@@ -134,6 +139,9 @@ pub(crate) struct Dependencies {
 /// Runs the taint manager until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
     let manager = Arc::new(TaintManager::new(deps.clone()));
+    let evictions: Weak<TaintManager> = Arc::downgrade(&manager);
+    deps.failures.observe(EVICTION_QUEUE, evictions);
+    deps.queued.started(&manager);
     let scans: Arc<WorkQueue<Key>> = Arc::default();
     let (changed, watching) = (Arc::clone(&scans), Arc::clone(&manager));
     let _clusters = deps.stores.clusters.subscribe(move |change| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
 use super::CrashMarks;
@@ -63,8 +63,8 @@ impl Policy for FirstCalls {
         answer
     }
 
-    fn usage(&self) -> Usage {
-        self.inner.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.inner.usage_of(kind)
     }
 
     fn build(&self) -> Option<&Build> {

@@ -42,6 +42,7 @@ fn candidate_on(hub: &ApiServer, identity: &str, wall: &WallClock) -> Candidate 
         renew_deadline: RENEW,
         retry_period: Duration::from_secs(2),
         modes: "all".to_owned(),
+        queries: None,
     };
     let start = Instant::now();
     let permit = WritePermit::none().with_clock(BootClock::new(move || start.elapsed()));
@@ -321,4 +322,27 @@ async fn a_malformed_offset_is_logged_and_replaced() {
     let line = successor.acquire(|why| panic!("{why}")).await.clock.unwrap();
     assert!(line.contains("is not continued") && line.contains("\"soon\""), "{line}");
     assert_eq!(lease(&hub).await.metadata.annotations.unwrap()[CLOCK_OFFSET], "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_names_the_leaders_that_answer_queries_the_current_one_first() {
+    let hub = hub();
+    for identity in ["a", "b"] {
+        let mut leader = candidate(&hub, identity);
+        leader.election.queries = Some(Advertised {
+            url: format!("https://{identity}"),
+            ca: "pem".to_owned(),
+        });
+        leader.acquire(|why| panic!("{why}")).await;
+        assert_eq!(lost_within(&mut leader, 5).await, None, "it renews the Lease");
+        leader.release().await;
+    }
+    let urls = async || {
+        let advertised = Advertised::of(&lease(&hub).await).into_iter();
+        advertised.map(|endpoint| endpoint.url).collect::<Vec<_>>()
+    };
+    assert_eq!(urls().await, ["https://b", "https://a"]);
+    // A leader that answers no queries leaves those that do.
+    elected(&hub, "c").await;
+    assert_eq!(urls().await, ["https://b", "https://a"]);
 }

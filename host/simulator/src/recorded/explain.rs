@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::findings;
 use super::replay::Replayer;
+use super::waiting::Waiting;
 use crate::render;
 
 /// Finding of one gate, rule or policy.
@@ -53,6 +54,9 @@ pub struct Explanation {
     /// Details of a scheduling decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<ScheduleExplanation>,
+    /// Wait that the decision began, if nothing ended it since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
 }
 
 /// Explains a record from its decision record.
@@ -64,6 +68,7 @@ pub fn explain(stored: &Stored) -> Explanation {
         snapshot: String::new(),
         findings: Vec::new(),
         scheduling: None,
+        waiting: None,
     };
     let Some(kept) = &stored.decision else {
         return explanation;
@@ -127,6 +132,9 @@ impl Explanation {
         let mut text = lines.join("\n") + "\n";
         if let Some(scheduling) = &self.scheduling {
             text.push_str(&render::schedule(scheduling));
+        }
+        if let Some(waiting) = &self.waiting {
+            text.push_str(&waiting.remains());
         }
         text
     }

@@ -1,6 +1,6 @@
 //! Operations on recorded decisions: replay, comparison and explanation.
 //!
-//! [`Recording`] writes a journal, [`load`] reads one. [`replay`] repeats decisions, [`diff`] repeats them with
+//! [`Recording`] writes a journal, [`load`] reads several as one. [`replay`] repeats decisions, [`diff`] repeats them with
 //! another plugin, [`explain`] shows the reasons for a decision, [`comparison`] compares decisions of mode `report` with
 //! those of Karmada.
 
@@ -8,15 +8,18 @@ pub mod comparison;
 pub mod diff;
 pub mod explain;
 mod findings;
+pub mod journals;
+pub mod queued;
 pub mod replay;
 pub mod select;
+pub mod waiting;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use bulkhead_core::journal::Sink;
-use bulkhead_journal::{Bounds, Contents, Opened, Writer};
+use bulkhead_journal::{Bounds, Contents, Opened, Stored, Writer};
 
 /// Journal that a command writes from start to end.
 pub struct Recording {
@@ -67,17 +70,25 @@ impl Recording {
     }
 }
 
-/// Reads a journal. Damaged parts are listed in [`Contents::problems`].
+/// Reads journals, as [`journals::journals`] returns them. Their records are merged by time. Damaged parts are listed
+/// in [`Contents::problems`].
 ///
 /// # Errors
 ///
-/// There is no journal, or no record of it can be read.
-pub fn load(directory: &Path) -> anyhow::Result<Contents> {
-    let contents = bulkhead_journal::read(directory).context("--journal")?;
-    if contents.records.is_empty()
-        && let Some(problem) = contents.problems.first()
+/// There is no journal, or no record can be read.
+pub fn load(journals: &[PathBuf]) -> anyhow::Result<Contents> {
+    let (mut lists, mut problems) = (Vec::new(), Vec::new());
+    for journal in journals {
+        let contents = bulkhead_journal::read(journal).context("--journal")?;
+        let at = |stored: Stored| (stored.record.entry.at.as_millis(), stored);
+        lists.push(contents.records.into_iter().map(at).collect());
+        problems.extend(contents.problems);
+    }
+    let records = journals::merged(lists);
+    if records.is_empty()
+        && let Some(problem) = problems.first()
     {
         bail!("--journal: {problem}");
     }
-    Ok(contents)
+    Ok(Contents { records, problems })
 }

@@ -43,8 +43,8 @@ impl Policy for HealthOnly<'_> {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         self.0.call(call)
     }
-    fn usage(&self) -> Usage {
-        self.0.usage()
+    fn usage_of(&self, kind: CallKind) -> Usage {
+        self.0.usage_of(kind)
     }
 }
 

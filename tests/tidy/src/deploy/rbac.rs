@@ -139,6 +139,21 @@ fn mode_interpret_reads_no_bindings_and_no_works() {
     assert!(read.is_empty(), "{read:?}");
 }
 
+#[test]
+fn the_role_of_queries_allows_every_path_of_the_endpoint_and_nothing_else() {
+    let role = one_yaml(&format!("{FOLDER}/queries.yaml"));
+    assert_eq!(
+        (at(&role, "/kind"), at(&role, "/metadata/name")),
+        ("ClusterRole", "bulkhead-queries")
+    );
+    let paths = quoted_after("host/server/src/queries/mod.rs", "&str = \"");
+    assert!(paths.len() == 2, "{paths:?}");
+    assert_eq!(
+        role["rules"],
+        serde_json::json!([{"nonResourceURLs": paths, "verbs": ["get"]}])
+    );
+}
+
 /// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
 #[test]
 fn a_role_may_get_what_it_changes() {
@@ -178,6 +193,9 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
     };
     // Every writing mode reports the state of plugins.
     let tells = |rule: &Rule| ["plugins/status", "events"].contains(&rule.resource);
+    // A review stores nothing.
+    let reviews =
+        |rule: &Rule| ["tokenreviews", "subjectaccessreviews"].contains(&rule.resource) && rule.verbs == ["create"];
     let allowed = |mode: Mode, rule: &Rule| match mode {
         Mode::All => true,
         Mode::Report => reads(rule),
@@ -189,6 +207,7 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
             own(rule)
                 || reads(rule)
                 || tells(rule)
+                || reviews(rule)
                 || ((wanted.contains(&resource) || evicts) && !rule.verbs.contains(&"delete"))
         }
     };

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::text;
 
 const METRICS: &str = "host/controllers/src/metrics.rs";
-const ENDPOINT: &str = "host/server/src/metrics.rs";
+const CLUSTERS: &str = "host/controllers/src/metrics/clusters.rs";
 const SCHEDULER: &str = "host/controllers/src/metrics/scheduler.rs";
+const ENDPOINT: [&str; 2] = ["host/server/src/metrics.rs", "host/server/src/metrics/process.rs"];
+
+const SCHEDULER_PREFIX: &str = "karmada_scheduler_";
 
 /// Series names with their own labels, including the series of histogram buckets.
 pub(super) type Series = BTreeMap<String, BTreeSet<String>>;
@@ -23,16 +26,17 @@ pub(crate) struct Metric {
 
 /// Returns every series but those of the scheduler. Panics on a registration in an unsupported form.
 pub(super) fn exported() -> Series {
-    let mut all = registered(&text(METRICS), "Metrics", "");
-    all.extend(collected(&text(ENDPOINT)));
+    let mut all = metrics();
+    all.retain(|metric| !metric.name.starts_with(SCHEDULER_PREFIX));
     series(&all)
 }
 
 /// Returns every metric. Panics on a registration in an unsupported form.
 pub(crate) fn metrics() -> Vec<Metric> {
     let mut all = registered(&text(METRICS), "Metrics", "");
-    all.extend(registered(&text(SCHEDULER), "SchedulerMetrics", "karmada_scheduler_"));
-    all.extend(collected(&text(ENDPOINT)));
+    all.extend(registered(&text(CLUSTERS), "ClusterMetrics", ""));
+    all.extend(registered(&text(SCHEDULER), "SchedulerMetrics", SCHEDULER_PREFIX));
+    all.extend(ENDPOINT.iter().flat_map(|file| collected(&text(file))));
     all
 }
 
@@ -121,13 +125,18 @@ fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
 fn collected(source: &str) -> Vec<Metric> {
     let source = program(source);
     let mut all: Vec<(usize, Metric)> = Vec::new();
-    for (start, kind, suffix) in [("Counters::new(", "counter", "_total"), ("Gauges::new(", "gauge", "")] {
+    let forms = [
+        ("Counters::new(", "counter", "_total"),
+        ("Gauges::new(", "gauge", ""),
+        ("Histograms::new(", "histogram", ""),
+    ];
+    for (start, kind, suffix) in forms {
         for (at, _) in source.match_indices(start) {
             let call = &source[at + start.len()..];
             let call = call.split_once(");").map_or(call, |(call, _)| call);
             let mut literals = call.split('"').skip(1).step_by(2).map(str::to_owned);
             let (Some(name), Some(help)) = (literals.next(), literals.next()) else {
-                panic!("{ENDPOINT}: {start}{call}) has no name and no help text");
+                panic!("{start}{call}) has no name and no help text");
             };
             let metric = Metric {
                 name: name + suffix,

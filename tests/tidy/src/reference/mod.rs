@@ -22,7 +22,7 @@ const SECTIONS: [(&str, &[&str]); 5] = [
     ("clusters", &["cluster_"]),
     ("scheduler", &["karmada_scheduler_"]),
     ("plugins", &["bulkhead_plugin_"]),
-    ("process", &["bulkhead_"]),
+    ("process", &["bulkhead_", "process_"]),
 ];
 
 fn read(name: &str) -> String {

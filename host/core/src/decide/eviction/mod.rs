@@ -24,5 +24,5 @@ pub use brake::{Brake, BrakeBy, BrakeSettings, BrakeState};
 pub use bucket::{Bucket, Rate};
 pub use judge::{JudgeSnapshot, Judgement, judge};
 pub use pause::{EvictionPause, PauseScope, Paused, paused};
-pub use queue::{EvictionQueue, Finished, Limit, Next, Priority, Slot, Waiting};
+pub use queue::{EvictionQueue, Finished, Limit, Next, Priority, QueuedItem, QueuedState, Slot, Waiting};
 pub use target::{PreCheck, has_target, would_return};

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Rate};
 
+mod view;
+
+pub use view::{QueuedItem, QueuedState};
+
 /// One of this many slots goes to the item that has waited longest, if it exceeds the aging limit. The others follow
 /// the priority. Neither a stream of high-priority items nor a long queue of old ones can starve the other.
 const AGED_SHARE: u64 = 4;

@@ -1,0 +1,140 @@
+//! Records of a journal that a query selects.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use bulkhead_core::journal::Decision;
+use bulkhead_journal::{JournalError, Selection, Stored, visit, wire};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::{Value, json};
+
+/// Maximum number of records in an answer.
+const RECORDS_MAX: usize = 10_000;
+/// Maximum size of the records in an answer, in bytes.
+const BYTES_MAX: usize = 32 << 20;
+
+/// Records to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Id, object or member cluster.
+    pub about: Option<String>,
+    /// Namespace of the subject.
+    pub namespace: Option<String>,
+    /// Kinds of decisions; empty for all.
+    pub decisions: Vec<Decision>,
+    /// Only this many of the newest records.
+    pub last: Option<usize>,
+}
+
+impl Query {
+    /// Parses the query of a URL.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut query = Self::default();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8();
+            let value = value.map_err(|_| format!("{name}: not UTF-8"))?.into_owned();
+            match name {
+                "about" => query.about = Some(value),
+                "namespace" => query.namespace = Some(value),
+                "decision" => {
+                    let decision = serde_json::from_value(Value::from(value.as_str()));
+                    query
+                        .decisions
+                        .push(decision.map_err(|_| format!("decision: unknown decision {value:?}"))?);
+                }
+                "last" => query.last = Some(value.parse().map_err(|_| format!("last: {value:?} is not a number"))?),
+                _ => {
+                    return Err(format!(
+                        "unknown parameter {name:?}; there are about, namespace, decision and last"
+                    ));
+                }
+            }
+        }
+        Ok(query)
+    }
+
+    /// Returns the query of a URL.
+    pub(super) fn text(&self) -> String {
+        let encode = |name: &str, value: &str| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+        let Self {
+            about,
+            namespace,
+            decisions,
+            last,
+        } = self;
+        let about = about.iter().map(|about| encode("about", about));
+        let namespace = namespace.iter().map(|namespace| encode("namespace", namespace));
+        let decisions = decisions
+            .iter()
+            .map(|decision| encode("decision", &format!("{decision:?}")));
+        let last = last.iter().map(|last| encode("last", &last.to_string()));
+        let pairs: Vec<_> = about.chain(namespace).chain(decisions).chain(last).collect();
+        pairs.join("&")
+    }
+
+    fn selects(&self, selection: &Selection, stored: &Stored) -> bool {
+        let entry = &stored.record.entry;
+        selection.selects(&stored.record)
+            && (self.decisions.is_empty() || self.decisions.contains(&entry.decision))
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| entry.subject.namespace == *namespace)
+    }
+}
+
+/// Reads the records as lines of JSON, oldest first. The last line has the problems of the journal, and if older records
+/// were left out because the answer is full.
+pub(super) fn read(journal: &Path, query: &Query) -> Result<String, JournalError> {
+    let records_max = query.last.unwrap_or(RECORDS_MAX).min(RECORDS_MAX);
+    let (mut lines, mut bytes, mut is_truncated) = (VecDeque::new(), 0, false);
+    let selection = Selection::of(query.about.as_deref());
+    let problems = visit(journal, |stored| {
+        if !query.selects(&selection, &stored) {
+            return;
+        }
+        let line = wire::to_json(&stored).to_string();
+        bytes += line.len();
+        lines.push_back(line);
+        while lines.len() > records_max || bytes > BYTES_MAX {
+            let Some(dropped) = lines.pop_front() else { break };
+            bytes -= dropped.len();
+            is_truncated |= query.last.is_none_or(|last| lines.len() < last);
+        }
+    })?;
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    let mut text = String::with_capacity(bytes + lines.len() + 64);
+    for line in lines {
+        text += &line;
+        text.push('\n');
+    }
+    text += &json!({ "end": {"problems": problems, "truncated": is_truncated} }).to_string();
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_as_it_is_written() {
+        let query = Query {
+            about: Some("default/a b&c=d".to_owned()),
+            namespace: Some("größe".to_owned()),
+            decisions: vec![Decision::Evicted, Decision::Held],
+            last: Some(7),
+        };
+        assert_eq!(Query::parse(&query.text()).unwrap(), query);
+        assert_eq!(Query::parse("").unwrap(), Query::default());
+        let check = |text: &str, expected: &str| {
+            let error = Query::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("decision=Nothing", "unknown decision \"Nothing\"");
+        check("last=many", "last: \"many\" is not a number");
+        check("colour=red", "there are about, namespace, decision and last");
+        check("about=%ff", "about: not UTF-8");
+    }
+}

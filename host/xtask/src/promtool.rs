@@ -1,0 +1,55 @@
+//! Lint of a scrape and of the alerts with promtool, the program of the distribution's package `prometheus`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::sh;
+
+/// Folder that the package is unpacked into, without an installation and its service.
+const TOOLS: &str = "target/tools/promtool";
+/// Test that scrapes a running process, and gives the scrape to the promtool of `$PROMTOOL`.
+const SCRAPE_TEST: &str = "every_metric_of_a_scrape";
+
+/// Checks a scrape, and the alerts with their tests.
+pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
+    let promtool = promtool(root)?;
+    let monitoring = root.join("host/deploy/chart/monitoring");
+    sh::run(&monitoring, &promtool, &["check", "rules", "alerts.yaml"])?;
+    sh::run(&monitoring, &promtool, &["test", "rules", "alerts_test.yaml"])?;
+    let promtool = promtool.to_str().context("the path of promtool is not UTF-8")?;
+    let arguments = ["test", "-p", "bulkhead", "--test", "cli", SCRAPE_TEST];
+    sh::cargo_with(root, &arguments, &[("PROMTOOL", promtool)])
+}
+
+/// Returns the program: that of `$PROMTOOL`, or the one of the package.
+fn promtool(root: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(given) = std::env::var_os("PROMTOOL") {
+        return Ok(given.into());
+    }
+    let tools = root.join(TOOLS);
+    let program = tools.join("usr/bin/promtool");
+    if program.is_file() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&tools).with_context(|| format!("creating {TOOLS}"))?;
+    let ran = |name: &str, arguments: &[&str]| {
+        let status = Command::new(name).args(arguments).current_dir(&tools).status();
+        status.with_context(|| format!("starting {name}; without Debian's packages, set $PROMTOOL to a promtool"))
+    };
+    if !ran("apt-get", &["download", "prometheus"])?.success() {
+        bail!("apt-get download prometheus failed; run `apt-get update`, or set $PROMTOOL to a promtool");
+    }
+    let package = fs::read_dir(&tools)?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    let package = package.context("apt-get download prometheus left no package")?;
+    let name = package.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !ran("dpkg-deb", &["--extract", name, "."])?.success() {
+        bail!("dpkg-deb --extract {name} failed in {TOOLS}");
+    }
+    Ok(program)
+}
