@@ -28,6 +28,6 @@ pub(super) fn component(mut module: Vec<u8>, wit: &Path, world: &str) -> anyhow:
         .validate(true)
         .module(&module)
         .and_then(|encoder| encoder.adapter(WASI, &bytes))
-        .and_then(|mut encoder| encoder.encode())
+        .and_then(|encoder| encoder.encode())
         .context("turning the module into a component")
 }
