@@ -250,7 +250,7 @@ fn unusable_input_ends_with_2_and_a_reason() {
         "neither a component (.wasm), a script (.lua), a customization (.yaml) nor a directory",
     );
     check(&["test", "."], "plugin.yaml; a plugin directory has one");
-    check(&["build", "."], "has no Cargo.toml");
+    check(&["build", "."], "has neither a Cargo.toml nor a build.yaml");
     check(&["new", "--kind", "health", "Not A Name"], "is not a plugin name");
 }
 

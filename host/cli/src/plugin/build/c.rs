@@ -1,13 +1,13 @@
 //! Plugins in C, by the C compiler of Zig, which has a C library for WebAssembly.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::Source;
 use super::toolchain::{Toolchain, Toolchains, run};
+use super::{Source, WORK};
 
 const TOOLCHAIN: Toolchain = Toolchain {
     name: "ziglang-0.17.1",
@@ -46,7 +46,7 @@ const OPTIONS: [&str; 10] = [
 pub(super) fn build(source: &Source<'_>, toolchains: &Toolchains) -> anyhow::Result<()> {
     let toolchain = toolchains.get(&TOOLCHAIN)?;
     let wit = source.write_contract()?;
-    let module = source.work().join("plugin.module.wasm");
+    let module = Path::new(WORK).join("plugin.module.wasm");
     let mut command = Command::new(toolchain.join("venv/bin/python"));
     command
         .current_dir(source.folder)

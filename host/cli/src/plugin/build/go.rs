@@ -1,13 +1,14 @@
 //! Plugins in Go, by the standard compiler.
 
+use std::path::Path;
 use std::process::Command;
 
-use super::Source;
 use super::toolchain::run;
+use super::{Source, WORK};
 
 pub(super) fn build(source: &Source<'_>) -> anyhow::Result<()> {
     let wit = source.write_contract()?;
-    let module = source.work().join("plugin.module.wasm");
+    let module = Path::new(WORK).join("plugin.module.wasm");
     // The exports of each kind are behind a build tag.
     let interfaces = source.settings.interfaces();
     let tags: Vec<_> = interfaces

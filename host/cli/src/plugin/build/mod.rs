@@ -59,17 +59,12 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Returns the name of the world that the component has.
+    /// Name of the world of the component.
     const WORLD: &'static str = "component";
-
-    /// Returns the folder of intermediate files, relative to the folder of the plugin.
-    fn work(&self) -> PathBuf {
-        PathBuf::from(WORK)
-    }
 
     /// Writes an intermediate file. Returns its path, relative to the folder of the plugin.
     fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
-        let path = self.work().join(name);
+        let path = Path::new(WORK).join(name);
         let file = self.folder.join(&path);
         let parent = file.parent().unwrap_or(self.folder);
         fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
@@ -82,7 +77,7 @@ impl Source<'_> {
         let contract = self.folder.join(self.settings.language.wit_folder());
         let files = fs::read_dir(&contract)
             .with_context(|| format!("reading {}, the copy of the plugin contract", contract.display()))?;
-        let wit = self.work().join("wit");
+        let wit = Path::new(WORK).join("wit");
         match fs::remove_dir_all(self.folder.join(&wit)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("clearing {}", wit.display()));

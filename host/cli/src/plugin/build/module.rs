@@ -20,14 +20,14 @@ pub(super) fn component(mut module: Vec<u8>, wit: &Path, world: &str) -> anyhow:
     let mut contract = Resolve::default();
     let (package, _) = contract.push_dir(wit).context("reading the plugin contract")?;
     let selected = contract.select_world(&[package], Some(world))?;
-    embed_component_metadata(&mut module, &contract, selected, StringEncoding::UTF8)?;
+    embed_component_metadata(&mut module, &contract, selected, StringEncoding::UTF8, false)?;
     let adapted = contract.select_world(&[package], Some(ADAPTER_WORLD))?;
     let mut bytes = wat::parse_str(ADAPTER).context("reading the adapter")?;
-    embed_component_metadata(&mut bytes, &contract, adapted, StringEncoding::UTF8)?;
+    embed_component_metadata(&mut bytes, &contract, adapted, StringEncoding::UTF8, false)?;
     ComponentEncoder::default()
         .validate(true)
         .module(&module)
         .and_then(|encoder| encoder.adapter(WASI, &bytes))
-        .and_then(|mut encoder| encoder.encode())
+        .and_then(|encoder| encoder.encode())
         .context("turning the module into a component")
 }

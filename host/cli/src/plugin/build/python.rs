@@ -1,9 +1,10 @@
 //! Plugins in Python, by componentize-py.
 
+use std::path::Path;
 use std::process::Command;
 
-use super::Source;
 use super::toolchain::{Toolchain, Toolchains, run};
+use super::{Source, WORK};
 
 const TOOLCHAIN: Toolchain = Toolchain {
     name: "componentize-py-0.25.1",
@@ -42,7 +43,7 @@ pub(super) fn build(source: &Source<'_>, toolchains: &Toolchains) -> anyhow::Res
         .arg(wit)
         .args(["--world", Source::WORLD, "componentize"])
         .args(["--python-path", ".", "--python-path", "vendor", "--python-path"])
-        .arg(source.work().join("app"))
+        .arg(Path::new(WORK).join("app"))
         .arg("bulkhead_entry")
         .arg("--output")
         .arg(&source.component);
