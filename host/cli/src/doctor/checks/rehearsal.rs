@@ -18,7 +18,7 @@ const VALUE_MAX: usize = 200;
 pub(super) fn check(facts: &Facts, section: &mut Section) {
     let Some(rehearsal) = &facts.rehearsal else {
         section.skipped = true;
-        section.summary = "skipped: the objects cannot be read".to_owned();
+        "skipped: the objects cannot be read".clone_into(&mut section.summary);
         return;
     };
     let Outcome {

@@ -90,7 +90,7 @@ fn rehearsed(mode: Mode, objects: Vec<Value>) -> Facts {
         .enable_all()
         .build()
         .unwrap();
-    let copy = runtime.block_on(copy(&hub.client(), &mut facts));
+    let copy = runtime.block_on(async { copy(&hub.client(), &mut facts).await });
     let registry = registry(&facts.installation.flags);
     let facts = rehearse(Gathered {
         copy: copy.map(|copy| (copy, registry)),
