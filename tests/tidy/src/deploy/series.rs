@@ -101,8 +101,13 @@ fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
                 .strip_prefix("Family<")
                 .and_then(|rest| rest.split_once(','))
                 .map(|(labels, _)| labels);
+            // Labels that several files use are declared in the first one.
+            let declared = |labels: &str| {
+                let own = fields(source, labels);
+                if own.is_empty() { fields(&text(METRICS), labels) } else { own }
+            };
             let labels = labels
-                .map(|labels| fields(source, labels).into_keys().collect())
+                .map(|labels| declared(labels).into_keys().collect())
                 .unwrap_or_default();
             let (kind, suffix) = match type_ {
                 type_ if type_.contains("Histogram") => ("histogram", ""),

@@ -22,6 +22,9 @@ const NO_REASONS: &[&str] = &[
     "GetDependencies",
     "GetReplicas",
     "ReflectStatus",
+    // States of the queue, in `explain --waiting`.
+    "InProgress",
+    "NotDue",
     // Kinds of Kubernetes and of Karmada.
     "ClusterPropagationPolicy",
     "ClusterResourceBinding",
