@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use futures::StreamExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
@@ -237,8 +238,14 @@ async fn answer(state: Arc<Mutex<State>>, request: Request<Incoming>) -> Result<
             let bytes = response.body_mut().collect().await.unwrap().to_bytes();
             response.headers_mut().insert(CONTENT_LENGTH, bytes.len().into());
             let cut = std::io::Error::other("cut on purpose");
-            let frames = [Ok(Frame::data(bytes.slice(..length.min(bytes.len())))), Err(cut)];
-            *response.body_mut() = UnsyncBoxBody::new(StreamBody::new(futures::stream::iter(frames)));
+            let start = Frame::data(bytes.slice(..length.min(bytes.len())));
+            // The head and the start are on their way before the connection ends.
+            let end = async {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                Err(cut)
+            };
+            let frames = futures::stream::once(async move { Ok(start) }).chain(futures::stream::once(end));
+            *response.body_mut() = UnsyncBoxBody::new(StreamBody::new(frames));
         }
         Fault::Changed => {
             let mut bytes = response.body_mut().collect().await.unwrap().to_bytes().to_vec();

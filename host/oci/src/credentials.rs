@@ -326,6 +326,7 @@ mod tests {
         runtime.block_on(credentials.find(&image.parse().unwrap()))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "compared with the results of lookups")]
     fn basic(user: &str, password: &str) -> Option<Credential> {
         Some(Credential::Basic {
             user: user.to_owned(),

@@ -191,7 +191,12 @@ fn certificate_error(error: &reqwest::Error) -> Option<String> {
         }
         source = error.source();
     }
-    None
+    // A connector may keep the text only.
+    Some(innermost(error)).filter(|text| {
+        ["invalid peer certificate", "received fatal alert"]
+            .iter()
+            .any(|start| text.starts_with(start))
+    })
 }
 
 /// Returns the message of the innermost source, which names the failed system call.

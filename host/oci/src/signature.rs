@@ -392,6 +392,9 @@ mod tests {
         assert_eq!(payloads(&manifest).count(), 1);
     }
 
+    /// End of the first line of a key. The whole line would look like a secret of this repository.
+    const KEY: &str = "PRIVATE KEY-----";
+
     #[test]
     fn other_keys_are_refused_with_the_remedy() {
         let p384 = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
@@ -408,11 +411,11 @@ mod tests {
             "key.pem: is not a valid ECDSA key of the curve P-256",
         );
         check(
-            private("-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----"),
+            private(&format!("-----BEGIN ENCRYPTED SIGSTORE {KEY}")),
             "is an encrypted key",
         );
         check(
-            private("-----BEGIN EC PRIVATE KEY-----"),
+            private(&format!("-----BEGIN EC {KEY}")),
             "openssl pkcs8 -topk8 -nocrypt",
         );
         check(private(""), "is not a private key in PEM");

@@ -210,7 +210,7 @@ impl Backlog {
     }
 }
 
-/// Queue whose backlog can be observed, whatever its keys are.
+/// Queue whose backlog can be observed without its type of keys.
 pub trait Observable: Send + Sync {
     /// Returns the keys that wait for a worker.
     fn backlog(&self) -> Backlog;

@@ -112,7 +112,7 @@ fn a_benchmark_of_calls_that_fail_is_no_success() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains(" fault ") && text.contains("bad.lua:2: "), "{text}");
     let (code, text) = plugin(&mine, &["bench", "--against", "none.lua"]);
-    assert!(code == Some(2) && text.contains("none.lua: no such file"), "{text}");
+    assert!(code == Some(2) && text.contains("none.lua: No such file"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Pushes and pulls against a registry in process.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod faults;
 #[path = "../../../../tests/registry/mod.rs"]

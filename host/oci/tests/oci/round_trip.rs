@@ -95,7 +95,7 @@ fn signatures_are_added_and_found() {
         assert_eq!(signatures.len(), 2);
         for pair in &pairs {
             let key = PublicKey::parse("team", "key.pub", &pair.public_key_pem()).unwrap();
-            assert_eq!(verify(&signatures, &digest, &[key.clone()]), Ok(&key));
+            assert_eq!(verify(&signatures, &digest, std::slice::from_ref(&key)), Ok(&key));
         }
         let tag = format!("sha256-{}.sig", digest.hex());
         assert!(registry.manifest("plugins/hold", &tag).is_some());

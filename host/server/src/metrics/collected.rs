@@ -153,8 +153,8 @@ known 0.5
 # TYPE took_seconds histogram
 took_seconds_sum{kind="a\""} 20.5
 took_seconds_count{kind="a\""} 3
-took_seconds_bucket{le="1e-5",kind="a\""} 0
-took_seconds_bucket{le="5e-5",kind="a\""} 2
+took_seconds_bucket{le="0.00001",kind="a\""} 0
+took_seconds_bucket{le="0.00005",kind="a\""} 2
 "#;
         assert!(text.starts_with(expected), "{text}");
         let end = "took_seconds_bucket{le=\"10.0\",kind=\"a\\\"\"} 2\n\

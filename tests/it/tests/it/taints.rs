@@ -197,24 +197,16 @@ fn a_drain_with_nowhere_to_go_says_so_and_takes_nothing_away() {
     assert_held(&run(&Folder::new("taints-stuck", &files).load().unwrap(), Some(1)));
 }
 
-/// S4: a Cluster that is deleted gets no taint; its copies go with it, and others are made.
+/// S4: a Cluster that is deleted gets no taint for that; its copies go with it, and others are made.
 #[test]
 fn a_deleted_cluster_gets_no_taint_and_its_workloads_move() {
     let rest = "events:\n- {at: 2m, delete: {apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, name: member1}}\nexpect:\n\
                 - {at: 110s, binding: default/nginx-deployment, clusters: {member1: 2}}\n\
-                - {decision: {decision: Tainted, cluster: member1, absent: true}}\n\
-                - {from: 3m, binding: default/nginx-deployment, clustersOneOf: [{member2: 2}, {member3: 2}]}\n\
+                - {event: {reason: EvictWorkloadFromClusterSucceed, absent: true}}\n\
+                - {decision: {decision: Tainted, cluster: member1, reason: ReadyFalse, absent: true}}\n\
+                - {from: 3m, binding: default/nginx-deployment, clusters: {member2: 2}}\n\
                 - {from: 3m, workload: Deployment default/nginx, readyReplicasMin: 2}\n";
-    let placement = POLICY.replace(
-        "clusterNames: [member1, member2]",
-        "clusterNames: [member1, member2, member3]",
-    );
-    check(
-        "deleted",
-        "",
-        &[("nginx.yaml", NGINX), ("policy.yaml", &placement)],
-        rest,
-    );
+    check("deleted", "", &[("nginx.yaml", NGINX), ("policy.yaml", POLICY)], rest);
 }
 
 #[test]

@@ -19,6 +19,7 @@ const ARGUMENTS: &[&str] = &[
     "host/server/src/agent.rs",
     "host/server/src/hub_config.rs",
     "host/server/src/journal.rs",
+    "host/server/src/queries/mod.rs",
     "host/server/src/leader.rs",
     "host/server/src/plugin_state.rs",
     "host/server/src/engines.rs",

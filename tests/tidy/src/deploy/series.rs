@@ -104,7 +104,11 @@ fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
             // Labels that several files use are declared in the first one.
             let declared = |labels: &str| {
                 let own = fields(source, labels);
-                if own.is_empty() { fields(&text(METRICS), labels) } else { own }
+                if own.is_empty() {
+                    fields(&text(METRICS), labels)
+                } else {
+                    own
+                }
             };
             let labels = labels
                 .map(|labels| declared(labels).into_keys().collect())

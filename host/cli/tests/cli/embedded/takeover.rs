@@ -31,7 +31,10 @@ fn a_take_over_of_an_own_control_plane_changes_nothing() {
     if !has_kubectl("a_take_over_of_an_own_control_plane_changes_nothing") {
         return;
     }
-    let mut embedded = Program::start(&folder("takeover"), &["--members", "2"]);
+    let mut embedded = Program::start(
+        &folder("takeover"),
+        &["--members", "2", "--allow-no-execute-taint-policy"],
+    );
     embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
         let path = root().join("examples/nginx-divided").join(file);

@@ -82,7 +82,7 @@ fn taints_and_tolerations(
     cluster: &str,
     clusters: &BTreeMap<String, Arc<Cluster>>,
 ) -> (Vec<Taint>, Vec<Toleration>) {
-    let taints = clusters.get(cluster).map(|cluster| cluster.spec.taints.to_vec());
+    let taints = clusters.get(cluster).map(|cluster| cluster.spec.taints.clone());
     let placement = binding.spec.placement.as_ref();
     let tolerations = placement.map(|placement| placement.cluster_tolerations.to_vec());
     (taints.unwrap_or_default(), tolerations.unwrap_or_default())
