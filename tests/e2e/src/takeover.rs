@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bulkhead_api::Work;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -36,6 +37,11 @@ pub(crate) async fn rehearsed(site: &Site) -> anyhow::Result<()> {
         if ended { Ok(()) } else { Err("it runs".to_owned()) }
     })
     .await?;
+    // Its webhooks are gone, and nothing else would admit a change.
+    let registrations: Api<MutatingWebhookConfiguration> = Api::all(federation.client.clone());
+    registrations
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await?;
     let works: Api<Work> = Api::all(federation.client.clone());
     let changed = change_image(&federation, &works).await?;
     federation.apply_role("all")?;
