@@ -151,10 +151,8 @@ fn an_image_that_cannot_be_pulled_holds_until_it_can() {
     let place = Place::new();
     place.list("");
     let plugins = place.start(None);
-    plugins.refresh();
-    let missing = status(&plugins);
+    let missing = until(&plugins, |status| refused(status).contains("ImageNotFound"));
     assert!(missing.active.is_none() && !missing.held.is_empty(), "{missing}");
-    assert!(refused(&missing).contains("ImageNotFound"), "{missing}");
     assert_eq!(missing.stage, LoadStage::Fetched);
     place.push(HEALTH);
     let pulled = until(&plugins, |status| status.active.is_some());
