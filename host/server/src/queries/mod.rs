@@ -1,6 +1,6 @@
 //! Endpoint of the leader's answers: recorded decisions and queued evictions, read-only and over TLS.
 //!
-//! The API server authenticates and authorizes each request ([`access`]). The address and the authority of the
+//! The API server authenticates and authorizes each request (`access`). The address and the authority of the
 //! certificate are in the Lease of the leader election ([`advertised`]), where [`client`] finds them. Explanations are
 //! made by the client: it gets the records.
 
