@@ -46,9 +46,9 @@ impl Departures {
             if is_new && task.reason == REASON_TAINT_UNTOLERATED {
                 let key = (name.clone(), cluster.clone());
                 let now = taints_and_tolerations(before, cluster, clusters);
-                // A person may write a task for a cluster without taints.
-                let is_by_taint = !now.0.is_empty();
-                if is_by_taint && self.tainted.insert(key, now.clone()) == Some(now) {
+                // A person may write a task for a cluster where the workload does not run.
+                let is_eviction = before.spec.targets(cluster) && !now.0.is_empty();
+                if is_eviction && self.tainted.insert(key, now.clone()) == Some(now) {
                     again = Some(cluster.clone());
                 }
             }
