@@ -16,7 +16,7 @@ const TRIAL_SEEDS: &str = "10000";
 const EXAMPLE_SEEDS: &str = "200";
 const FLEET_SEEDS: &str = "5";
 /// Seeds of each deliberate mistake.
-const MUTATION_SEEDS: &str = "150";
+const MUTATION_SEEDS: &str = "200";
 /// Cases of each property test.
 const PROPERTY_CASES: &str = "20000";
 
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Trials,
     /// Simulate each example 200 times with all faults, the fleet 5 times, in the release profile.
     Examples,
-    /// Find every deliberate mistake in 150 seeds.
+    /// Find every deliberate mistake in 200 seeds.
     Mutations,
     /// Check the reference pages and build the site with mdBook.
     Docs,
