@@ -13,7 +13,7 @@ use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model;
-use bulkhead_core::model::{ConditionHistory, Taint, TaintEffect};
+use bulkhead_core::model::{ConditionHistory, Taint};
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
@@ -345,9 +345,8 @@ async fn write_taints(
         };
         deps.log.record_decided(record, decision_record.as_ref(), None)
     };
-    let evicts = |taint: &Taint| matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute);
-    let stays_tainted = plan.taints.iter().flatten().any(evicts);
-    if !stays_tainted && plan.removed.iter().any(|(taint, _)| evicts(taint)) {
+    let stays_tainted = plan.taints.iter().flatten().any(|taint| taint.effect.evicts());
+    if !stays_tainted && plan.removed.iter().any(|(taint, _)| taint.effect.evicts()) {
         deps.contacts.untainted(&cluster.name_any());
     }
     let mut records: Vec<_> = plan

@@ -339,12 +339,15 @@ impl Execution {
 
     /// Sets conditions, with an event for each whose status or message changed. The first success of a Work has none:
     /// its binding has events for the steps of its workload.
-    async fn note(&self, work: &Work, conditions: &[Condition]) -> Result<(), Error> {
-        let (mut changes, mut known) = (Vec::new(), Vec::new());
+    async fn note<'a>(&self, work: &Work, conditions: &'a [Condition]) -> Result<(), Error> {
+        let mut changes = Vec::new();
         let changed = |work: &mut Work| {
-            known.clone_from(&work.status.conditions);
-            let set = |condition: &&Condition| set_condition(&mut work.status.conditions, Condition::clone(condition));
-            changes = conditions.iter().filter(set).collect();
+            let known = &mut work.status.conditions;
+            let set = |condition: &'a Condition| {
+                let is_first = Condition::find(known, &condition.type_).is_none();
+                set_condition(known, Condition::clone(condition)).then_some((condition, is_first))
+            };
+            changes = conditions.iter().filter_map(set).collect();
             !changes.is_empty()
         };
         self.deps
@@ -352,15 +355,15 @@ impl Execution {
             .works(&work.namespace().unwrap_or_default())
             .update_status(work, changed)
             .await?;
-        for condition in changes {
+        for (condition, is_first) in changes {
+            if is_first && condition.status == ConditionStatus::True {
+                continue;
+            }
             let (type_, reason) = match (condition.type_.as_str(), condition.status) {
                 (DISPATCHING, _) => (EventType::Normal, "WorkDispatching"),
                 (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),
                 _ => (EventType::Warning, "SyncFailed"),
             };
-            if condition.status == ConditionStatus::True && Condition::find(&known, &condition.type_).is_none() {
-                continue;
-            }
             self.deps
                 .log
                 .events

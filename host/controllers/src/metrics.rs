@@ -51,7 +51,16 @@ pub(crate) struct MemberKindLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct MemberLabels {
-    pub(crate) member_cluster: String,
+    member_cluster: String,
+}
+
+impl MemberLabels {
+    /// Returns the labels of a cluster.
+    pub(crate) fn of(cluster: &str) -> Self {
+        Self {
+            member_cluster: cluster.to_owned(),
+        }
+    }
 }
 
 /// The proposal's label for a cluster.
@@ -279,9 +288,7 @@ impl Metrics {
 
     /// Removes the metrics of a deleted cluster, so that its last values do not look current.
     pub(crate) fn forget_cluster(&self, name: &str) {
-        let labels = MemberLabels {
-            member_cluster: name.to_owned(),
-        };
+        let labels = MemberLabels::of(name);
         self.cluster_ready.remove(&labels);
         self.cluster_nodes.remove(&labels);
         self.cluster_ready_nodes.remove(&labels);
@@ -304,9 +311,7 @@ impl Metrics {
 
     /// Sets the numbers of nodes of a cluster, if they could be counted.
     pub(crate) fn nodes(&self, cluster: &str, nodes: Option<&NodeSummary>) {
-        let labels = MemberLabels {
-            member_cluster: cluster.to_owned(),
-        };
+        let labels = MemberLabels::of(cluster);
         if let Some(nodes) = nodes {
             self.cluster_nodes.get_or_create(&labels).set(nodes.total_num.into());
             self.cluster_ready_nodes
@@ -317,17 +322,13 @@ impl Metrics {
 
     /// Sets the readiness of a cluster.
     pub(crate) fn ready(&self, cluster: &str, is_ready: bool) {
-        let labels = MemberLabels {
-            member_cluster: cluster.to_owned(),
-        };
+        let labels = MemberLabels::of(cluster);
         self.cluster_ready.get_or_create(&labels).set(is_ready.into());
     }
 
     /// Sets the state of the eviction brake of a cluster.
     pub(crate) fn brake(&self, cluster: &str, state: BrakeState) {
-        let labels = MemberLabels {
-            member_cluster: cluster.to_owned(),
-        };
+        let labels = MemberLabels::of(cluster);
         self.brake.get_or_create(&labels).set(match state {
             BrakeState::Open => 0,
             BrakeState::Slowed => 1,
@@ -396,12 +397,7 @@ mod tests {
         };
         metrics.evict_total.get_or_create(&cluster()).set(7);
         metrics.evict_success_rate.get_or_create(&cluster()).set(0.5);
-        metrics
-            .cluster_ready
-            .get_or_create(&MemberLabels {
-                member_cluster: "member1".to_owned(),
-            })
-            .set(1);
+        metrics.cluster_ready.get_or_create(&MemberLabels::of("member1")).set(1);
         metrics.cluster_fault_num.set(2);
         let text = metrics.text();
         for line in [

@@ -21,13 +21,9 @@ pub(super) fn default_spec(spec: &mut ClusterSpec, now: Time) {
     if spec.zones.is_empty() && !spec.zone.is_empty() {
         spec.zones.push(std::mem::take(&mut spec.zone));
     }
-    for taint in spec.taints.iter_mut().filter(|taint| evicts(&taint.effect)) {
+    for taint in spec.taints.iter_mut().filter(|taint| taint.effect.evicts()) {
         taint.time_added.get_or_insert(now.truncated());
     }
-}
-
-fn evicts(effect: &TaintEffect) -> bool {
-    matches!(effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute)
 }
 
 /// Validates a spec after [`default_spec`].

@@ -76,7 +76,7 @@ impl ClusterMetrics {
         let result = if probe == Probe::Ready { success } else { error };
         let member_cluster = cluster.to_owned();
         self.probes.get_or_create(&ProbeLabels { member_cluster, result }).inc();
-        let labels = member(cluster);
+        let labels = MemberLabels::of(cluster);
         self.succeeded
             .get_or_create(&labels)
             .set((probe == Probe::Ready).into());
@@ -90,7 +90,7 @@ impl ClusterMetrics {
 
     /// Removes the metrics of a deleted cluster.
     pub(crate) fn forget(&self, cluster: &str) {
-        let labels = member(cluster);
+        let labels = MemberLabels::of(cluster);
         self.succeeded.remove(&labels);
         self.took.remove(&labels);
         for result in RESULTS {
@@ -102,12 +102,6 @@ impl ClusterMetrics {
         for (from, to) in STATES.into_iter().flat_map(|from| STATES.map(|to| (from, to))) {
             self.transitions.remove(&transition(cluster, from, to));
         }
-    }
-}
-
-fn member(cluster: &str) -> MemberLabels {
-    MemberLabels {
-        member_cluster: cluster.to_owned(),
     }
 }
 

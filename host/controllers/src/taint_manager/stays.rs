@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::model::{Cluster, Taint, TaintEffect};
+use bulkhead_core::model::Cluster;
 
 use super::{Eviction, TaintManager};
 
 /// True if a cluster has a taint that evicts, or would if a switch were on.
 pub(super) fn may_stay_on(cluster: &Cluster) -> bool {
-    let evicts = |taint: &Taint| matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute);
-    cluster.spec.taints.iter().any(evicts)
+    cluster.spec.taints.iter().any(|taint| taint.effect.evicts())
 }
 
 impl TaintManager {

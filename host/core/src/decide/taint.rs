@@ -121,7 +121,7 @@ fn needs_owner(taint: &Taint) -> bool {
 
 /// True for a taint that evicts and does not stand for a drain.
 fn evicts(taint: &Taint) -> bool {
-    matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute) && taint.key != keys::DRAIN_TAINT
+    taint.effect.evicts() && taint.key != keys::DRAIN_TAINT
 }
 
 /// New taint list and ownership map under construction.

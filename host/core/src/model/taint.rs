@@ -37,6 +37,11 @@ impl TaintEffect {
         }
     }
 
+    /// Returns true for an effect that can evict workloads.
+    pub fn evicts(&self) -> bool {
+        matches!(self, Self::NoExecute | Self::PreferNoExecute)
+    }
+
     /// Returns true for an effect of another program.
     pub fn is_foreign(&self) -> bool {
         matches!(self, Self::Other(_))

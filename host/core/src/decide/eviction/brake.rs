@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::bucket::Rate;
-use crate::model::{Cluster, TaintEffect};
+use crate::model::Cluster;
 use crate::names::keys;
 
 /// Grouping of clusters for the evaluation.
@@ -198,9 +198,11 @@ impl Brake {
 
 /// Returns true if the cluster has a taint that evicts. A drain is a request of an operator and no fault.
 fn is_tainted(cluster: &Cluster) -> bool {
-    cluster.spec.taints.iter().any(|taint| {
-        matches!(taint.effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute) && taint.key != keys::DRAIN_TAINT
-    })
+    cluster
+        .spec
+        .taints
+        .iter()
+        .any(|taint| taint.effect.evicts() && taint.key != keys::DRAIN_TAINT)
 }
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Condition, ConditionStatus, Taint};
+    use crate::model::{Condition, ConditionStatus, Taint, TaintEffect};
     use crate::time::Time;
 
     fn cluster(index: usize, region: &str, ready: bool) -> Cluster {

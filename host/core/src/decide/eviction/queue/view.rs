@@ -1,5 +1,6 @@
 //! Contents of the queue, for people.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{EvictionQueue, Limit, Place};
@@ -32,18 +33,21 @@ pub enum QueuedState {
 impl<K: Ord + Clone> EvictionQueue<K> {
     /// Returns all items in the order of their keys.
     pub fn view(&self, now: Duration, limit: impl Fn(&str) -> Limit) -> Vec<QueuedItem<'_, K>> {
+        let mut opens = BTreeMap::new();
         let items = self.items.iter().map(|(key, item)| {
+            let cluster = item.cluster.as_str();
             let state = match item.place {
                 Place::Delayed(until) => QueuedState::Delayed(until.saturating_sub(now)),
                 Place::Ready => {
-                    let opens = self.opens_at(&item.cluster, &limit(&item.cluster));
+                    let opens = opens.entry(cluster);
+                    let opens = *opens.or_insert_with(|| self.opens_at(cluster, &limit(cluster)));
                     QueuedState::Ready(opens.map(|opens| opens.saturating_sub(now)))
                 }
                 Place::Taken => QueuedState::Taken,
             };
             QueuedItem {
                 key,
-                cluster: &item.cluster,
+                cluster,
                 waited: now.saturating_sub(item.since),
                 state,
             }
