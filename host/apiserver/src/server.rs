@@ -219,6 +219,13 @@ impl ApiServer {
         self.shared.response_counts.counts()
     }
 
+    /// Returns the handles of all served kinds.
+    pub fn kind_ids(&self) -> Vec<KindId> {
+        let state = self.shared.lock_state();
+        let served = state.tables().filter(|(_, table)| table.is_served);
+        served.map(|(id, _)| id).collect()
+    }
+
     /// Returns the number of stored objects by resource, such as `deployments.apps`. Resources without objects are
     /// omitted.
     pub fn objects_total(&self) -> BTreeMap<String, u64> {

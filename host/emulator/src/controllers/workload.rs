@@ -6,7 +6,7 @@ use std::time::Duration;
 use bulkhead_apiserver::json::{array, text};
 use bulkhead_apiserver::{Object, ObjectKey, rfc3339, stable_hash};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition;
@@ -154,20 +154,11 @@ pub(super) fn controller_reference(workload: &Object) -> Value {
 
 /// Returns a short hash of a workload's pod template.
 pub(super) fn template_hash(object: &Value) -> String {
-    let template = &object["spec"]["template"];
-    // `kubectl rollout undo` sends `creationTimestamp: null`, which means the same as its absence.
-    let is_null = |metadata: &Map<String, Value>| metadata.values().any(Value::is_null);
-    let text = if template["metadata"].as_object().is_some_and(is_null) {
-        let mut template = template.clone();
-        if let Some(metadata) = template["metadata"].as_object_mut() {
-            metadata.retain(|_, value| !value.is_null());
-        }
-        template.to_string()
-    } else {
-        template.to_string()
-    };
     // Ten hexadecimal digits, as names and labels take them.
-    format!("{:010x}", stable_hash(0, &[&text]) & 0xFF_FFFF_FFFF)
+    format!(
+        "{:010x}",
+        stable_hash(0, &[&object["spec"]["template"].to_string()]) & 0xFF_FFFF_FFFF
+    )
 }
 
 /// Returns a number in a workload's spec.

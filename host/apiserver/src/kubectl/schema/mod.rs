@@ -80,6 +80,15 @@ impl<'a> Schema<'a> {
         declared.filter(|schema| schema.is_object()).map(Self::new)
     }
 
+    /// Returns true if null means that the value is absent.
+    fn drops_null(self) -> bool {
+        !self.says("nullable") && !self.keeps_unknown()
+    }
+
+    fn declares(self, name: &str) -> bool {
+        self.node["properties"].get(name).is_some()
+    }
+
     pub(crate) fn items(self) -> Option<Self> {
         self.node.get("items").map(Self::new)
     }
@@ -130,7 +139,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Drops undeclared fields and records their paths.
+    /// Drops undeclared fields and records their paths. Drops declared fields that are null, which means the same as
+    /// their absence, unless they are nullable.
     fn prune(self, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
@@ -138,6 +148,9 @@ impl<'a> Schema<'a> {
                 fields.retain(|name, inner| {
                     let path = join(path, name);
                     match self.field(name) {
+                        Some(schema) if inner.is_null() && self.declares(name) && schema.drops_null() => {
+                            return false;
+                        }
                         Some(schema) => schema.prune(inner, &path, unknown),
                         None if keeps || self.node.get("additionalProperties").is_some() => {}
                         // A map whose entries are not described accepts any value.
@@ -375,6 +388,12 @@ mod tests {
         );
         check(json!({"size": 0}), Ignore, Err("spec.size: Invalid value: 0"));
         check(json!({}), Ignore, Err("spec.size: Required value"));
+        check(json!({"size": null}), Ignore, Err("spec.size: Required value"));
+        check(
+            json!({"size": 1, "free": null, "mode": null, "labels": null}),
+            Refuse,
+            Ok(json!({"size": 1, "free": null, "mode": "A"})),
+        );
         check(
             json!({"size": 1, "mode": "C"}),
             Ignore,
