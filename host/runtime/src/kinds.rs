@@ -28,7 +28,8 @@ impl ObjectKind {
         }
     }
 
-    fn gvk(&self) -> GroupVersionKind {
+    /// Returns group, version and kind.
+    pub fn gvk(&self) -> GroupVersionKind {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
         GroupVersionKind::gvk(group, version, &self.kind)
     }
