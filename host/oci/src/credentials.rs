@@ -17,6 +17,7 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::Reference;
+use crate::reference::is_below;
 
 /// Time limit of a credential helper.
 const HELPER_TIME: Duration = Duration::from_secs(30);
@@ -187,7 +188,11 @@ impl Credentials {
             return self.ask_helper(helper, image.registry()).await.map_err(error);
         }
         let name = image.name();
-        let found = self.config.auths.iter().filter(|(key, _)| matches(key, &name));
+        let found = self
+            .config
+            .auths
+            .iter()
+            .filter(|(key, _)| is_below(&name, host_and_path(key)));
         let longest = found.max_by_key(|(key, _)| host_and_path(key).len());
         if let Some((key, auth)) = longest {
             let credential = auth.credential();
@@ -302,12 +307,6 @@ fn host_and_path(key: &str) -> &str {
     rest.strip_suffix("/v1")
         .or_else(|| rest.strip_suffix("/v2"))
         .unwrap_or(rest)
-}
-
-/// Returns true if a key of `auths` is for a repository, given as registry and path.
-fn matches(key: &str, name: &str) -> bool {
-    let key = host_and_path(key);
-    name.strip_prefix(key).is_some_and(|rest| rest.starts_with('/')) || name == key
 }
 
 #[cfg(test)]

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bulkhead_core::manifest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 
 /// Algorithm of all digests. Registries may support others, which no tool uses by default.
 const PREFIX: &str = "sha256:";
 /// Number of hexadecimal digits.
 const DIGITS: usize = 64;
+
+/// Start and end of the tags of signatures.
+const SIGNATURE_PREFIX: &str = "sha256-";
+const SIGNATURE_SUFFIX: &str = ".sig";
 
 /// SHA-256 of a blob, written `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,14 +22,7 @@ pub struct Digest(String);
 impl Digest {
     /// Returns the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        let mut text = String::with_capacity(PREFIX.len() + DIGITS);
-        text.push_str(PREFIX);
-        for byte in Sha256::digest(bytes) {
-            for digit in [byte >> 4, byte & 15] {
-                text.extend(char::from_digit(digit.into(), 16));
-            }
-        }
-        Self(text)
+        Self(format!("{PREFIX}{}", manifest::Digest::of(std::iter::once(bytes))))
     }
 
     /// Returns the 64 hexadecimal digits.
@@ -40,7 +37,12 @@ impl Digest {
 
     /// Returns the tag under which cosign keeps the signatures of the manifest with this digest.
     pub fn signature_tag(&self) -> String {
-        format!("sha256-{}.sig", self.hex())
+        format!("{SIGNATURE_PREFIX}{}{SIGNATURE_SUFFIX}", self.hex())
+    }
+
+    /// Returns true for a tag in the form of a [`signature_tag`](Self::signature_tag).
+    pub(crate) fn is_signature_tag(tag: &str) -> bool {
+        tag.starts_with(SIGNATURE_PREFIX) && tag.ends_with(SIGNATURE_SUFFIX)
     }
 }
 

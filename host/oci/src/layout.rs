@@ -10,7 +10,6 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::client::PulledManifest;
-use crate::error::Cause;
 use crate::manifest::{Descriptor, IMAGE_INDEX, IMAGE_MANIFEST, Manifest};
 use crate::signature::{self, Signature};
 use crate::{Digest, Reference, artifact};
@@ -24,8 +23,6 @@ const INDEX: &str = "index.json";
 const TAG: &str = "org.opencontainers.image.ref.name";
 /// Annotation with the whole reference, which containerd reads and writes.
 const NAME: &str = "io.containerd.image.name";
-/// Suffix of the tags of signatures.
-const SIGNATURE_SUFFIX: &str = ".sig";
 /// Maximum number of files.
 const FILES_MAX: usize = 10_000;
 /// Maximum size of all files in bytes.
@@ -169,7 +166,7 @@ fn of_files(files: &Files) -> Result<Vec<SavedImage>, String> {
     };
     let is_signature = |entry: &&Descriptor| {
         let tag = entry.annotations.get(TAG);
-        tag.is_some_and(|tag| tag.starts_with("sha256-") && tag.ends_with(SIGNATURE_SUFFIX))
+        tag.is_some_and(|tag| Digest::is_signature_tag(tag))
     };
     let mut images = Vec::new();
     for entry in index.manifests.iter().filter(|entry| !is_signature(entry)) {
@@ -282,18 +279,6 @@ fn add(files: &mut Files, name: String, content: impl io::Read, bytes: &mut u64)
     Ok(())
 }
 
-impl SavedImage {
-    /// Returns the code of the plugin.
-    ///
-    /// # Errors
-    ///
-    /// The image is not a plugin.
-    pub fn code(&self) -> Result<&Bytes, Cause> {
-        artifact::layer(&self.manifest.manifest)?;
-        self.blobs.get(1).ok_or(Cause::NotFound)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bulkhead_core::policy::EngineKind;
@@ -332,7 +317,7 @@ mod tests {
                 (&found.blobs, &found.signatures),
                 (&expected.blobs, &expected.signatures)
             );
-            assert_eq!(found.code().unwrap(), "function Score() end");
+            assert_eq!(found.blobs[1], "function Score() end");
         };
         check("images.tar");
         check("images/");

@@ -25,9 +25,6 @@ pub struct Manifest {
     /// Media type of the manifest; old tools leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Type of the artifact, if it is not that of the configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifact_type: Option<String>,
     /// Configuration.
     pub config: Descriptor,
     /// Layers.
@@ -71,7 +68,6 @@ impl Manifest {
         Self {
             schema_version: SCHEMA_VERSION,
             media_type: Some(IMAGE_MANIFEST.to_owned()),
-            artifact_type: None,
             config,
             layers,
             annotations,

@@ -56,8 +56,6 @@ pub struct PublicKey {
     pub name: String,
     /// Point of the curve, uncompressed.
     point: Vec<u8>,
-    /// Digest of the key.
-    id: Digest,
 }
 
 /// Private key that signs.
@@ -131,13 +129,7 @@ impl PublicKey {
         Ok(Self {
             name: name.to_owned(),
             point,
-            id: Digest::of(&der),
         })
-    }
-
-    /// Returns the digest of the key, which distinguishes keys of the same name.
-    pub fn id(&self) -> &Digest {
-        &self.id
     }
 
     fn has_signed(&self, signature: &Signature) -> bool {

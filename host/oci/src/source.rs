@@ -226,7 +226,7 @@ impl Images for RegistryImages {
         Ok(FoundImage {
             engine,
             origin: image.with_digest(digest).to_string(),
-            code: code.to_vec(),
+            code: code.into(),
             kinds: requirements.and_then(|requirements| requirements.kinds),
             newer: problem,
         })

@@ -11,6 +11,7 @@ use bulkhead_core::call::CallKind;
 use bulkhead_plugin::read_document;
 use serde::Deserialize;
 
+use crate::reference::is_below;
 use crate::signature::{NotSigned, PublicKey, Signature, verify};
 use crate::{Digest, Reference};
 
@@ -167,7 +168,7 @@ impl Trust {
     /// No rule is for it, or it lacks a digest.
     pub fn requirements(&self, image: &Reference) -> Result<Requirements, TrustError> {
         let name = image.name();
-        let found = self.rules.iter().filter(|rule| is_below(&rule.prefix, &name));
+        let found = self.rules.iter().filter(|rule| is_below(&name, &rule.prefix));
         let Some(rule) = found.max_by_key(|rule| rule.prefix.len()) else {
             return Err(TrustError {
                 origin: self.origin.clone(),
@@ -285,12 +286,6 @@ impl TrustKey {
             message: problem.message,
         })
     }
-}
-
-/// Returns true if a repository has a prefix that ends where a part of it ends.
-fn is_below(prefix: &str, name: &str) -> bool {
-    name.strip_prefix(prefix)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use http_auth::ChallengeRef;
 use serde::Deserialize;
 
-use super::{Client, Scope, authority, body};
+use super::{Client, Scope, body, is_permitted, unauthorized};
 use crate::error::Cause;
 use crate::{Credential, Reference};
 
@@ -25,28 +25,30 @@ struct TokenAnswer {
 }
 
 impl Client {
-    /// Returns the value of the header `Authorization` that answers the challenges.
+    /// Returns the value of the header `Authorization` that answers the challenges, and true if it was made with
+    /// credentials.
     pub(super) async fn authorize(
         &self,
         image: &Reference,
         scope: Scope,
         challenges: &[HeaderValue],
-    ) -> Result<HeaderValue, Cause> {
+    ) -> Result<(HeaderValue, bool), Cause> {
         let credential = self.credentials.find(image).await;
         let credential = credential.map_err(|error| Cause::Access(error.to_string()))?;
         if let Some(Credential::RegistryToken(token)) = &credential {
-            return bearer(token);
+            return Ok((bearer(token)?, true));
         }
         let texts: Vec<_> = challenges.iter().filter_map(|value| value.to_str().ok()).collect();
         let parsed = texts.iter().filter_map(|text| http_auth::parse_challenges(text).ok());
         let parsed: Vec<_> = parsed.flatten().collect();
         let of_scheme = |scheme: &str| parsed.iter().find(|one| one.scheme.eq_ignore_ascii_case(scheme));
         if let Some(challenge) = of_scheme("bearer") {
-            return bearer(&self.token(image, scope, challenge, credential.as_ref()).await?);
+            let token = self.token(image, scope, challenge, credential.as_ref()).await?;
+            return Ok((bearer(&token)?, credential.is_some()));
         }
         match (of_scheme("basic"), &credential) {
-            (Some(_), Some(Credential::Basic { user, password })) => basic(user, password),
-            (Some(_), _) => Err(self.unauthorized(image).await),
+            (Some(_), Some(Credential::Basic { user, password })) => Ok((basic(user, password)?, true)),
+            (Some(_), _) => Err(unauthorized(image, credential.is_some())),
             (None, _) => Err(Cause::Unexpected(format!(
                 "401 of {} without a challenge for a user or a token",
                 image.registry()
@@ -69,7 +71,7 @@ impl Client {
         let realm = parameter("realm").unwrap_or_default();
         let realm = reqwest::Url::parse(&realm)
             .map_err(|error| Cause::Unexpected(format!("the token server {realm:?} is not a URL: {error}")))?;
-        if realm.scheme() != "https" && !self.plain_http.contains(&authority(&realm)) {
+        if !is_permitted(&self.plain_http, &realm) {
             return Err(Cause::Unexpected(format!(
                 "the token server {realm} is not reached over TLS, and would get the credentials; --plain-http names \
                  hosts without TLS"
@@ -107,7 +109,7 @@ impl Client {
         };
         let response = request.send().await.map_err(|error| Cause::of_request(&error))?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(self.unauthorized(image).await);
+            return Err(unauthorized(image, credential.is_some()));
         }
         let response = body::check(response, image, &[StatusCode::OK]).await?;
         let text = body::read(response, TOKEN_BYTES_MAX, None).await?;

@@ -46,10 +46,7 @@ pub(super) async fn check(response: Response, image: &Reference, expected: &[Sta
         .and_then(|text| text.trim().parse().ok())
         .map(Duration::from_secs);
     Err(match status {
-        StatusCode::UNAUTHORIZED => Cause::Unauthorized {
-            registry: image.registry().to_owned(),
-            had_credentials: true,
-        },
+        StatusCode::UNAUTHORIZED => super::unauthorized(image, true),
         StatusCode::FORBIDDEN => Cause::Forbidden(message(response).await),
         StatusCode::NOT_FOUND => Cause::NotFound,
         StatusCode::TOO_MANY_REQUESTS => Cause::TooManyRequests { retry_after },

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{RequestBuilder, Response};
 use tokio::sync::Mutex;
 
 use crate::error::{Cause, RegistryError};
@@ -110,10 +110,9 @@ impl Client {
         let tls = tls::config(access.ca_file.as_deref(), access.client_certificate.as_ref()).map_err(Cause::Access)?;
         let plain_http = access.plain_http.clone();
         let redirects = Policy::custom(move |attempt| {
-            let is_named = |url: &reqwest::Url| plain_http.contains(&authority(url));
             if attempt.previous().len() > REDIRECTS_MAX {
                 attempt.error(format!("there are more than {REDIRECTS_MAX}"))
-            } else if attempt.url().scheme() != "https" && !is_named(attempt.url()) {
+            } else if !is_permitted(&plain_http, attempt.url()) {
                 let message = format!("{} is not reached over TLS; --plain-http permits it", attempt.url());
                 attempt.error(message)
             } else {
@@ -136,11 +135,6 @@ impl Client {
             limits: access.limits,
             authorizations: Mutex::default(),
         })
-    }
-
-    /// Returns the limits.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// Returns the manifest of an image. Its digest is verified if the reference has one.
@@ -222,7 +216,7 @@ impl Client {
         request: impl Fn() -> RequestBuilder,
     ) -> Result<Response, Cause> {
         // An upload may be at another host, which must not get the credentials.
-        let is_registry = url.starts_with(&self.url(image, "")) || self.is_of_registry(image, url);
+        let is_registry = self.is_of_registry(image, url);
         let key = (image.name(), scope);
         let known = self
             .authorizations
@@ -237,11 +231,11 @@ impl Client {
         }
         let challenges: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().cloned().collect();
         drop(response);
-        let authorization = self.authorize(image, scope, &challenges).await?;
+        let (authorization, had_credentials) = self.authorize(image, scope, &challenges).await?;
         self.authorizations.lock().await.insert(key, authorization.clone());
         let response = send_with(request(), Some(authorization)).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(self.unauthorized(image).await);
+            return Err(unauthorized(image, had_credentials));
         }
         Ok(response)
     }
@@ -251,17 +245,12 @@ impl Client {
         let origin = |url: &str| reqwest::Url::parse(url).ok().map(|url| url.origin());
         origin(url).is_some_and(|one| Some(one) == origin(&self.url(image, "")))
     }
+}
 
-    async fn unauthorized(&self, image: &Reference) -> Cause {
-        let had_credentials = matches!(self.credentials.find(image).await, Ok(Some(_)));
-        Cause::Unauthorized {
-            registry: image.registry().to_owned(),
-            had_credentials,
-        }
-    }
-
-    fn request(&self, method: Method, url: &str) -> RequestBuilder {
-        self.http.request(method, url)
+fn unauthorized(image: &Reference, had_credentials: bool) -> Cause {
+    Cause::Unauthorized {
+        registry: image.registry().to_owned(),
+        had_credentials,
     }
 }
 
@@ -271,6 +260,11 @@ async fn send_with(request: RequestBuilder, authorization: Option<HeaderValue>) 
         None => request,
     };
     request.send().await.map_err(|error| Cause::of_request(&error))
+}
+
+/// Returns true for a URL with TLS, and for one of a host that is named as one without.
+fn is_permitted(plain_http: &BTreeSet<String>, url: &reqwest::Url) -> bool {
+    url.scheme() == "https" || plain_http.contains(&authority(url))
 }
 
 /// Returns host and port of a URL, as a reference has them.

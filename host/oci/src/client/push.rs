@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, LOCATION};
-use reqwest::Method;
 
-use super::{Client, Scope, body, of};
+use super::{Client, Scope, body, is_permitted, of};
 use crate::error::{Cause, RegistryError};
 use crate::manifest::IMAGE_MANIFEST;
 use crate::{Digest, Reference};
@@ -28,9 +27,7 @@ impl Client {
 
     async fn upload(&self, image: &Reference, blob: Bytes, digest: &Digest) -> Result<(), Cause> {
         let url = self.url(image, &format!("blobs/{digest}"));
-        let known = self
-            .send(image, Scope::Push, &url, || self.request(Method::HEAD, &url))
-            .await?;
+        let known = self.send(image, Scope::Push, &url, || self.http.head(&url)).await?;
         if known.status() == StatusCode::OK {
             return Ok(());
         }
@@ -38,7 +35,7 @@ impl Client {
         let start = self.url(image, "blobs/uploads/");
         let started = self
             .send(image, Scope::Push, &start, || {
-                self.request(Method::POST, &start).header("content-length", 0)
+                self.http.post(&start).header("content-length", 0)
             })
             .await?;
         let started = body::check(started, image, &[StatusCode::ACCEPTED]).await?;
@@ -52,7 +49,7 @@ impl Client {
             .url()
             .join(location.ok_or_else(missing)?)
             .map_err(|error| Cause::Unexpected(format!("the location of an upload is not a URL: {error}")))?;
-        if put.scheme() != "https" && !self.plain_http.contains(&super::authority(&put)) {
+        if !is_permitted(&self.plain_http, &put) {
             return Err(Cause::Redirect(format!(
                 "the upload location {put} is not reached over TLS"
             )));
@@ -61,7 +58,7 @@ impl Client {
         let put = put.to_string();
         let stored = self
             .send(image, Scope::Push, &put, || {
-                let request = self.request(Method::PUT, &put);
+                let request = self.http.put(&put);
                 request
                     .header(CONTENT_TYPE, "application/octet-stream")
                     .body(blob.clone())
@@ -85,7 +82,7 @@ impl Client {
         let url = self.url(image, &format!("manifests/{}", image.version()));
         let stored = self
             .send(image, Scope::Push, &url, || {
-                let request = self.request(Method::PUT, &url);
+                let request = self.http.put(&url);
                 request.header(CONTENT_TYPE, IMAGE_MANIFEST).body(text.clone())
             })
             .await?;
