@@ -26,7 +26,7 @@ mod scripted;
 mod smoke;
 mod subject;
 
-pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases};
+pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases, read_cases_with};
 pub use coverage::{Coverage, coverage};
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
 pub use inputs::plain_calls;

@@ -8,10 +8,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
+use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases_with};
 use bulkhead_core::manifest::Budget;
 use bulkhead_engine_lua::EmptyItems;
-use bulkhead_plugin::read_documents;
 
 use super::interpreter::{Loader, files_of, is_test};
 use crate::output::Format;
@@ -79,7 +78,7 @@ fn unusable(file: &Path, why: &str) -> Check {
 
 /// Reads the cases beside a customization. A file that cannot be read becomes a failed check.
 fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>> {
-    let mut cases = Vec::new();
+    let (mut cases, mut warnings) = (Vec::new(), Vec::new());
     for file in files {
         let testdata = if file.ends_with("testdata") {
             files_of(file)?
@@ -88,26 +87,17 @@ fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>
         };
         let own = is_test(file).then(|| file.clone());
         for file in testdata.into_iter().chain(own) {
-            warn_of_yaml(&file);
-            match read_cases(&file) {
+            match read_cases_with(&file, &mut warnings) {
                 Ok(read) => cases.extend(read),
                 Err(errors) => checks.push(unusable(&file, &errors.to_string())),
             }
         }
     }
-    Ok(cases)
-}
-
-/// Prints what is unusual in a file of cases, such as a repeated key. Errors are those of the cases.
-fn warn_of_yaml(file: &Path) {
-    let Ok(text) = std::fs::read_to_string(file) else {
-        return;
-    };
-    let name = file.display();
-    let read = read_documents::<serde_json::Value>(&name.to_string(), &text, &serde_saphyr::Options::default());
-    for warning in read.iter().flat_map(|read| &read.warnings) {
-        let _ = writeln!(anstream::stderr(), "warning: {name}: {warning}");
+    for warning in warnings {
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(anstream::stderr(), "warning: {warning}");
     }
+    Ok(cases)
 }
 
 /// Runs the cases against the customization. The name of each check starts with the kind of the tested object.

@@ -84,11 +84,12 @@ pub(super) fn is_format_of(text: &str) -> bool {
 }
 
 /// Returns the cases of a file, or everything that is wrong with it.
-pub(super) fn cases(origin: &str, text: &str) -> Result<Vec<Case>, Vec<String>> {
+pub(super) fn cases(origin: &str, text: &str, warnings: &mut Vec<String>) -> Result<Vec<Case>, Vec<String>> {
     let read = read_documents::<Option<Document>>(origin, text, &serde_saphyr::Options::default());
-    let documents = read.map_err(|error| vec![error])?.documents;
+    let read = read.map_err(|error| vec![error])?;
+    warnings.extend(read.warnings.iter().map(|warning| format!("{origin}: {warning}")));
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
-    for document in documents.into_iter().flatten() {
+    for document in read.documents.into_iter().flatten() {
         match case(origin, &document) {
             Ok(case) => cases.push(case),
             Err((line, field, message)) => problems.push(format!("{origin}:{line}: {field}: {message}")),

@@ -101,6 +101,12 @@ pub struct CaseErrors {
 
 /// Reads a case file, or every case file of a directory in order of name. Subdirectories are ignored.
 pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
+    read_cases_with(path, &mut Vec::new())
+}
+
+/// Reads cases as [`read_cases`] does, and adds what is unusual in files of Karmada's format to `warnings`, such as a
+/// repeated key.
+pub fn read_cases_with(path: &Path, warnings: &mut Vec<String>) -> Result<Vec<Case>, CaseErrors> {
     let problem = |error: std::io::Error| CaseErrors {
         problems: vec![format!("{}: {error}", path.display())],
     };
@@ -127,7 +133,7 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
     for file in files {
         let origin = file.display().to_string();
         match std::fs::read_to_string(&file) {
-            Ok(text) => match parse_cases(&origin, &text) {
+            Ok(text) => match parse(&origin, &text, warnings) {
                 Ok(read) => cases.extend(read),
                 Err(error) => problems.extend(error.problems),
             },
@@ -143,8 +149,12 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
 
 /// Parses cases from the text of a file; `origin` is its name in messages.
 pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
+    parse(origin, text, &mut Vec::new())
+}
+
+fn parse(origin: &str, text: &str, warnings: &mut Vec<String>) -> Result<Vec<Case>, CaseErrors> {
     if karmada::is_format_of(text) {
-        return karmada::cases(origin, text).map_err(|problems| CaseErrors { problems });
+        return karmada::cases(origin, text, warnings).map_err(|problems| CaseErrors { problems });
     }
     let file: format::CaseFile =
         bulkhead_plugin::read_document(origin, text).map_err(|error| CaseErrors { problems: vec![error] })?;
