@@ -1,6 +1,7 @@
 //! The `bulkhead` program.
 
 mod account;
+mod block_on;
 mod config;
 mod conflict;
 mod crds;

@@ -19,6 +19,7 @@ use bulkhead_simulator::what_if::{self, Answer, Export, Question};
 use clap::Args;
 use serde_json::json;
 
+use crate::block_on::block_on;
 use crate::exit;
 use crate::output::Format;
 
@@ -149,11 +150,7 @@ fn exported(directory: &Path, down: &[String]) -> anyhow::Result<Export> {
 
 /// Reads a live control plane over a connection that permits no writes.
 fn live(hub: &HubArguments) -> anyhow::Result<Export> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
-    runtime.block_on(async {
+    block_on(async {
         let hub = Hub::connect(hub, &WritePermit::report_only()).await?;
         what_if::load_live(&hub.reader(READ_TIME_MAX), &hub.address).await
     })

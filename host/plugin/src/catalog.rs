@@ -355,10 +355,8 @@ fn listing(
     let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
         let name = manifest.name.clone();
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
-        if let (Some(images), Some(image)) = (images, manifest.image.clone())
-            && manifest.mistakes().is_empty()
-        {
-            return of_image(&at, manifest, &image, images);
+        if let Some(entry) = of_image(&at, &manifest, images) {
+            return entry;
         }
         let kept = Some(Box::new(manifest.clone()));
         CatalogEntry {
@@ -376,8 +374,13 @@ fn listing(
     }
 }
 
-/// Returns the entry of a plugin whose code is in a registry. Messages begin with `at`.
-pub(crate) fn of_image(at: &str, manifest: PluginManifest, image: &str, images: &dyn Images) -> CatalogEntry {
+/// Returns the entry of a plugin whose code is in a registry; `None` for another one, for one with mistakes, and
+/// without images. Messages begin with `at`.
+pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn Images>) -> Option<CatalogEntry> {
+    let (images, image) = (images?, manifest.image.as_deref()?);
+    if !manifest.mistakes().is_empty() {
+        return None;
+    }
     let name = manifest.name.clone();
     let refused = |problem: ImageProblem| LoadError {
         plugin: name.clone(),
@@ -386,9 +389,9 @@ pub(crate) fn of_image(at: &str, manifest: PluginManifest, image: &str, images: 
         message: format!("{at}{}", problem.message),
     };
     let (manifest, found, newer) = match images.find(image, manifest.moved_tag) {
-        Err(problem) => (manifest, Err(refused(problem)), None),
+        Err(problem) => (manifest.clone(), Err(refused(problem)), None),
         Ok(image) => {
-            let manifest = manifest.with_code(image.engine, &image.origin);
+            let manifest = manifest.clone().with_code(image.engine, &image.origin);
             let read = |_: &str| (image.origin.clone(), Ok::<_, String>(image.code));
             let found = found(at, &image.origin, manifest.clone(), read).map(|found| FoundPlugin {
                 kinds: image.kinds,
@@ -397,13 +400,13 @@ pub(crate) fn of_image(at: &str, manifest: PluginManifest, image: &str, images: 
             (manifest, found, image.newer.map(refused))
         }
     };
-    CatalogEntry {
+    Some(CatalogEntry {
         name,
         generation: None,
         manifest: Some(Box::new(manifest)),
         found,
         newer,
-    }
+    })
 }
 
 /// Returns a plugin with its code. Messages begin with `at`; `origin` is used for a manifest without code.

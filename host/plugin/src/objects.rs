@@ -67,14 +67,9 @@ impl Objects {
     fn listed(&self, object: PluginObject) -> CatalogEntry {
         let manifest = object.manifest().ok();
         let generation = Some(object.generation);
-        if let (Some(images), Some(manifest)) = (&self.images, &manifest)
-            && let Some(image) = manifest.image.clone()
-            && manifest.mistakes().is_empty()
-        {
-            return CatalogEntry {
-                generation,
-                ..of_image("spec: ", manifest.clone(), &image, &**images)
-            };
+        let in_registry = |manifest| of_image("spec: ", manifest, self.images.as_deref());
+        if let Some(entry) = manifest.as_ref().and_then(in_registry) {
+            return CatalogEntry { generation, ..entry };
         }
         CatalogEntry {
             generation,

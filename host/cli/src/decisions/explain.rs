@@ -1,12 +1,14 @@
 //! `bulkhead explain`.
 
+use std::collections::BTreeMap;
+
 use bulkhead_core::journal::{Decision, DecisionId};
 use bulkhead_core::time::Time;
 use bulkhead_journal::Stored;
 use bulkhead_server::queries::client::Query;
 use bulkhead_simulator::recorded::explain::{Explanation, explain};
 use bulkhead_simulator::recorded::queued::with_queue;
-use bulkhead_simulator::recorded::waiting::{Event, Waiting, waiting};
+use bulkhead_simulator::recorded::waiting::{Event, Waiting, decisions, waiting};
 use clap::Args;
 
 use super::qualified;
@@ -44,24 +46,6 @@ pub(crate) struct Arguments {
     source: SourceArguments,
 }
 
-/// Kinds of decisions that begin or end a wait.
-const OF_WAITS: [Decision; 14] = [
-    Decision::EvictionsWait,
-    Decision::Tolerated,
-    Decision::Held,
-    Decision::NotScheduled,
-    Decision::RemovalWaits,
-    Decision::Evicted,
-    Decision::EvictionsResumed,
-    Decision::Released,
-    Decision::CalledOff,
-    Decision::Scheduled,
-    Decision::Removed,
-    Decision::Unbound,
-    Decision::HealthChanged,
-    Decision::Untainted,
-];
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let about = arguments.about.as_deref();
     let about = about.map(|about| qualified(about, arguments.namespace.as_deref()));
@@ -95,13 +79,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 
 /// Adds each wait to the explanation of its decision.
 fn attach(explanations: &mut [Explanation], waits: Vec<Waiting>) {
-    for wait in waits {
-        let mut explanations = explanations.iter_mut().rev();
-        let decision = explanations.find(|explanation| {
-            let id = explanation.record.decision_id().to_string();
-            wait.decision.as_ref() == Some(&id)
-        });
-        if let Some(explanation) = decision {
+    let by_decision = waits
+        .into_iter()
+        .filter_map(|wait| Some((wait.decision.clone()?, wait)));
+    let mut by_decision: BTreeMap<_, _> = by_decision.collect();
+    for explanation in explanations.iter_mut().rev() {
+        if let Some(wait) = by_decision.remove(&explanation.record.decision_id().to_string()) {
             explanation.waiting = Some(wait);
         }
     }
@@ -118,7 +101,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
     let query = Query {
         about: about.clone(),
         namespace: namespace.clone(),
-        decisions: OF_WAITS.to_vec(),
+        decisions: decisions(),
         last: None,
     };
     let found = arguments.source.find(&query, true, event)?;

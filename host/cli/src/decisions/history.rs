@@ -60,24 +60,20 @@ struct Listed {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let (wanted, namespace) = (&arguments.decision, arguments.namespace.as_deref());
+    let namespace = arguments.namespace.as_deref();
     let about = arguments.about.as_deref().map(|about| qualified(about, namespace));
-    // A name has its namespace already.
-    let namespace = namespace.filter(|_| about.is_none());
+    let query = Query {
+        // A name has its namespace already.
+        namespace: namespace.filter(|_| about.is_none()).map(str::to_owned),
+        about,
+        decisions: arguments.decision.clone(),
+        last: arguments.last,
+    };
     let listed = |stored: Stored| {
-        let entry = &stored.record.entry;
-        let is_wanted = (wanted.is_empty() || wanted.contains(&entry.decision))
-            && namespace.is_none_or(|namespace| entry.subject.namespace == namespace);
-        is_wanted.then(|| Listed {
+        query.selects(&stored.record.entry).then(|| Listed {
             record: stored.record,
             snapshot: stored.decision.map(|kept| kept.snapshot.clone()),
         })
-    };
-    let query = Query {
-        about: about.clone(),
-        namespace: namespace.map(str::to_owned),
-        decisions: wanted.clone(),
-        last: arguments.last,
     };
     let found = arguments.source.find(&query, false, listed)?;
     let (mut found, is_partial) = (found.kept, found.is_partial);

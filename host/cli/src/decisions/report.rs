@@ -9,17 +9,17 @@ use bulkhead_core::journal::Subject;
 use bulkhead_core::names;
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_runtime::controller::is_not_found;
+use bulkhead_runtime::pages;
 use bulkhead_server::hub::{Hub, HubArguments, RequestTimeout};
 use bulkhead_simulator::recorded::comparison::{Comparer, Comparison, Difference, Present, PresentBinding};
 use clap::Args;
-use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::Common;
+use crate::block_on::block_on;
 
-/// Page size of list requests.
-const PAGE: u32 = 500;
 /// Maximum number of copies listed individually per section.
 const SHOWN_MAX: usize = 50;
 
@@ -51,11 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         comparer.add(&stored);
         None::<()>
     })?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
-    let (present, address) = runtime.block_on(async {
+    let (present, address) = block_on(async {
         let limit = arguments.timeout.limit();
         let hub = Hub::connect_within(&arguments.hub, &WritePermit::report_only(), limit).await?;
         let present = present(&hub.reader(limit)).await?;
@@ -73,23 +69,21 @@ type Works = BTreeMap<String, BTreeSet<String>>;
 async fn present(client: &Client) -> anyhow::Result<Present> {
     let mut present = Present::default();
     let mut works = Works::new();
-    each(&Api::<Work>::all(client.clone()), |work: Work| {
+    let api = Api::<Work>::all(client.clone());
+    let take = |work: PartialObjectMeta<Work>| {
         let namespace = work.namespace().unwrap_or_default();
         let cluster = names::cluster_of_execution_namespace(&namespace);
         if let Some(cluster) = cluster.filter(|_| work.metadata.deletion_timestamp.is_none()) {
             works.entry(work.name_any()).or_default().insert(cluster.to_owned());
         }
-    })
-    .await?;
-    each(&Api::all(client.clone()), |binding: ResourceBinding| {
+    };
+    read::<Work>(pages::each(async |page| api.list_metadata(page).await, take).await)?;
+    each(client, |binding: ResourceBinding| add(&binding, &works, &mut present)).await?;
+    each(client, |binding: ClusterResourceBinding| {
         add(&binding, &works, &mut present);
     })
     .await?;
-    each(&Api::all(client.clone()), |binding: ClusterResourceBinding| {
-        add(&binding, &works, &mut present);
-    })
-    .await?;
-    each(&Api::all(client.clone()), |cluster: Cluster| {
+    each(client, |cluster: Cluster| {
         let taints = cluster.spec.taints.iter().map(ToString::to_string).collect();
         present.taints.insert(cluster.name_any(), taints);
     })
@@ -114,23 +108,20 @@ fn add<B: AnyBinding>(binding: &B, works: &Works, present: &mut Present) {
     );
 }
 
-/// Lists all objects of a kind, page by page. A kind that is not served has none.
-async fn each<K>(api: &Api<K>, mut take: impl FnMut(K)) -> anyhow::Result<()>
+/// Lists all objects of a kind. A kind that is not served has none.
+async fn each<K>(client: &Client, take: impl FnMut(K)) -> anyhow::Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let list = match api.list(&page).await {
-            Ok(list) => list,
-            Err(error) if is_not_found(&error) => return Ok(()),
-            Err(error) => return Err(error).with_context(|| format!("listing {}", K::plural(&()))),
-        };
-        list.items.into_iter().for_each(&mut take);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(()),
-        }
+    let api = Api::<K>::all(client.clone());
+    read::<K>(pages::each(async |page| api.list(page).await, take).await)
+}
+
+/// Returns the result of a list of a kind.
+fn read<K: Resource<DynamicType = ()>>(listed: kube::Result<()>) -> anyhow::Result<()> {
+    match listed {
+        Err(error) if is_not_found(&error) => Ok(()),
+        listed => listed.with_context(|| format!("listing {}", K::plural(&()))),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use bulkhead_controllers::QueuedEviction;
 use bulkhead_journal::Stored;
 use bulkhead_server::help;
@@ -13,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{read_journals, warn};
+use crate::block_on::block_on;
 use crate::output::Format;
 
 /// Source of records, and output format.
@@ -49,21 +49,18 @@ impl SourceArguments {
         &self,
         query: &Query,
         with_queue: bool,
-        mut keep: impl FnMut(Stored) -> Option<T>,
+        keep: impl FnMut(Stored) -> Option<T>,
     ) -> anyhow::Result<Found<T>> {
         let word = query.about.as_deref();
         if !self.journal.is_empty() && !self.leader.names_control_plane() {
             return self.in_journals(word, keep);
         }
         match self.ask(query, with_queue) {
-            Ok(answer) => {
-                let kept = select::among(answer.lists, word, &mut keep)?;
-                Ok(Found {
-                    kept,
-                    is_partial: answer.is_partial,
-                    queued: answer.queued,
-                })
-            }
+            Ok(answer) => Ok(Found {
+                kept: select::among(answer.kept, word, keep)?,
+                is_partial: answer.is_partial,
+                queued: answer.queued,
+            }),
             Err(error) if self.journal.is_empty() => {
                 Err(error.context("asking the leader for its decisions; --journal DIR reads a journal instead"))
             }
@@ -88,9 +85,9 @@ impl SourceArguments {
         })
     }
 
-    fn ask(&self, query: &Query, with_queue: bool) -> anyhow::Result<Answer> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("starting the runtime")?.block_on(async {
+    /// Returns the records of each leader.
+    fn ask(&self, query: &Query, with_queue: bool) -> anyhow::Result<Found<Vec<Stored>>> {
+        block_on(async {
             let leaders = Leaders::find(&self.leader).await?;
             let (found, errors) = leaders.records(query).await?;
             let problems: Vec<_> = found.iter().flat_map(|records| &records.problems).collect();
@@ -113,8 +110,8 @@ impl SourceArguments {
             } else {
                 None
             };
-            Ok(Answer {
-                lists: found.into_iter().map(|records| records.records).collect(),
+            Ok(Found {
+                kept: found.into_iter().map(|records| records.records).collect(),
                 is_partial,
                 queued,
             })
@@ -124,11 +121,4 @@ impl SourceArguments {
     pub(super) fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
         self.output.print(text, data)
     }
-}
-
-/// Answer of the leaders.
-struct Answer {
-    lists: Vec<Vec<Stored>>,
-    is_partial: bool,
-    queued: Option<Vec<QueuedEviction>>,
 }

@@ -101,7 +101,7 @@ fn rehearse(gathered: Gathered) -> Facts {
         flags: &facts.installation.flags,
         now: facts.now,
     };
-    match takeover::rehearse(&copy, registry, take) {
+    match takeover::rehearse(copy, registry, take) {
         Ok(outcome) => facts.rehearsal = Some(outcome),
         Err(error) => facts.unread.push(Unread {
             check: checks::REHEARSAL.to_owned(),

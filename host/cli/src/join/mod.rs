@@ -31,6 +31,7 @@ use self::account::{Account, TOKEN_WAIT, apply, set_user};
 use self::leave::Leaving;
 pub(crate) use self::leave::check_member;
 use self::register::Registration;
+use crate::block_on::block_on;
 use crate::kubeconfig::Destination;
 
 /// Namespace of the Secrets with members' credentials, and of the objects created in a member (same as Karmada's).
@@ -240,12 +241,7 @@ impl UnjoinArguments {
 
 /// Runs a command against a control plane and prints its result or error.
 pub(crate) fn finish(work: impl Future<Output = anyhow::Result<String>>) -> ExitCode {
-    let outcome = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")
-        .and_then(|runtime| runtime.block_on(work));
-    crate::exit::code(outcome.and_then(|text| {
+    crate::exit::code(block_on(work).and_then(|text| {
         writeln!(anstream::stdout(), "{text}")?;
         Ok(true)
     }))

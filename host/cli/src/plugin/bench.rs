@@ -59,11 +59,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if cases.is_empty() {
         bail!("there are no cases in {}", path.display());
     }
-    let plugin = Versions::load(target)?;
+    let plugin = Plugin::load(target)?;
     let other = arguments
         .against
         .as_deref()
-        .map(|path| Versions::load(arguments.which.other(path).target()?))
+        .map(|path| Plugin::load(arguments.which.other(path).target()?))
         .transpose()?;
     let mut rows = Vec::new();
     for case in &cases {
@@ -85,12 +85,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 /// A plugin, loaded with its own configuration, and anew with that of a case.
-struct Versions {
+struct Plugin {
     target: Target,
     loaded: Loaded,
 }
 
-impl Versions {
+impl Plugin {
     fn load(target: Target) -> anyhow::Result<Self> {
         let loaded = target.load()?;
         Ok(Self { target, loaded })

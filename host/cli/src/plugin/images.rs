@@ -2,16 +2,9 @@
 
 use std::io::Write as _;
 
-use anyhow::Context as _;
 use bulkhead_oci::trust::Requirements;
 use bulkhead_oci::{Digest, Helpers, Reference, Store, StoredImage, trust::Trust};
 use bulkhead_server::images::ImageArguments;
-
-/// Runs a future to its end.
-pub(super) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("starting the runtime")?.block_on(future)
-}
 
 /// Returns the images of the user, whose credential helpers are run.
 pub(super) fn store(arguments: &ImageArguments) -> anyhow::Result<Store> {
@@ -27,8 +20,8 @@ pub(super) fn requirements(arguments: &ImageArguments, image: &Reference) -> any
 /// Pulls an image into the cache and checks its signature. A tag is resolved in the registry.
 pub(super) async fn pull(store: &Store, arguments: &ImageArguments, image: &Reference) -> anyhow::Result<StoredImage> {
     let requirements = requirements(arguments, image)?;
-    let digest = store.resolve(image).await?;
-    let stored = store.pull(&image.with_digest(digest.clone())).await?;
+    let stored = store.pull(image).await?;
+    let digest = stored.manifest.digest.clone();
     if let Some(requirements) = requirements.filter(Requirements::needs_signature) {
         let signatures = signatures(store, image, &digest).await?;
         requirements.verify(image, &digest, &signatures)?;

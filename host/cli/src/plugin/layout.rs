@@ -8,6 +8,7 @@ use bulkhead_server::images::ImageArguments;
 use clap::Args;
 
 use super::images;
+use crate::block_on::block_on;
 use crate::output;
 
 /// Save plugins with their signatures as an OCI image layout, for sites without access to the registry.
@@ -50,7 +51,7 @@ pub(crate) struct LoadArguments {
 
 pub(super) fn save(arguments: &SaveArguments) -> anyhow::Result<()> {
     let store = images::store(&arguments.images)?;
-    let saved = images::block_on(async {
+    let saved = block_on(async {
         let mut saved = Vec::new();
         for image in &arguments.names {
             let stored = images::pull(&store, &arguments.images, image).await?;

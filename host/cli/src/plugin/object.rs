@@ -3,10 +3,9 @@
 use anyhow::bail;
 use bulkhead_api::{Plugin, PluginSpec};
 use bulkhead_core::label;
-use bulkhead_plugin::{LoadError, LoadStage};
 use clap::Args;
 
-use super::target::{Which, bounded};
+use super::target::Which;
 use crate::output::Format;
 
 /// Maximum size of the object in bytes: the default limit of etcd, which covers the whole object.
@@ -43,9 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let target = arguments.which.target()?;
     let name = arguments.name.as_deref().unwrap_or(&target.source.name);
     check_name(name)?;
-    let loaded = target.load()?;
-    bulkhead_conformance::smoke(&*bounded(&loaded))
-        .map_err(|message| LoadError::new(&target.source, LoadStage::SmokeTested, message))?;
+    let (loaded, _) = target.checked()?;
     let mut object = serde_json::to_value(Plugin::new(name, PluginSpec(spec)))?;
     // The controllers write the status.
     object.as_object_mut().map(|object| object.remove("status"));

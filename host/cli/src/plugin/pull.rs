@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::images;
+use crate::block_on::block_on;
 use crate::output::Format;
 
 /// Pull a plugin into the cache of images, and print its reference with its digest.
@@ -40,7 +41,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let store = images::store(&arguments.images)?;
     let image = &arguments.image;
-    let stored = images::block_on(images::pull(&store, &arguments.images, image))?;
+    let stored = block_on(images::pull(&store, &arguments.images, image))?;
     if let Some(file) = &arguments.file {
         fs::write(file, &stored.code).with_context(|| format!("writing {}", file.display()))?;
     }

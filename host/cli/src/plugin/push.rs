@@ -3,14 +3,15 @@
 use bulkhead_core::policy::EngineKind;
 use bulkhead_oci::Reference;
 use bulkhead_oci::artifact::{Artifact, Metadata};
-use bulkhead_plugin::{Description, LoadError, LoadStage};
+use bulkhead_plugin::Description;
 use bulkhead_server::images::ImageArguments;
 use clap::Args;
 use serde_json::json;
 use wit_component::DecodedWasm;
 
 use super::images;
-use super::target::{Which, bounded};
+use super::target::Which;
+use crate::block_on::block_on;
 use crate::output::Format;
 
 /// Push a plugin to a registry, and print its reference with its digest.
@@ -52,10 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let code = arguments.which.code()?;
     let target = arguments.which.target()?;
-    let loaded = target.load()?;
-    let policy = bounded(&loaded);
-    bulkhead_conformance::smoke(&*policy)
-        .map_err(|message| LoadError::new(&target.source, LoadStage::SmokeTested, message))?;
+    let (loaded, policy) = target.checked()?;
     let mut kinds: Vec<_> = policy.capabilities().iter().map(|one| one.kind.to_string()).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -83,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let artifact = artifact.map_err(|cause| anyhow::anyhow!("{}: {cause}", target.source.name))?;
     let store = images::store(&arguments.images)?;
     let image = &arguments.image;
-    let digest = images::block_on(async { Ok(artifact.push(store.client(), image).await?) })?;
+    let digest = block_on(async { Ok(artifact.push(store.client(), image).await?) })?;
     let pushed = image.with_digest(digest);
     let data = json!({
         "image": pushed.to_string(),

@@ -10,6 +10,7 @@ use bulkhead_server::images::ImageArguments;
 use clap::Args;
 
 use super::images;
+use crate::block_on::block_on;
 use crate::output;
 
 /// Sign a plugin in its registry with a private key, and print its reference with its digest.
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let key = SigningKey::parse(&path.display().to_string(), &pem)?;
     let store = images::store(&arguments.images)?;
     let image = &arguments.image;
-    let digest = images::block_on(async {
+    let digest = block_on(async {
         // The registry has to have the image, also under a digest.
         let digest = store.client().manifest(image).await?.digest;
         let signature = key

@@ -11,7 +11,7 @@ use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::manifest::{Instances, PluginManifest};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, Policy, PolicyId, Usage};
-use bulkhead_plugin::{Bounded, Engine, FoundPlugin, LoadError, Loaded, PluginSource, read_document};
+use bulkhead_plugin::{Bounded, Engine, FoundPlugin, LoadError, LoadStage, Loaded, PluginSource, read_document};
 use bulkhead_server::engines::EngineArguments;
 use clap::Args;
 use k8s_openapi::ByteString;
@@ -149,17 +149,28 @@ impl Which {
                 self.path.display()
             );
         }
-        let (manifest, folder) = if self.path.is_dir() {
-            (read_manifest(&self.path)?, self.path.clone())
-        } else {
-            let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
-            (bare_manifest(&self.path)?, folder)
-        };
-        let (_, file) = manifest
+        let (manifest, folder) = self.manifest()?;
+        let (_, _, code) = self.read_code(&manifest, &folder)?;
+        Ok(code)
+    }
+
+    /// Returns the manifest, and the folder that its files are in.
+    fn manifest(&self) -> anyhow::Result<(PluginManifest, PathBuf)> {
+        if self.path.is_dir() {
+            return Ok((read_manifest(&self.path)?, self.path.clone()));
+        }
+        let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
+        Ok((bare_manifest(&self.path)?, folder))
+    }
+
+    /// Returns the engine, the file and the code.
+    fn read_code(&self, manifest: &PluginManifest, folder: &Path) -> anyhow::Result<(EngineKind, PathBuf, Vec<u8>)> {
+        let (engine, file) = manifest
             .code()
             .map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
         let file = folder.join(file);
-        fs::read(&file).with_context(|| format!("reading {}", file.display()))
+        let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        Ok((engine, file, code))
     }
 
     /// Builds the spec of a `Plugin` object, including the code.
@@ -167,15 +178,12 @@ impl Which {
         if is_yaml(&self.path) {
             bail!("{} is an object already", self.path.display());
         }
-        let (mut spec, manifest, folder) = if self.path.is_dir() {
+        let mut spec = Map::new();
+        if self.path.is_dir() {
             let (path, text) = manifest_text(&self.path)?;
-            let spec: Map<String, Value> =
-                read_document(&path.display().to_string(), &text).map_err(anyhow::Error::msg)?;
-            (spec, read_manifest(&self.path)?, self.path.clone())
-        } else {
-            let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
-            (Map::new(), bare_manifest(&self.path)?, folder)
-        };
+            spec = read_document(&path.display().to_string(), &text).map_err(anyhow::Error::msg)?;
+        }
+        let (manifest, folder) = self.manifest()?;
         spec.remove("name");
         if let Some(config) = &self.config {
             spec.insert("config".to_owned(), read_config(config)?);
@@ -183,11 +191,7 @@ impl Which {
         if self.reused {
             spec.insert("instances".to_owned(), "reused".into());
         }
-        let (engine, file) = manifest
-            .code()
-            .map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
-        let file = folder.join(file);
-        let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        let (engine, file, code) = self.read_code(&manifest, &folder)?;
         let (field, code) = match engine {
             EngineKind::Lua => (
                 "lua",
@@ -228,6 +232,15 @@ impl Target {
         self.load_source(&self.source)
     }
 
+    /// Loads the plugin and makes a smoke test, as a host does. Returns the policy with its limits too.
+    pub(super) fn checked(&self) -> anyhow::Result<(Loaded, Arc<dyn Policy>)> {
+        let loaded = self.load()?;
+        let policy = bounded(&loaded);
+        bulkhead_conformance::smoke(&*policy)
+            .map_err(|message| LoadError::new(&self.source, LoadStage::SmokeTested, message))?;
+        Ok((loaded, policy))
+    }
+
     /// Loads the plugin with another configuration.
     pub(super) fn load_with(&self, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
         let source = PluginSource {
@@ -239,7 +252,7 @@ impl Target {
 
     fn load_source(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let engine = self.engines.iter().find(|engine| engine.kind() == source.engine);
-        let missing = || LoadError::new(source, bulkhead_plugin::LoadStage::Inspected, "no engine runs it");
+        let missing = || LoadError::new(source, LoadStage::Inspected, "no engine runs it");
         let located = |error: LoadError| LoadError {
             message: self.places.located(&error.message),
             ..error

@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::images;
+use crate::block_on::block_on;
 use crate::output::Format;
 
 /// Verify the signature of a plugin, with public keys or with a trust file.
@@ -45,7 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         bail!("name the keys that may have signed with --key, or a trust file with --plugin-trust");
     };
     let store = images::store(&arguments.images)?;
-    let (digest, signatures) = images::block_on(async {
+    let (digest, signatures) = block_on(async {
         let digest = store.resolve(image).await?;
         let signatures = images::signatures(&store, image, &digest).await?;
         Ok((digest, signatures))

@@ -14,19 +14,17 @@ use bulkhead_core::model::{self, Binding, ConditionStatus};
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 use bulkhead_runtime::connection::WritePermit;
+use bulkhead_runtime::pages;
 use bulkhead_server::hub::in_time;
 use bulkhead_server::queries::client::{LeaderArguments, Leaders};
 use http::{Request, Uri};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
 use kube::{Api, Client, Config, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::policies::Policies;
 
-/// Page size of list requests.
-const PAGE: u32 = 500;
 /// Time limit of the metrics request.
 const METRICS_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -351,19 +349,11 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(client.clone());
-    let mut params = ListParams::default().limit(PAGE);
     let mut all = Vec::new();
-    loop {
-        let page = api
-            .list(&params)
-            .await
-            .with_context(|| format!("reading {}", K::plural(&())))?;
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
+    pages::each(async |page| api.list(page).await, |object| all.push(object))
+        .await
+        .with_context(|| format!("reading {}", K::plural(&())))?;
+    Ok(all)
 }
 
 fn is_not_served(error: &anyhow::Error) -> bool {

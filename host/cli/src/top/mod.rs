@@ -8,7 +8,6 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_server::engines::EngineArguments;
@@ -21,6 +20,7 @@ use clap::Args;
 
 use self::gather::Source;
 use self::policies::Policies;
+use crate::block_on::block_on;
 use crate::output::Format;
 
 /// Escape sequence that clears the terminal and moves the cursor to the top left.
@@ -76,12 +76,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let outcome = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")
-        .and_then(|runtime| runtime.block_on(watch(arguments)));
-    crate::exit::code(outcome.map(|()| true))
+    crate::exit::code(block_on(watch(arguments)).map(|()| true))
 }
 
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {

@@ -6,7 +6,9 @@ use bulkhead_core::decide::application_failover::HEALTH_HISTORY;
 use bulkhead_core::decide::failback::{HOME, STABLE};
 use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::is_not_found;
+use bulkhead_runtime::pages;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
@@ -15,8 +17,6 @@ use crate::account::shown;
 
 /// Field manager of the changes.
 const MANAGER: &str = "bulkhead-uninstall";
-/// Maximum number of objects in one answer of the control plane.
-const PAGE: u32 = 500;
 
 const OF_CLUSTERS: [&str; 4] = [keys::TAINT_OWNERS, keys::CONDITION_HISTORY, STABLE, keys::DECISION];
 const OF_BINDINGS: [&str; 4] = [HOME, HEALTH_HISTORY, keys::TEMPLATE_DIGEST, keys::DECISION];
@@ -48,30 +48,24 @@ pub(super) async fn clear(client: &Client, dry_run: bool, lines: &mut Vec<String
 /// Returns the objects of a kind that have one of the annotations; none if the kind is not served.
 async fn annotated(client: &Client, resource: &ApiResource, keys: &[&'static str]) -> anyhow::Result<Vec<Annotated>> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
-    let (mut parameters, mut found) = (ListParams::default().limit(PAGE), Vec::new());
-    loop {
-        let page = match api.list_metadata(&parameters).await {
-            Err(error) if is_not_found(&error) => return Ok(found),
-            page => page.with_context(|| format!("listing the {}", resource.plural))?,
-        };
-        for object in &page.items {
-            let annotations = object.metadata.annotations.as_ref();
-            let is_present = |key: &&str| annotations.is_some_and(|annotations| annotations.contains_key(*key));
-            let keys: Vec<_> = keys.iter().copied().filter(is_present).collect();
-            if !keys.is_empty() {
-                let namespace = object.metadata.namespace.clone().unwrap_or_default();
-                found.push(Annotated {
-                    namespace,
-                    name: object.metadata.name.clone().unwrap_or_default(),
-                    keys,
-                });
-            }
+    let mut found = Vec::new();
+    let take = |object: PartialObjectMeta<DynamicObject>| {
+        let annotations = object.metadata.annotations.as_ref();
+        let is_present = |key: &&str| annotations.is_some_and(|annotations| annotations.contains_key(*key));
+        let keys: Vec<_> = keys.iter().copied().filter(is_present).collect();
+        if !keys.is_empty() {
+            found.push(Annotated {
+                namespace: object.metadata.namespace.unwrap_or_default(),
+                name: object.metadata.name.unwrap_or_default(),
+                keys,
+            });
         }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => parameters = parameters.continue_token(&token),
-            None => return Ok(found),
-        }
+    };
+    match pages::each(async |page| api.list_metadata(page).await, take).await {
+        Err(error) if is_not_found(&error) => {}
+        listed => listed.with_context(|| format!("listing the {}", resource.plural))?,
     }
+    Ok(found)
 }
 
 /// Removes the annotations of one object. Returns a line about it, `None` if it was deleted meanwhile.

@@ -171,11 +171,10 @@ impl ManifestProblem {
 impl PluginManifest {
     /// Returns the manifest of a component or script with default settings.
     pub fn of_file(name: &str, engine: EngineKind, file: &str) -> Self {
-        let file_of = |kind| (engine == kind).then(|| file.to_owned());
-        Self {
+        let manifest = Self {
             name: name.to_owned(),
-            wasm: file_of(EngineKind::Wasm),
-            lua: file_of(EngineKind::Lua),
+            wasm: None,
+            lua: None,
             image: None,
             moved_tag: MovedTag::default(),
             answers: Vec::new(),
@@ -192,7 +191,8 @@ impl PluginManifest {
             scores: Scores::default(),
             breaker: BreakerThresholds::default(),
             fallback: Fallback::default(),
-        }
+        };
+        manifest.with_code(engine, file)
     }
 
     /// Returns the engine and the file.

@@ -25,8 +25,11 @@ pub struct Advertised {
 impl Advertised {
     /// Returns the addresses of a Lease, the current leader's first. An annotation that cannot be read has none.
     pub fn of(lease: &Lease) -> Vec<Self> {
-        let annotations = lease.metadata.annotations.as_ref();
-        let annotation = annotations.and_then(|annotations| annotations.get(ANNOTATION));
+        lease.metadata.annotations.as_ref().map(Self::read).unwrap_or_default()
+    }
+
+    fn read(annotations: &BTreeMap<String, String>) -> Vec<Self> {
+        let annotation = annotations.get(ANNOTATION);
         annotation
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default()
@@ -36,11 +39,7 @@ impl Advertised {
     /// the others.
     pub(crate) fn write(own: Option<&Self>, annotations: &mut BTreeMap<String, String>) {
         let Some(own) = own else { return };
-        let before = annotations
-            .get(ANNOTATION)
-            .and_then(|text| serde_json::from_str(text).ok());
-        let before: Vec<Self> = before.unwrap_or_default();
-        let others = before.into_iter().filter(|other| other.url != own.url);
+        let others = Self::read(annotations).into_iter().filter(|other| other.url != own.url);
         let all: Vec<_> = std::iter::once(own.clone()).chain(others).take(ADDRESSES_MAX).collect();
         if let Ok(text) = serde_json::to_string(&all) {
             annotations.insert(ANNOTATION.to_owned(), text);

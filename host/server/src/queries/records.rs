@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use bulkhead_core::journal::Decision;
-use bulkhead_journal::{JournalError, Selection, Stored, visit, wire};
+use bulkhead_core::journal::{Decision, Entry};
+use bulkhead_journal::{JournalError, Selection, visit, wire};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};
 
@@ -73,14 +73,11 @@ impl Query {
         pairs.join("&")
     }
 
-    fn selects(&self, selection: &Selection, stored: &Stored) -> bool {
-        let entry = &stored.record.entry;
-        selection.selects(&stored.record)
-            && (self.decisions.is_empty() || self.decisions.contains(&entry.decision))
-            && self
-                .namespace
-                .as_ref()
-                .is_none_or(|namespace| entry.subject.namespace == *namespace)
+    /// Returns true if the query selects the kind of a decision and the namespace of its subject.
+    pub fn selects(&self, entry: &Entry) -> bool {
+        let namespace = self.namespace.as_ref();
+        (self.decisions.is_empty() || self.decisions.contains(&entry.decision))
+            && namespace.is_none_or(|namespace| entry.subject.namespace == *namespace)
     }
 }
 
@@ -91,7 +88,7 @@ pub(super) fn read(journal: &Path, query: &Query) -> Result<String, JournalError
     let (mut lines, mut bytes, mut is_truncated) = (VecDeque::new(), 0, false);
     let selection = Selection::of(query.about.as_deref());
     let problems = visit(journal, |stored| {
-        if !query.selects(&selection, &stored) {
+        if !selection.selects(&stored.record) || !query.selects(&stored.record.entry) {
             return;
         }
         let line = wire::to_json(&stored).to_string();

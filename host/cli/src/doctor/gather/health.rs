@@ -1,18 +1,18 @@
 //! Works whose health is unknown for long.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use bulkhead_api::Work;
 use bulkhead_core::model::Health;
 use bulkhead_core::time::Time;
-use kube::api::ListParams;
+use bulkhead_runtime::pages::pages;
+use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt};
 
 use crate::doctor::checks;
 use crate::doctor::facts::{Facts, Name, UnknownHealth};
 
-/// Page size of list requests.
-const PAGE: u32 = 500;
 /// Maximum number of pages: a gap of an interpreter shows in any of them.
 const PAGES_MAX: usize = 20;
 /// Age from which an unknown health counts. A new object has one for a moment.
@@ -20,20 +20,20 @@ const LONG_MS: i64 = 5 * 60 * 1000;
 
 pub(super) async fn gather(client: &Client, facts: &mut Facts) {
     let (api, mut found) = (Api::<Work>::all(client.clone()), BTreeMap::new());
-    let mut page = ListParams::default().limit(PAGE);
-    for _ in 0..PAGES_MAX {
-        let list = match api.list(&page).await {
-            Ok(list) => list,
-            Err(error) => {
-                facts.unread(checks::INTERPRETERS, "works", &error);
-                break;
-            }
-        };
-        list.items.iter().for_each(|work| note(work, facts.now, &mut found));
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => break,
+    let (now, mut read) = (facts.now, 0);
+    let take = |works: Vec<Work>| {
+        for work in &works {
+            note(work, now, &mut found);
         }
+        read += 1;
+        if read < PAGES_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    if let Err(error) = pages(async |page| api.list(page).await, take).await {
+        facts.unread(checks::INTERPRETERS, "works", &error);
     }
     facts.unknown_health = found.into_values().collect();
 }
@@ -49,8 +49,7 @@ fn note(work: &Work, now: Time, found: &mut BTreeMap<(String, String), UnknownHe
         return;
     }
     let of = &status.identifier;
-    let slash = if of.group.is_empty() { "" } else { "/" };
-    let api_version = format!("{}{slash}{}", of.group, of.version);
+    let api_version = GroupVersionKind::gvk(&of.group, &of.version, &of.kind).api_version();
     let example = Name {
         namespace: work.namespace().unwrap_or_default(),
         name: work.name_any(),
