@@ -120,6 +120,7 @@ pub struct TaintDifference {
 /// Decision of Bulkhead.
 #[derive(Clone)]
 struct Own {
+    decision: Decision,
     at: Time,
     id: DecisionId,
     code: String,
@@ -130,10 +131,18 @@ impl Own {
     fn of(record: &Record) -> Self {
         let reason = &record.entry.attribution.reason;
         Self {
+            decision: record.entry.decision,
             at: record.entry.at,
             id: record.decision_id(),
             code: reason.code.clone(),
             message: reason.message.clone(),
+        }
+    }
+
+    /// Takes the place of an earlier decision. Of two at the same time, the second record is the later one.
+    fn replace(self, known: &mut Option<Self>) {
+        if known.as_ref().is_none_or(|known| known.at <= self.at) {
+            *known = Some(self);
         }
     }
 }
@@ -141,27 +150,29 @@ impl Own {
 /// Decisions about the eviction of a binding from one cluster.
 #[derive(Default)]
 struct Passage {
+    /// First decision to evict.
     evicted: Option<Own>,
     /// Last reason to leave the binding where it is.
     waits: Option<Own>,
     /// Last decision about the task.
-    task: Option<(Decision, Own)>,
+    task: Option<Own>,
     /// True if a decision read a task, which Karmada had made.
     has_task: bool,
 }
 
-/// Collector of the decisions of a journal.
+/// Collector of the decisions of one or more journals.
 #[derive(Default)]
 pub struct Comparer {
     passages: BTreeMap<(Subject, String), Passage>,
-    taints: BTreeMap<(String, String), (Decision, Own)>,
+    /// Last decision about each taint, by cluster and taint.
+    taints: BTreeMap<(String, String), Option<Own>>,
     decisions: usize,
     first: Option<Time>,
     last: Option<Time>,
 }
 
 impl Comparer {
-    /// Adds a record. Records arrive in the order of the journal.
+    /// Adds a record. The records of each journal arrive in its order.
     pub fn add(&mut self, stored: &Stored) {
         if let Some(binding) = stored.decision.as_ref().and_then(|kept| kept.decision.binding()) {
             for task in &binding.spec.graceful_eviction_tasks {
@@ -184,65 +195,54 @@ impl Comparer {
         let own = Own::of(record);
         match entry.decision {
             Decision::Tainted | Decision::Untainted => {
-                self.taints
-                    .insert((cluster, entry.effect.clone()), (entry.decision, own));
+                own.replace(self.taints.entry((cluster, entry.effect.clone())).or_default());
             }
             Decision::Evicted => {
-                let passage = self.passage(&entry.subject, cluster);
-                passage.evicted = passage.evicted.take().or(Some(own));
+                let evicted = &mut self.passage(&entry.subject, cluster).evicted;
+                if evicted.as_ref().is_none_or(|known| own.at < known.at) {
+                    *evicted = Some(own);
+                }
             }
             Decision::EvictionsWait if entry.subject.kind != "Cluster" => {
-                self.passage(&entry.subject, cluster).waits = Some(own);
+                own.replace(&mut self.passage(&entry.subject, cluster).waits);
             }
             // A task exists only if Karmada made it.
             Decision::Held | Decision::Released | Decision::CalledOff => {
                 let passage = self.passage(&entry.subject, cluster);
                 passage.has_task = true;
-                passage.task = Some((entry.decision, own));
+                own.replace(&mut passage.task);
             }
             _ => return,
         }
         self.decisions += 1;
-        self.first = self.first.or(Some(entry.at));
-        self.last = Some(entry.at);
+        self.first = self.first.into_iter().chain([entry.at]).min();
+        self.last = self.last.max(Some(entry.at));
     }
 
     /// Compares the decisions with the control plane. Bindings that are gone are left out.
-    pub fn compare(self, present: &Present) -> Comparison {
+    pub fn compare(mut self, present: &Present) -> Comparison {
         let mut comparison = Comparison {
             decisions: self.decisions,
             first: self.first,
             last: self.last,
             ..Comparison::default()
         };
-        let no_passage = Passage::default();
-        let mut keys: BTreeSet<(&Subject, &String)> = self
-            .passages
-            .keys()
-            .map(|(subject, cluster)| (subject, cluster))
-            .collect();
         for (subject, binding) in &present.bindings {
-            keys.extend(binding.tasks.iter().map(|cluster| (subject, cluster)));
+            for cluster in &binding.tasks {
+                self.passage(subject, cluster.clone());
+            }
         }
-        for (subject, cluster) in keys {
-            let Some(binding) = present.bindings.get(subject) else {
-                continue;
-            };
-            let passage = self.passages.get(&(subject.clone(), cluster.clone()));
-            judge(
-                subject,
-                cluster,
-                passage.unwrap_or(&no_passage),
-                binding,
-                &mut comparison,
-            );
+        for ((subject, cluster), passage) in &self.passages {
+            if let Some(binding) = present.bindings.get(subject) {
+                judge(subject, cluster, passage, binding, &mut comparison);
+            }
         }
-        for ((cluster, taint), (decision, own)) in self.taints {
-            let Some(taints) = present.taints.get(&cluster) else {
+        for ((cluster, taint), own) in self.taints {
+            let (Some(taints), Some(own)) = (present.taints.get(&cluster), own) else {
                 continue;
             };
             let exists = taints.contains(&taint);
-            if exists != (decision == Decision::Tainted) {
+            if exists != (own.decision == Decision::Tainted) {
                 comparison.taints.push(TaintDifference {
                     cluster,
                     taint,
@@ -261,33 +261,29 @@ fn judge(subject: &Subject, cluster: &str, passage: &Passage, binding: &PresentB
     let has_task = binding.tasks.contains(cluster);
     let is_target = binding.targets.contains(cluster);
     let by_karmada = passage.has_task || has_task;
-    let difference = |own: Option<&Own>, code: &str, why: &str| Difference {
+    let not_decided = "no decision to evict; its turn had not come, or it was evicted before the journal begins";
+    let difference = |own: Option<&Own>| Difference {
         binding: subject.key(),
         cluster: cluster.to_owned(),
-        reason: own.map_or(code, |own| own.code.as_str()).to_owned(),
-        why: own.map_or(why, |own| own.message.as_str()).to_owned(),
+        reason: own.map_or("NotDecided", |own| &own.code).to_owned(),
+        why: own.map_or(not_decided, |own| &own.message).to_owned(),
         at: own.map(|own| own.at),
         decision: own.map(|own| own.id.to_string()),
         work_exists: binding.works.contains(cluster),
     };
     match (by_karmada, &passage.evicted) {
         (true, Some(_)) => comparison.alike.evicted += 1,
-        (true, None) => {
-            let why = "no decision to evict; its turn had not come, or it was evicted before the journal begins";
-            let difference = difference(passage.waits.as_ref(), "NotDecided", why);
-            comparison.evicted_by_karmada.push(difference);
-        }
-        (false, Some(own)) if is_target => comparison.evicted_by_bulkhead.push(difference(Some(own), "", "")),
+        (true, None) => comparison.evicted_by_karmada.push(difference(passage.waits.as_ref())),
+        (false, Some(own)) if is_target => comparison.evicted_by_bulkhead.push(difference(Some(own))),
         (false, _) => return,
     }
-    match (&passage.task, has_task) {
+    let task = passage.task.as_ref();
+    match (task.map(|own| own.decision), has_task) {
         // The cluster is a target again: the copy was not deleted.
         (_, false) if is_target => comparison.alike.ended += usize::from(by_karmada),
-        (Some((Decision::Held | Decision::CalledOff, own)), false) => {
-            comparison.deleted_by_karmada.push(difference(Some(own), "", ""));
-        }
-        (Some((Decision::Held, _)), true) => comparison.alike.held += 1,
-        (Some((_, own)), true) => comparison.kept_by_karmada.push(difference(Some(own), "", "")),
+        (Some(Decision::Held | Decision::CalledOff), false) => comparison.deleted_by_karmada.push(difference(task)),
+        (Some(Decision::Held), true) => comparison.alike.held += 1,
+        (Some(_), true) => comparison.kept_by_karmada.push(difference(task)),
         (Some(_), false) => comparison.alike.ended += 1,
         // The journal has no decision about the task.
         (None, _) => {}
@@ -378,6 +374,37 @@ mod tests {
             }
         );
         assert!(!found.is_equal());
+    }
+
+    /// The journal of a second process, which is read first, has the end of the first journal's hold.
+    #[test]
+    fn journals_are_compared_by_time_in_any_order_of_their_folders() {
+        let first = [
+            record(1, "web", Decision::Evicted, "TaintUntolerated"),
+            record(2, "web", Decision::Held, "NotHealthy"),
+        ];
+        let second = [record(3, "web", Decision::Released, "Healthy")];
+        let binding = PresentBinding {
+            targets: names(&["m2"]),
+            ..PresentBinding::default()
+        };
+        let present = Present {
+            bindings: BTreeMap::from([(subject("web"), binding)]),
+            taints: BTreeMap::new(),
+        };
+        let compared = |journals: [&[Record]; 2]| {
+            let mut comparer = Comparer::default();
+            journals
+                .into_iter()
+                .flatten()
+                .for_each(|record| comparer.add_record(record));
+            comparer.compare(&present)
+        };
+        let found = compared([&second, &first]);
+        assert!(found.is_equal() && found.alike.ended == 1, "{found:#?}");
+        let times = [1000, 3000].map(|at| Some(Time::from_millis(at)));
+        assert_eq!([found.first, found.last], times);
+        assert_eq!(found, compared([&first, &second]));
     }
 
     #[test]

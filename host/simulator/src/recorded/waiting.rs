@@ -123,6 +123,14 @@ impl Event {
     }
 }
 
+/// Returns the kinds of decisions that have events.
+pub fn decisions() -> Vec<Decision> {
+    Decision::ALL
+        .into_iter()
+        .filter(|decision| concerns(*decision))
+        .collect()
+}
+
 fn concerns(decision: Decision) -> bool {
     begins(decision).is_some() || !ends(decision).is_empty() || decision == Decision::Untainted
 }
@@ -158,11 +166,18 @@ pub fn waiting(events: impl IntoIterator<Item = Event>) -> Vec<Waiting> {
     let mut open = BTreeMap::<(Step, Subject, Option<String>), Waiting>::new();
     for event in events {
         let is_everywhere = matches!(event.decision, Decision::Unbound | Decision::Scheduled);
-        let ended = ends(event.decision);
-        open.retain(|(step, subject, cluster), _| {
-            let is_it = *subject == event.subject && (is_everywhere || *cluster == event.cluster);
-            !(is_it && ended.contains(step))
-        });
+        for &step in ends(event.decision) {
+            if is_everywhere {
+                let first = (step, event.subject.clone(), None);
+                let of_subject = open.range(&first..).map(|(key, _)| key);
+                let of_subject = of_subject.take_while(|(of, subject, _)| *of == step && *subject == event.subject);
+                for key in of_subject.cloned().collect::<Vec<_>>() {
+                    open.remove(&key);
+                }
+            } else {
+                open.remove(&(step, event.subject.clone(), event.cluster.clone()));
+            }
+        }
         if event.decision == Decision::Untainted {
             let of_cluster = open.iter_mut().filter(|((step, _, cluster), _)| {
                 *step == Step::Eviction && cluster.as_deref() == Some(event.subject.name.as_str())

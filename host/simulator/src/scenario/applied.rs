@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bulkhead_apiserver::json::text;
 use serde_json::Value;
 
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
@@ -10,21 +11,19 @@ use super::manifests::builtin;
 /// `apiVersion`, kind, namespace and name of an object.
 type Key = [String; 4];
 
-fn key(object: &Value) -> Key {
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let namespace = Some(text("/metadata/namespace")).filter(|namespace| !namespace.is_empty());
-    [
+fn key(api_version: &str, kind: &str, namespace: &str, name: &str) -> Key {
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    [api_version, kind, namespace, name].map(str::to_owned)
+}
+
+fn key_of(object: &Value) -> Key {
+    let text = |pointer| text(object, pointer);
+    key(
         text("/apiVersion"),
         text("/kind"),
-        namespace.unwrap_or_else(|| "default".to_owned()),
+        text("/metadata/namespace"),
         text("/metadata/name"),
-    ]
+    )
 }
 
 impl Loader<'_> {
@@ -40,9 +39,10 @@ impl Loader<'_> {
         if objects().next().is_none() {
             return;
         }
-        let mut existing: BTreeMap<Key, Option<Value>> = objects().map(|object| (key(&object.value), None)).collect();
+        let mut existing: BTreeMap<Key, Option<Value>> =
+            objects().map(|object| (key_of(&object.value), None)).collect();
         for manifest in manifests {
-            if let Some(value) = existing.get_mut(&key(&manifest.value)) {
+            if let Some(value) = existing.get_mut(&key_of(&manifest.value)) {
                 *value = Some(manifest.value.clone());
             }
         }
@@ -50,18 +50,12 @@ impl Loader<'_> {
             match &event.action {
                 EventAction::Apply(_, objects) => {
                     for object in objects {
-                        let now = existing.entry(key(&object.value)).or_default();
+                        let now = existing.entry(key_of(&object.value)).or_default();
                         self.check_object(object, now);
                     }
                 }
                 EventAction::Delete(object) => {
-                    let namespace = if object.namespace.is_empty() {
-                        "default"
-                    } else {
-                        &object.namespace
-                    };
-                    let deleted = [&object.api_version, &object.kind, namespace, &object.name].map(str::to_owned);
-                    existing.remove(&deleted);
+                    existing.remove(&key(&object.api_version, &object.kind, &object.namespace, &object.name));
                 }
                 _ => {}
             }
@@ -70,7 +64,7 @@ impl Loader<'_> {
 
     /// Merges an object into the existing one, and validates the result.
     fn check_object(&mut self, object: &ManifestObject, now: &mut Option<Value>) {
-        let [api_version, kind, ..] = key(&object.value);
+        let [api_version, kind, ..] = key_of(&object.value);
         let Some(kind) = builtin(&api_version, &kind) else {
             return;
         };

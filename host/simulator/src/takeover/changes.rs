@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bulkhead_apiserver::json::{array, text};
-use bulkhead_core::journal::{Difference, differences};
+use bulkhead_core::journal::{Difference, Subject, differences};
 use serde_json::{Value, json};
 
 use super::writers::writers;
@@ -23,24 +23,28 @@ const NOT_COMPARED: [&str; 5] = [
 /// Identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ObjectId {
-    pub(super) kind: String,
-    pub(super) api_version: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    subject: Subject,
+    api_version: String,
 }
 
 impl ObjectId {
-    fn key(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
+    /// Returns the identity of an object with `apiVersion` and `kind`.
+    pub(super) fn of(object: &Value) -> Self {
+        Self {
+            subject: subject(object),
+            api_version: text(object, "/apiVersion").to_owned(),
         }
     }
 
     fn is_binding(&self) -> bool {
-        matches!(self.kind.as_str(), "ResourceBinding" | "ClusterResourceBinding")
+        matches!(self.subject.kind.as_str(), "ResourceBinding" | "ClusterResourceBinding")
     }
+}
+
+/// Returns kind, namespace and name of an object.
+fn subject(object: &Value) -> Subject {
+    let text = |pointer| text(object, pointer);
+    Subject::new(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
 /// Returns the changes, in order of effect, kind and object.
@@ -69,22 +73,17 @@ fn is_terminating(object: &Value) -> bool {
 
 fn change(id: &ObjectId, effect: Effect, object: &Value, fields: Vec<FieldChange>) -> Change {
     let manifest = array(object, "/spec/workload/manifests").first();
-    let manifest = manifest.filter(|_| id.kind == "Work").map(named).unwrap_or_default();
+    let manifest = manifest.filter(|_| id.subject.kind == "Work");
     Change {
         effect,
-        kind: id.kind.clone(),
-        object: id.key(),
-        manifest,
+        kind: id.subject.kind.clone(),
+        object: id.subject.key(),
+        manifest: manifest
+            .map(|manifest| subject(manifest).to_string())
+            .unwrap_or_default(),
         fields,
         writers: Vec::new(),
     }
-}
-
-/// Returns kind, namespace and name of a manifest.
-fn named(manifest: &Value) -> String {
-    let (namespace, name) = (text(manifest, "/metadata/namespace"), text(manifest, "/metadata/name"));
-    let slash = if namespace.is_empty() { "" } else { "/" };
-    format!("{} {namespace}{slash}{name}", text(manifest, "/kind"))
 }
 
 /// Returns the changes of an object that exists before and after, at most one for each effect.
@@ -99,7 +98,7 @@ fn changed(id: &ObjectId, old: &Value, new: &Value) -> Vec<Change> {
         }
         of_binding(old, new, &mut found);
     }
-    if id.kind == "Cluster" {
+    if id.subject.kind == "Cluster" {
         remove(&mut rest_old, "/spec", "taints");
         remove(&mut rest_new, "/spec", "taints");
         let taint = |taint: &Value| format!("{}:{}", text(taint, "/key"), text(taint, "/effect"));
@@ -119,7 +118,7 @@ fn changed(id: &ObjectId, old: &Value, new: &Value) -> Vec<Change> {
     }
     let is_secret = |manifest: Option<&Value>| manifest.is_some_and(|manifest| manifest["kind"] == "Secret");
     for difference in differences(&rest_old, &rest_new) {
-        let (index, path) = in_manifest(&id.kind, &difference.path);
+        let (index, path) = in_manifest(&id.subject.kind, &difference.path);
         let manifest = index.and_then(|index| array(old, "/spec/workload/manifests").get(index));
         let effect = effect(index.is_some(), path);
         let secret = is_secret(manifest) || is_secret(Some(old));

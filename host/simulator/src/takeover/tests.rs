@@ -9,19 +9,7 @@ use super::{Change, Effect};
 type Objects = BTreeMap<ObjectId, Arc<Value>>;
 
 fn objects(all: &[Value]) -> Objects {
-    let text = |object: &Value, pointer: &str| {
-        let value = object.pointer(pointer).and_then(Value::as_str);
-        value.unwrap_or_default().to_owned()
-    };
-    let one = |object: &Value| {
-        let id = ObjectId {
-            kind: text(object, "/kind"),
-            api_version: text(object, "/apiVersion"),
-            namespace: text(object, "/metadata/namespace"),
-            name: text(object, "/metadata/name"),
-        };
-        (id, Arc::new(object.clone()))
-    };
+    let one = |object: &Value| (ObjectId::of(object), Arc::new(object.clone()));
     all.iter().map(one).collect()
 }
 

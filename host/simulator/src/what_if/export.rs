@@ -10,14 +10,11 @@ use bulkhead_core::model::BindingSpec;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{limits_of_files, read_documents};
 use bulkhead_runtime::controller::is_not_found;
-use kube::api::ListParams;
+use bulkhead_runtime::pages;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-/// Page size of list requests.
-const PAGE: u32 = 500;
 
 /// Objects and notes of an export.
 #[derive(Default)]
@@ -100,22 +97,13 @@ where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
     let (api, mut found) = (Api::<K>::all(client.clone()), Vec::new());
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let list = match api.list(&page).await {
-            Ok(list) => list,
-            Err(error) if is_not_found(&error) => {
-                notes.push(format!("this control plane does not serve the kind {}", K::kind(&())));
-                return Ok(found);
-            }
-            Err(error) => return Err(error).with_context(|| format!("listing {}", K::plural(&()))),
-        };
-        found.extend(list.items);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(found),
+    match pages::each(async |page| api.list(page).await, |object| found.push(object)).await {
+        Err(error) if is_not_found(&error) => {
+            notes.push(format!("this control plane does not serve the kind {}", K::kind(&())));
         }
+        listed => listed.with_context(|| format!("listing {}", K::plural(&())))?,
     }
+    Ok(found)
 }
 
 fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -4,19 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use bulkhead_api::Cluster;
 use bulkhead_apiserver as apiserver;
 use bulkhead_apiserver::{ApiServer, ObjectKey};
-use bulkhead_controllers::{Components, Manager, MemberError, Members, Process};
+use bulkhead_controllers::{Components, Manager};
 use bulkhead_core::decide::cluster_ready::Probe;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::set_condition;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
-use bulkhead_runtime::clock::{Clock, WallClock};
-use bulkhead_runtime::events;
-use kube::{Client, Resource};
+use kube::Resource;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -24,7 +22,7 @@ use super::end::{self, Remaining};
 use super::observe::{Observer, Recorder};
 use super::room;
 use super::{Answer, Export, Question, Unplaced};
-use crate::control_plane;
+use crate::control_plane::{self, RECORDS_MAX};
 
 /// Controllers that decide about a failover. The others would ask member clusters, which do not exist here.
 const CONTROLLERS: [&str; 3] = ["clustertaintpolicy", "taintManager", "scheduler"];
@@ -33,17 +31,6 @@ const STEP: Duration = Duration::from_secs(10);
 /// Time without a change after which the rehearsal ends unless a toleration or pause is still to end: longer than the
 /// windows of taint policies.
 const SETTLED: Duration = Duration::from_mins(30);
-/// Number of decisions kept in memory. The observer keeps those that the answer needs.
-const RECORDS_MAX: usize = 1;
-
-/// Members without a connection.
-struct NoMembers;
-
-impl Members for NoMembers {
-    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
-        Err(MemberError::Broken(format!("{cluster} is not simulated")))
-    }
-}
 
 /// Simulates a failover. Must not be called from an async context.
 ///
@@ -88,27 +75,10 @@ impl<'a> Rehearsal<'a> {
         let flags = &question.flags;
         let before = end::replicas(export.specs());
         let hub = control_plane::server(0, clock.clone(), flags, Vec::new());
-        let left_out = hub.restore(export.contents(start));
-        ensure!(
-            left_out.is_empty(),
-            "{} objects have a kind that is not served",
-            left_out.len()
-        );
-        let time = Clock::following(WallClock::new(move || clock.now()));
-        // Events are not part of the answer, so their writer does not run.
-        let (events, _) = events::events(hub.client(), time.clone());
+        control_plane::restore(&hub, export.contents(start))?;
         let (recorder, gains) = Recorder::new(start);
-        let components = Process {
-            hub: hub.client(),
-            members: Arc::new(NoMembers),
-            clock: time,
-            registry,
-            journal: Journal::with_sink(RECORDS_MAX, 0, recorder.sink()),
-            flags: flags.clone(),
-            events,
-            explain: None,
-        }
-        .components();
+        let journal = Journal::with_sink(RECORDS_MAX, 0, recorder.sink());
+        let components = control_plane::components(&hub, clock, registry, journal, flags);
         let manager = Manager::watch(components.clone());
         let observer = recorder.observe(&components.stores);
         manager.spawn("room of clusters", room::take(hub.clone(), gains));
