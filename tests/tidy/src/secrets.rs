@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -35,9 +36,12 @@ const ALLOWED: &[(&str, &str, usize, &str)] = &[];
 
 /// Returns the name of each form that a text contains, with its line.
 fn found(text: &str) -> Vec<(&'static str, usize)> {
+    static PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+        let compile = |(name, pattern): &(&'static str, &str)| (*name, Regex::new(pattern).unwrap());
+        FORMS.iter().map(compile).collect()
+    });
     let mut found = Vec::new();
-    for (name, pattern) in FORMS {
-        let pattern = Regex::new(pattern).unwrap();
+    for (name, pattern) in &*PATTERNS {
         let lines = pattern
             .find_iter(text)
             .map(|place| text[..place.start()].matches('\n').count() + 1);

@@ -2,6 +2,7 @@
 //! same file with cargo-deny, advisories included.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use spdx::{Expression, ParseMode};
@@ -28,14 +29,14 @@ fn rules() -> Rules {
     }
 }
 
-/// Returns the packages that `Cargo.lock` resolves, for any platform and with the dependencies of tests.
-fn resolved() -> Metadata {
+/// Packages that `Cargo.lock` resolves, for any platform and with the dependencies of tests.
+static RESOLVED: LazyLock<Metadata> = LazyLock::new(|| {
     MetadataCommand::new()
         .manifest_path(super::root().join("Cargo.toml"))
         .other_options(vec!["--locked".to_owned()])
         .exec()
         .unwrap()
-}
+});
 
 impl Rules {
     /// Returns the reason why a package must not be used, if there is one.
@@ -57,7 +58,7 @@ impl Rules {
 
 #[test]
 fn every_dependency_has_an_allowed_licence_and_is_not_banned() {
-    let (rules, metadata) = (rules(), resolved());
+    let (rules, metadata) = (rules(), &RESOLVED);
     let problem = |package: &Package| rules.problem(&package.name, package.license.as_deref());
     let problems: Vec<_> = metadata.packages.iter().filter_map(problem).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -71,7 +72,7 @@ fn every_dependency_has_an_allowed_licence_and_is_not_banned() {
 #[test]
 fn every_dependency_comes_from_the_registry_or_from_this_repository() {
     let root = super::root();
-    for package in resolved().packages {
+    for package in &RESOLVED.packages {
         let is_known = match &package.source {
             Some(source) => source.is_crates_io(),
             None => package.manifest_path.starts_with(root.to_str().unwrap()),
@@ -111,7 +112,7 @@ fn a_licence_is_allowed_if_one_of_its_alternatives_is() {
 /// A rule that fits no package hides a mistake in its spelling.
 #[test]
 fn every_allowed_licence_is_the_licence_of_a_package() {
-    let metadata = resolved();
+    let metadata = &RESOLVED;
     let mut seen = BTreeSet::new();
     for licence in metadata
         .packages
@@ -140,7 +141,7 @@ const PUBLISHED: [&str; 5] = [
 
 #[test]
 fn a_published_crate_has_a_description_and_depends_on_published_crates_of_its_version() {
-    let metadata = resolved();
+    let metadata = &RESOLVED;
     let own = |package: &&Package| metadata.workspace_members.contains(&package.id);
     let is_published = |package: &Package| package.publish.is_none();
     let mut published = Vec::new();

@@ -68,12 +68,36 @@ impl Program {
         embedded
     }
 
+    /// Waits until the members are ready, and applies files of the example `nginx-divided`.
+    pub(crate) fn apply_example(&self, files: &[&str]) {
+        self.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+        for file in files {
+            let path = root().join("examples/nginx-divided").join(file);
+            self.kubectl_output(&["apply", "-f", &path.display().to_string()]);
+        }
+    }
+
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.join("kubeconfig")
     }
 
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    /// Returns the metrics in the format that a client with this `Accept` header gets.
+    pub(crate) fn scrape(&self, accept: &str) -> Option<String> {
+        let log = self.log();
+        let address = log
+            .lines()
+            .find_map(|line| line.split("health and metrics at http://").nth(1))?;
+        let mut stream = TcpStream::connect(address.trim()).ok()?;
+        stream
+            .write_all(format!("GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").as_bytes())
+            .ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
     }
 
     fn kubectl(&self, arguments: &[&str]) -> Output {
@@ -132,11 +156,9 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-/// Returns the path of the test's own folder, after removing earlier contents.
+/// Creates the folder of a test, empty.
 pub(crate) fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("embedded").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
+    crate::folder(&format!("embedded/{name}"))
 }
 
 /// Returns true if kubectl is installed; prints that the test is skipped otherwise.
@@ -202,16 +224,9 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     }
     let folder = folder("failover");
     let data = folder.join("data").display().to_string();
-    let arguments: Vec<&str> = ["--data-dir", &data]
-        .into_iter()
-        .chain(FAILOVER.iter().copied())
-        .collect();
+    let arguments = [FAILOVER, &["--data-dir", &data]].concat();
     let mut embedded = Program::start(&folder, &arguments);
-    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
-        let path = root().join("examples/nginx-divided").join(file);
-        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
-    }
+    embedded.apply_example(&["taint-policy.yaml", "policy.yaml", "nginx.yaml"]);
     let placed = |embedded: &Program| {
         let path = "jsonpath={range .spec.clusters[*]}{.name}={.replicas} {end}";
         let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
@@ -271,17 +286,9 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
 
 /// Returns a metric of the process, by its full name with labels.
 pub(crate) fn metric(embedded: &Program, name: &str) -> Option<f64> {
-    let log = embedded.log();
-    let address = log
+    embedded
+        .scrape("text/plain")?
         .lines()
-        .find_map(|line| line.split("health and metrics at http://").nth(1))?
-        .trim()
-        .to_owned();
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    text.lines()
         .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
@@ -296,16 +303,9 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
     let freeze = plugins.join("freeze.lua");
     std::fs::write(&freeze, "function EvictionCheck(binding, task, observed, now) retrun").unwrap();
     let directory = plugins.display().to_string();
-    let arguments: Vec<&str> = ["--plugin-directory", &directory]
-        .into_iter()
-        .chain(FAILOVER.iter().copied())
-        .collect();
+    let arguments = [FAILOVER, &["--plugin-directory", &directory]].concat();
     let mut embedded = Program::start(&folder, &arguments);
-    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    for file in ["policy.yaml", "nginx.yaml"] {
-        let path = root().join("examples/nginx-divided").join(file);
-        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
-    }
+    embedded.apply_example(&["policy.yaml", "nginx.yaml"]);
     let field = |embedded: &Program, path: &str| {
         let path = format!("jsonpath={path}");
         let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", &path]);
@@ -368,16 +368,9 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
     }
     let folder = folder("pause");
     let journal = folder.join("journal").display().to_string();
-    let arguments: Vec<&str> = ["--journal", &journal]
-        .into_iter()
-        .chain(FAILOVER.iter().copied())
-        .collect();
+    let arguments = [FAILOVER, &["--journal", &journal]].concat();
     let mut embedded = Program::start(&folder, &arguments);
-    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    for file in ["policy.yaml", "nginx.yaml"] {
-        let path = root().join("examples/nginx-divided").join(file);
-        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
-    }
+    embedded.apply_example(&["policy.yaml", "nginx.yaml"]);
     let clusters = |embedded: &Program| {
         let path = "jsonpath={.spec.clusters[*].name}";
         let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);

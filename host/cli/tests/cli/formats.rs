@@ -7,9 +7,7 @@ use serde_json::Value;
 
 /// Creates a folder with the inputs of the commands.
 fn folder() -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("formats");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = super::folder("formats");
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
     write("scenario.yaml", super::HEAD);
     write(

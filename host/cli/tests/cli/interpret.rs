@@ -18,9 +18,7 @@ fn root() -> PathBuf {
 
 /// Creates the test's own folder with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interpret").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = super::folder(&format!("interpret/{name}"));
     for (file, text) in files {
         let file = folder.join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -5,14 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const KINDS: [&str; 6] = [
-    "health",
-    "cluster-taint",
-    "filter",
-    "score",
-    "eviction-check",
-    "resource-interpreter",
-];
+use super::plugin::KINDS;
 
 /// Languages with a build.yaml, and files that a plugin in each of them has.
 const LANGUAGES: [(&str, &[&str]); 5] = [
@@ -70,10 +63,7 @@ const LANGUAGES: [(&str, &[&str]); 5] = [
 
 /// Creates the test's own folder, empty.
 fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("languages").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+    super::folder(&format!("languages/{name}"))
 }
 
 /// Runs `bulkhead plugin` in a folder. Returns exit code and combined output.

@@ -4,8 +4,7 @@ mod lint;
 mod scrape;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,21 +28,6 @@ const NOT_IN_THE_RUN: &[(&str, &str)] = &[
 /// A plugin that holds each eviction.
 const HOLD: &str = "function EvictionCheck(binding, task, observed, now)\n\
                     return { verdict = \"hold\", reason = \"Wait\", message = \"for the test\" }\nend\n";
-
-/// Returns the scrape of a process in the format that a client with this `Accept` header gets.
-fn scrape(embedded: &Program, accept: &str) -> Option<String> {
-    let log = embedded.log();
-    let address = log
-        .lines()
-        .find_map(|line| line.split("health and metrics at http://").nth(1))?;
-    let mut stream = TcpStream::connect(address.trim()).ok()?;
-    stream
-        .write_all(format!("GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").as_bytes())
-        .ok()?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
-}
 
 /// Lints a scrape with promtool, if `$PROMTOOL` names it.
 fn by_promtool(text: &str) {
@@ -106,17 +90,10 @@ fn every_metric_of_a_scrape_is_on_the_reference_page_and_the_reverse() {
     std::fs::create_dir_all(&plugins).unwrap();
     std::fs::write(plugins.join("hold.lua"), HOLD).unwrap();
     let directory = plugins.display().to_string();
-    let arguments: Vec<&str> = ["--plugin-directory", &directory]
-        .into_iter()
-        .chain(FAILOVER.iter().copied())
-        .collect();
+    let arguments = [FAILOVER, &["--plugin-directory", &directory]].concat();
     let mut embedded = Program::start(&folder, &arguments);
-    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
-        let path = root().join("examples/nginx-divided").join(file);
-        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
-    }
-    let text = |embedded: &Program| scrape(embedded, "text/plain").unwrap_or_default();
+    embedded.apply_example(&["taint-policy.yaml", "policy.yaml", "nginx.yaml"]);
+    let text = |embedded: &Program| embedded.scrape("text/plain").unwrap_or_default();
     embedded.until("the binding is scheduled", |embedded| {
         text(embedded).contains("karmada_scheduler_schedule_attempts_total{result=\"scheduled\"")
     });
@@ -169,7 +146,7 @@ fn every_metric_of_a_scrape_is_on_the_reference_page_and_the_reverse() {
     }
     assert!(differences.is_empty(), "{}\n{text}", differences.join("\n"));
 
-    let open_metrics = self::scrape(&embedded, "application/openmetrics-text; version=1.0.0").unwrap();
+    let open_metrics = embedded.scrape("application/openmetrics-text; version=1.0.0").unwrap();
     assert!(open_metrics.ends_with("# EOF\n"), "{open_metrics}");
     assert_eq!(embedded.stop(), Some(0));
 }

@@ -6,9 +6,7 @@ use std::process::Output;
 
 /// Creates a folder with files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mistakes").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = super::folder(&format!("mistakes/{name}"));
     for (file, text) in files {
         fs::write(folder.join(file), text).unwrap();
     }

@@ -3,13 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Creates the test's own folder, empty.
-fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
+use super::folder;
 
 /// Runs `bulkhead plugin` in a folder. Returns exit code and combined output.
 fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
@@ -35,7 +29,8 @@ fn succeeds(folder: &Path, arguments: &[&str]) -> String {
     text
 }
 
-const KINDS: [&str; 6] = [
+/// Kinds of plugins, as `--kind` takes them.
+pub(crate) const KINDS: [&str; 6] = [
     "health",
     "cluster-taint",
     "filter",

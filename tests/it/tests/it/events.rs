@@ -2,28 +2,11 @@
 
 use bulkhead_simulator::report::Report;
 
-use crate::support::{Folder, TAINT_POLICY, assert_held, run};
+use crate::support::{Folder, TAINT_POLICY, apps, assert_held, run};
 
 const APPS: u64 = 20;
-const APP: &str = "\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: 'app-{n}', namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: 'app-{n}'}}
-  template:
-    metadata: {labels: {app: 'app-{n}'}}
-    spec: {containers: [{name: app, image: app}]}
-";
-const POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: apps, namespace: default}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
-  placement:
-    clusterAffinities:
+/// Member1 first, then member2.
+const PLACEMENT: &str = "\x20   clusterAffinities:
     - {affinityName: first, clusterNames: [member1]}
     - {affinityName: second, clusterNames: [member2]}
 ";
@@ -35,17 +18,17 @@ fn federation(is_lost: bool) -> Report {
         "name: events\nduration: 5m\nflags:\n  feature-gates: {{Failover: true}}\n  \
          enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\n  \
          resource-eviction-rate: 1000\nclusters: [{{name: member1}}, {{name: member2}}]\n\
-         manifests: [taint-policy.yaml, policy.yaml, {{file: app.yaml, count: {APPS}}}]\n{}expect:\n\
+         manifests: [taint-policy.yaml, {{file: apps.yaml, count: {APPS}}}]\n{}expect:\n\
          - {{bindingsOn: {{cluster: {}, count: {APPS}}}}}\n{}",
         if is_lost { lost } else { "" },
         if is_lost { "member2" } else { "member1" },
         if is_lost { STEPS } else { "" },
     );
+    let apps = apps(1, PLACEMENT);
     let files = [
         ("scenario.yaml", scenario.as_str()),
         ("taint-policy.yaml", TAINT_POLICY),
-        ("policy.yaml", POLICY),
-        ("app.yaml", APP),
+        ("apps.yaml", apps.as_str()),
     ];
     let name = if is_lost { "events-lost" } else { "events-calm" };
     let report = run(&Folder::new(name, &files).load().unwrap(), Some(1));

@@ -1,20 +1,7 @@
 //! Regression tests for bugs in Karmada, named after their issue numbers. Further such tests are next to the rules
 //! concerned; `cargo test karmada_` runs all of them.
 
-use crate::support::{Folder, TAINT_POLICY, assert_held, run};
-
-/// Returns Deployments with this many replicas, and their policies with this `placement`.
-fn apps(replicas: u32, placement: &str) -> String {
-    format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: 'app-{{n}}', namespace: default}}\nspec:\n  \
-         replicas: {replicas}\n  selector: {{matchLabels: {{app: 'app-{{n}}'}}}}\n  template:\n    \
-         metadata: {{labels: {{app: 'app-{{n}}'}}}}\n    spec: {{containers: [{{name: app, image: app}}]}}\n---\n\
-         apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n\
-         metadata: {{name: 'app-{{n}}', namespace: default}}\nspec:\n  \
-         resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: 'app-{{n}}'}}]\n  \
-         placement:\n{placement}"
-    )
-}
+use crate::support::{Folder, TAINT_POLICY, apps, assert_held, run};
 
 /// Member1 first, then any cluster with capacity.
 const FIRST_MEMBER1: &str = "\x20   clusterAffinities:

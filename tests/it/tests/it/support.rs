@@ -97,3 +97,16 @@ pub(crate) fn assert_held(report: &Report) {
     assert!(!report.expectations.is_empty(), "nothing is expected");
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
+
+/// Returns Deployments with this many replicas, and their policies with this `placement`.
+pub(crate) fn apps(replicas: u32, placement: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: 'app-{{n}}', namespace: default}}\nspec:\n  \
+         replicas: {replicas}\n  selector: {{matchLabels: {{app: 'app-{{n}}'}}}}\n  template:\n    \
+         metadata: {{labels: {{app: 'app-{{n}}'}}}}\n    spec: {{containers: [{{name: app, image: app}}]}}\n---\n\
+         apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n\
+         metadata: {{name: 'app-{{n}}', namespace: default}}\nspec:\n  \
+         resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: 'app-{{n}}'}}]\n  \
+         placement:\n{placement}"
+    )
+}

@@ -35,11 +35,7 @@ fn a_take_over_of_an_own_control_plane_changes_nothing() {
         &folder("takeover"),
         &["--members", "2", "--allow-no-execute-taint-policy"],
     );
-    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
-        let path = root().join("examples/nginx-divided").join(file);
-        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
-    }
+    embedded.apply_example(&["taint-policy.yaml", "policy.yaml", "nginx.yaml"]);
     embedded.until("nginx is healthy", |embedded| {
         let health = "jsonpath={.status.aggregatedStatus[*].health}";
         let output = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", health]);
