@@ -1,9 +1,6 @@
 //! Documentation site: checked reference pages, then mdBook.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context as _, bail};
 
 use crate::sh;
 use crate::tools::Tool;
@@ -25,10 +22,6 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
         &["test", "--workspace", "--tests", "--quiet", "--", REFERENCE_TESTS],
     )?;
     let mdbook = MDBOOK.ensure(root)?;
-    let status = Command::new(&mdbook).args(["build", "docs"]).current_dir(root).status();
-    let status = status.with_context(|| format!("starting {}", mdbook.display()))?;
-    if !status.success() {
-        bail!("mdbook build docs failed ({status})");
-    }
+    sh::run(root, &mdbook, &["build", "docs"])?;
     Ok(root.join("target/book/index.html"))
 }

@@ -1,9 +1,15 @@
 //! Programs that a task runs, with errors that name the command.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
+
+/// Returns the folder of cargo's downloads and settings, if the environment names it.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
+    let of_user = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(of_user)
+}
 
 /// Runs cargo in the workspace, and fails if it fails.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {

@@ -1,7 +1,6 @@
 //! Rules for dependencies (`deny.toml`), checked with cargo-deny. A test of `bulkhead-tidy` checks licences, bans and
 //! sources without it.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::sh;
@@ -33,7 +32,5 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 
 /// Returns the folder in which cargo-deny keeps databases of advisories.
 fn databases() -> Option<PathBuf> {
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
-    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home)?;
-    Some(cargo.join("advisory-dbs"))
+    Some(sh::cargo_home()?.join("advisory-dbs"))
 }

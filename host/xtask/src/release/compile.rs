@@ -1,6 +1,5 @@
 //! Static programs, whose bytes do not depend on the machine and the folder of the checkout.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -84,9 +83,7 @@ pub(crate) fn build(
 /// Returns folders of this machine that a compiler would write into the program, each with its replacement. The last
 /// one that fits counts.
 fn places(root: &Path, folder: &Path) -> anyhow::Result<Vec<(String, &'static str)>> {
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
-    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
-    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
+    let cargo = sh::cargo_home().context("neither CARGO_HOME nor HOME is set")?;
     let text = |path: &Path| -> anyhow::Result<String> {
         let text = path
             .to_str()

@@ -6,13 +6,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
 use super::pack;
 use super::platform::Platform;
-use crate::targets;
+use crate::{sh, targets};
 
 /// Versions and digests of the packages.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
@@ -98,7 +97,7 @@ impl Toolchain {
 
 fn install(root: &Path, environment: &Path) -> anyhow::Result<()> {
     let path = environment.display().to_string();
-    execute(root, Path::new("python3"), &["-m", "venv", "--clear", &path])?;
+    sh::run(root, Path::new("python3"), &["-m", "venv", "--clear", &path])?;
     let requirements = environment.join("requirements.txt");
     std::fs::write(&requirements, REQUIREMENTS).with_context(|| format!("writing {}", requirements.display()))?;
     let requirements = requirements.display().to_string();
@@ -111,21 +110,11 @@ fn install(root: &Path, environment: &Path) -> anyhow::Result<()> {
         "--require-hashes",
         "--requirement",
     ];
-    execute(
+    sh::run(
         root,
         &environment.join("bin/pip"),
         &[&fixed[..], &[&requirements]].concat(),
     )
-}
-
-fn execute(root: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-    let shown = format!("{} {}", program.display(), arguments.join(" "));
-    let status = Command::new(program).args(arguments).current_dir(root).status();
-    let status = status.with_context(|| format!("starting {shown}"))?;
-    if !status.success() {
-        bail!("{shown} failed ({status})");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
