@@ -131,11 +131,7 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "paused", plan)).await?;
     // From here on the audit log distinguishes the processes by user.
     let mut holder = losses::holder(&federation)?;
-    federation
-        .processes()
-        .first()
-        .map(|first| first.signal(Signal::TERM))
-        .transpose()?;
+    federation.signal(0, Signal::TERM)?;
     for user in CANDIDATES {
         let kubeconfig = federation.hub.write_kubeconfig(user, user)?;
         federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
@@ -150,26 +146,12 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     let recorder = storm::Recorder::start(&federation.client, "member1");
     federation.member("member1")?.kill_api_server();
     some_left(&federation, 5).await?;
-    let leader = |federation: &mut Federation<'_>, signal| {
-        federation
-            .processes()
-            .get(1)
-            .context("there is no leader")
-            .and_then(|leader| leader.signal(signal))
-    };
-    leader(&mut federation, Signal::STOP)?;
+    federation.signal(1, Signal::STOP)?;
     let before = storm::left(&federation.client, "member1").await?;
     losses::next_holder(&federation, &holder).await?;
     some_left(&federation, before + 3).await?;
-    leader(&mut federation, Signal::CONT)?;
-    wait::until("the paused leader ends", Duration::from_secs(30), async || {
-        if federation.processes().get_mut(1).is_some_and(Process::ended) {
-            Ok(())
-        } else {
-            Err("it runs".to_owned())
-        }
-    })
-    .await?;
+    federation.signal(1, Signal::CONT)?;
+    federation.wait_ended(1).await?;
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
     recorder.check(DEPLOYMENTS, DEPLOYMENTS - UNDER_WAY).await?;
 

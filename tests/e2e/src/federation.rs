@@ -12,11 +12,15 @@ use anyhow::{Context as _, bail};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
+use rustix::process::Signal;
 
 use crate::control_plane::{ControlPlane, Role};
 use crate::process::{Process, Supervisor};
 use crate::servers::Servers;
 use crate::wait;
+
+/// User name of the account that `host/deploy` creates.
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
 
 /// Programs and folders that the scenarios use.
 pub(crate) struct Site {
@@ -32,6 +36,20 @@ impl Site {
     /// Returns the folder with the logs of all scenarios, one subfolder each.
     pub(crate) fn logs(&self) -> PathBuf {
         self.root.join("target/e2e/run")
+    }
+
+    /// Removes the data of the control planes of all scenarios, several hundred megabytes each, once they ended. The
+    /// logs stay.
+    pub(crate) fn remove_data(&self) -> anyhow::Result<()> {
+        let logs = self.logs();
+        let about = || format!("removing the data of control planes from {}", logs.display());
+        let Ok(scenarios) = fs::read_dir(&logs) else {
+            return Ok(());
+        };
+        for scenario in scenarios {
+            remove_data(&scenario.with_context(about)?.path()).with_context(about)?;
+        }
+        Ok(())
     }
 }
 
@@ -230,7 +248,7 @@ impl<'s> Federation<'s> {
     pub(crate) async fn start_bulkhead_in(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<String> {
         mode.split(',').try_for_each(|mode| self.apply_role(mode))?;
         self.start_bulkhead_as_account(mode, more).await?;
-        Ok("system:serviceaccount:karmada-system:bulkhead".to_owned())
+        Ok(ACCOUNT.to_owned())
     }
 
     fn rbac(&self, name: &str) -> String {
@@ -339,6 +357,26 @@ impl<'s> Federation<'s> {
         let log = self.directory.join(format!("bulkhead-{number}.log"));
         self.bulkhead.push(Process::start(&self.site.program, &arguments, log)?);
         Ok(())
+    }
+
+    /// Sends a signal to a `bulkhead run` process, by its number in start order.
+    pub(crate) fn signal(&self, process: usize, signal: Signal) -> anyhow::Result<()> {
+        let process = self.bulkhead.get(process).context("there is no such process")?;
+        process.signal(signal)
+    }
+
+    /// Waits until a `bulkhead run` process has ended.
+    pub(crate) async fn wait_ended(&mut self, process: usize) -> anyhow::Result<()> {
+        let process = self.bulkhead.get_mut(process).context("there is no such process")?;
+        wait::until("the process ends", Duration::from_secs(30), async || {
+            if process.ended() {
+                Ok(())
+            } else {
+                Err("it runs".to_owned())
+            }
+        })
+        .await
+        .map(drop)
     }
 
     /// Returns the `bulkhead run` processes, in start order.
@@ -473,16 +511,22 @@ fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Keeps the folder of the previous run for troubleshooting, except for the data of etcd, which is large.
-fn set_aside(directory: &Path, before: &Path) -> anyhow::Result<()> {
-    if before.exists() {
-        fs::remove_dir_all(before)?;
-    }
+/// Removes the data of etcd, which is large, from the folders of all planes.
+fn remove_data(directory: &Path) -> anyhow::Result<()> {
     for plane in fs::read_dir(directory)? {
         let data = plane?.path().join("etcd");
         if data.exists() {
             fs::remove_dir_all(data)?;
         }
     }
+    Ok(())
+}
+
+/// Keeps the folder of the previous run for troubleshooting, without its data.
+fn set_aside(directory: &Path, before: &Path) -> anyhow::Result<()> {
+    if before.exists() {
+        fs::remove_dir_all(before)?;
+    }
+    remove_data(directory)?;
     Ok(fs::rename(directory, before)?)
 }

@@ -184,33 +184,14 @@ pub(crate) async fn leaders(site: &Site) -> anyhow::Result<()> {
     // The leader is paused for longer than its lease: the third process takes over, and the second one exits when it
     // resumes.
     federation.start_bulkhead(&[])?;
-    federation
-        .processes()
-        .get(1)
-        .map(|leader| leader.signal(Signal::STOP))
-        .transpose()?;
+    federation.signal(1, Signal::STOP)?;
     next_holder(&federation, &second).await?;
-    federation
-        .processes()
-        .get(1)
-        .map(|leader| leader.signal(Signal::CONT))
-        .transpose()?;
-    wait::until("the paused process ends", Duration::from_secs(30), async || {
-        let ended = federation
-            .processes()
-            .get_mut(1)
-            .is_some_and(crate::process::Process::ended);
-        if ended { Ok(()) } else { Err("it runs".to_owned()) }
-    })
-    .await?;
+    federation.signal(1, Signal::CONT)?;
+    federation.wait_ended(1).await?;
     federation.member("member1")?.start_api_server().await?;
     federation.wait_ready("member1", true).await?;
     // The leader shuts down gracefully: it releases the lease at once.
-    federation
-        .processes()
-        .get(2)
-        .map(|leader| leader.signal(Signal::TERM))
-        .transpose()?;
+    federation.signal(2, Signal::TERM)?;
     wait::until("the lease is free", Duration::from_secs(10), async || {
         let holder = self::holder(&federation).map_err(|error| error.to_string())?;
         if holder.is_empty() { Ok(()) } else { Err(holder) }

@@ -102,6 +102,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
                     let started = Instant::now();
                     let outcome = scenario(&site).await;
                     let seconds = started.elapsed().as_secs_f32();
+                    site.remove_data()?;
                     let Err(error) = outcome else {
                         println!("ok    {name} ({seconds:.0} s)");
                         break;

@@ -86,11 +86,7 @@ pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
 pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "all", Plan::default())).await?;
     let plugins = write_plugins(&federation, site)?;
-    federation
-        .processes()
-        .first()
-        .map(|first| first.signal(Signal::TERM))
-        .transpose()?;
+    federation.signal(0, Signal::TERM)?;
     let user = federation
         .start_bulkhead_in("all", &[&plugins, "--webhook-bind-address=127.0.0.1:0"])
         .await?;

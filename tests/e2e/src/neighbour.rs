@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use bulkhead_api::{Cluster, ResourceBinding, Work};
+use bulkhead_core::model::TaintEffect;
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -18,7 +19,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::control_plane::NEIGHBOUR;
+use crate::control_plane::{Audited, NEIGHBOUR};
 use crate::federation::{Federation, Plan, Site};
 use crate::modes::{STAND_IN, nothing_refused};
 use crate::{storm, wait};
@@ -88,11 +89,15 @@ fn conflicts(federation: &Federation<'_>, user: &str) -> anyhow::Result<usize> {
 }
 
 fn conflicts_of(federation: &Federation<'_>, user: &str) -> anyhow::Result<usize> {
-    let requests = federation.hub.audited(user)?;
-    let is_conflict = |request: &&crate::control_plane::Audited| {
-        request.is_write() && request.resource == "resourcebindings" && request.code == 409
-    };
-    Ok(requests.iter().filter(is_conflict).count())
+    let writes = writes(federation, user)?;
+    Ok(writes.iter().filter(|request| request.code == 409).count())
+}
+
+/// Returns the requests of the user that write bindings.
+fn writes(federation: &Federation<'_>, user: &str) -> anyhow::Result<Vec<Audited>> {
+    let mut requests = federation.hub.audited(user)?;
+    requests.retain(|request| request.is_write() && request.resource == "resourcebindings");
+    Ok(requests)
 }
 
 /// Waits until the user writes no binding for two seconds.
@@ -100,10 +105,7 @@ async fn settled(federation: &Federation<'_>, user: &str) -> anyhow::Result<()> 
     let quiet = Duration::from_secs(2);
     let (mut seen, mut since) = (0, Instant::now());
     wait::until("Bulkhead writes nothing more", Duration::from_secs(30), async || {
-        let requests = federation.hub.audited(user).map_err(|error| error.to_string())?;
-        let is_write =
-            |request: &&crate::control_plane::Audited| request.is_write() && request.resource == "resourcebindings";
-        let writes = requests.iter().filter(is_write).count();
+        let writes = writes(federation, user).map_err(|error| error.to_string())?.len();
         if writes > seen {
             (seen, since) = (writes, Instant::now());
         }
@@ -244,9 +246,7 @@ async fn act(client: Client, evictions: Arc<AtomicU64>) {
 
 fn evicts(cluster: &Cluster) -> bool {
     let taints = &cluster.spec.taints;
-    taints
-        .iter()
-        .any(|taint| taint.effect == bulkhead_core::model::TaintEffect::NoExecute)
+    taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
 }
 
 /// Replaces a binding by one without the target and with a task, which has no time: Karmada's graceful eviction

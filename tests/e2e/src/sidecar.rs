@@ -9,14 +9,12 @@ use anyhow::{Context as _, ensure};
 use bulkhead_api::ResourceBinding;
 use kube::Api;
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{ACCOUNT, Federation, Plan, Site};
 use crate::process::Process;
 use crate::wait;
 
 /// Page of the tutorial. Its blocks with the mark `e2e` are executed.
 const PAGE: &str = "docs/src/tutorials/beside-karmada.md";
-/// User of the account that the tutorial creates.
-const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
 /// Prefix of commands that run until they are interrupted.
 const RUNS: &str = "bulkhead run ";
 

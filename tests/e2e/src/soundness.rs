@@ -5,12 +5,10 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{ACCOUNT, Federation, Plan, QUICK, Site};
 use crate::losses::DIVIDED;
 use crate::wait;
 
-/// Account that `host/deploy` creates.
-const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
 /// A required permission for each mode: mode, resource, group and verb.
 const LACKING: &[(&str, &str, &str, &str)] = &[
     ("report", "clusters", "cluster.karmada.io", "list"),

@@ -11,9 +11,8 @@ use kube::{Api, ResourceExt};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{ACCOUNT, Federation, Plan, QUICK, Site};
 use crate::losses::{BINDING, DIVIDED};
-use crate::process::Process;
 use crate::wait;
 
 /// Image that another program wrote into one Work.
@@ -27,16 +26,8 @@ pub(crate) async fn rehearsed(site: &Site) -> anyhow::Result<()> {
     federation
         .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
         .await?;
-    federation
-        .processes()
-        .first()
-        .map(|first| first.signal(Signal::TERM))
-        .transpose()?;
-    wait::until("the first process has ended", Duration::from_secs(30), async || {
-        let ended = federation.processes().first_mut().is_none_or(Process::ended);
-        if ended { Ok(()) } else { Err("it runs".to_owned()) }
-    })
-    .await?;
+    federation.signal(0, Signal::TERM)?;
+    federation.wait_ended(0).await?;
     // Its webhooks are gone, and nothing else would admit a change.
     let registrations: Api<MutatingWebhookConfiguration> = Api::all(federation.client.clone());
     registrations
@@ -54,9 +45,7 @@ pub(crate) async fn rehearsed(site: &Site) -> anyhow::Result<()> {
         versions(&works).await? == before,
         "Works changed while the take-over was rehearsed"
     );
-    let requests = federation
-        .hub
-        .audited("system:serviceaccount:karmada-system:bulkhead")?;
+    let requests = federation.hub.audited(ACCOUNT)?;
     let is_review = |resource: &str| resource.ends_with("accessreviews");
     let writes: Vec<_> = requests
         .iter()
