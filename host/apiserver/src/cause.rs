@@ -14,7 +14,7 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    fn new(field: impl Into<String>, reason: &'static str, message: String) -> Self {
+    pub(crate) fn new(field: impl Into<String>, reason: &'static str, message: String) -> Self {
         Self {
             field: field.into(),
             reason,

@@ -66,4 +66,4 @@ pub use server::{ApiServer, ApiService, Options};
 pub use shared::ReadyState;
 pub use status_error::StatusError;
 pub use store::{Lagged, Store, Subscription};
-pub use write::{Fidelity, conform};
+pub use write::{Fidelity, Remarks, conform};

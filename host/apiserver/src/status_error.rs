@@ -19,6 +19,8 @@ pub struct StatusError {
     pub message: String,
     /// The `details` object; null if there are none.
     pub details: Value,
+    /// Invalid fields, also those that Kubernetes names in the message only.
+    causes: Vec<Cause>,
 }
 
 impl StatusError {
@@ -28,6 +30,7 @@ impl StatusError {
             reason,
             message,
             details: Value::Null,
+            causes: Vec::new(),
         }
     }
 
@@ -68,7 +71,8 @@ impl StatusError {
         let message = format!("{} \"{name}\" is invalid: {field}: {why}", kind.kind);
         let mut error = Self::new(422, "Invalid", message).about(kind, name);
         error.details["kind"] = json!(kind.kind);
-        error.details["causes"] = json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]);
+        error.causes = vec![Cause::new(field, "FieldValueInvalid", why.to_owned())];
+        error.details["causes"] = error.causes.iter().map(Cause::to_value).collect();
         error
     }
 
@@ -95,7 +99,26 @@ impl StatusError {
             Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {messages}")).about(kind, name);
         error.details["kind"] = json!(kind.kind);
         error.details["causes"] = causes.iter().map(Cause::to_value).collect();
+        error.causes = causes.to_vec();
         Err(error)
+    }
+
+    /// Returns 400: values of the object cannot be decoded. The message is about the first one.
+    pub(crate) fn undecodable(kind: &ResourceKind, why: &str, causes: Vec<Cause>) -> Self {
+        let (name, version) = (&kind.kind, &kind.version);
+        let message = format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}");
+        Self {
+            causes,
+            ..Self::bad_request(message)
+        }
+    }
+
+    /// Returns the invalid fields: path and message of each. There are none unless the object was refused because of
+    /// its fields.
+    pub fn invalid_fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.causes
+            .iter()
+            .map(|cause| (cause.field.as_str(), cause.message.as_str()))
     }
 
     /// Returns 409: an apply would change fields owned by other managers.

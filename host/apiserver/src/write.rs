@@ -39,18 +39,30 @@ pub enum Fidelity {
     People,
 }
 
+/// Remarks about a valid object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Paths of the fields that the schema does not declare, and that were removed.
+    pub unknown_fields: Vec<String>,
+    /// Warnings.
+    pub warnings: Vec<String>,
+}
+
 /// Completes an object with the defaults of its kind and validates it, as a server with [`Fidelity::People`] does with a
-/// new object. Removes fields that the schema does not declare. Returns warnings.
+/// new object. Removes fields that the schema does not declare.
 ///
 /// # Errors
 ///
 /// 400 if a value cannot be decoded, 422 if a field is invalid.
-pub fn conform(kind: &ResourceKind, object: &mut Value) -> Result<Vec<String>, StatusError> {
-    let mut warnings = schema::decode(kind, object, UnknownFields::Warn)?;
+pub fn conform(kind: &ResourceKind, object: &mut Value) -> Result<Remarks, StatusError> {
+    let unknown_fields = schema::drop_unknown(kind, object);
     schema::complete(kind, object);
     let name = text(object, "/metadata/name").to_owned();
-    warnings.extend(validation::validate(kind, &name, object, None, true)?);
-    Ok(warnings)
+    let warnings = validation::validate(kind, &name, object, None, true)?;
+    Ok(Remarks {
+        unknown_fields,
+        warnings,
+    })
 }
 
 /// Write options of a client.

@@ -56,17 +56,11 @@ fn decode(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
         ("", "ConfigMap") => "binaryData",
         _ => return Ok(()),
     };
-    for value in object[field]
-        .as_object()
-        .into_iter()
-        .flat_map(|data| data.values())
-        .filter_map(Value::as_str)
-    {
-        if let Some(at) = data::bad_base64(value) {
-            let (name, version) = (&kind.kind, &kind.version);
+    for (key, value) in object[field].as_object().into_iter().flatten() {
+        if let Some(at) = value.as_str().and_then(data::bad_base64) {
             let why = format!("illegal base64 data at input byte {at}");
-            let message = format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}");
-            return Err(StatusError::bad_request(message));
+            let cause = Cause::new(format!("{field}[{key}]"), "FieldValueInvalid", why.clone());
+            return Err(StatusError::undecodable(kind, &why, vec![cause]));
         }
     }
     Ok(())

@@ -181,8 +181,23 @@ impl<'a> Schema<'a> {
 ///
 /// 400 for unknown fields if they are rejected.
 pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownFields) -> Result<Vec<String>, StatusError> {
+    let unknown = drop_unknown(kind, object);
+    let messages: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    if mode == UnknownFields::Refuse && !messages.is_empty() {
+        let why = format!("strict decoding error: {}", messages.join(", "));
+        return Err(StatusError::undecodable(kind, &why, Vec::new()));
+    }
+    Ok(if mode == UnknownFields::Warn {
+        messages
+    } else {
+        Vec::new()
+    })
+}
+
+/// Drops fields that the schema of a kind does not declare, and returns their paths.
+pub(crate) fn drop_unknown(kind: &ResourceKind, object: &mut Value) -> Vec<String> {
     let Some(schema) = Schema::of(kind) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut unknown = Vec::new();
     // Definitions need not declare the fields that every object has.
@@ -194,18 +209,7 @@ pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownField
         }
         object[field] = value;
     }
-    let messages: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if mode == UnknownFields::Refuse && !messages.is_empty() {
-        return Err(unhandled(
-            kind,
-            &format!("strict decoding error: {}", messages.join(", ")),
-        ));
-    }
-    Ok(if mode == UnknownFields::Warn {
-        messages
-    } else {
-        Vec::new()
-    })
+    unknown
 }
 
 /// Sets the defaults of missing fields.
@@ -253,8 +257,14 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) ->
         // checked. A status is written by controllers.
         let is_judged = |wrong: &Cause| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
         wrong.retain(is_judged);
-        if let Some(wrong) = wrong.iter().find(|wrong| wrong.reason == "FieldValueTypeInvalid") {
-            return Err(unhandled(kind, &format!("{} {}", wrong.field, wrong.message)));
+        let mistyped: Vec<Cause> = wrong
+            .iter()
+            .filter(|wrong| wrong.reason == "FieldValueTypeInvalid")
+            .cloned()
+            .collect();
+        if let Some(first) = mistyped.first() {
+            let why = format!("{} {}", first.field, first.message);
+            return Err(StatusError::undecodable(kind, &why, mistyped));
         }
         return Ok(Checked {
             causes: wrong,
@@ -280,13 +290,6 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value, old: Option<&Value>) ->
         rules::check(own, object, old, &mut checked);
     }
     Ok(checked)
-}
-
-fn unhandled(kind: &ResourceKind, why: &str) -> StatusError {
-    let (name, version) = (&kind.kind, &kind.version);
-    StatusError::bad_request(format!(
-        "{name} in version \"{version}\" cannot be handled as a {name}: {why}"
-    ))
 }
 
 fn followed(node: &Value) -> &Value {
