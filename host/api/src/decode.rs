@@ -53,12 +53,20 @@ pub struct UnknownField {
     pub suggestion: Option<String>,
 }
 
+impl UnknownField {
+    /// Describes the problem without the path, with the field that was probably meant.
+    pub fn cause(&self) -> String {
+        let suggestion = self.suggestion.as_ref();
+        suggestion.map_or_else(
+            || "unknown field".to_owned(),
+            |suggestion| format!("unknown field, did you mean {suggestion}?"),
+        )
+    }
+}
+
 impl fmt::Display for UnknownField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: unknown field", self.path)?;
-        self.suggestion
-            .as_ref()
-            .map_or(Ok(()), |suggestion| write!(f, ", did you mean {suggestion}?"))
+        write!(f, "{}: {}", self.path, self.cause())
     }
 }
 
@@ -90,7 +98,11 @@ pub fn decode_strict<K: DeserializeOwned + Serialize>(value: &Value) -> Result<D
 }
 
 /// Decodes any value. An error has the path of the first part that does not fit.
-pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+///
+/// # Errors
+///
+/// A part of the value does not fit its type.
+pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
     T::deserialize(Node(value))
 }
 

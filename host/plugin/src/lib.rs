@@ -59,4 +59,4 @@ pub use source::{Entry, Inspection, Module, PluginSource};
 pub use status::{PluginStatus, Refused};
 pub use text::{one_line, plain};
 pub use watch::Watch;
-pub use yaml::{Documents, limits_of_files, read_document, read_documents, yaml_error};
+pub use yaml::{Documents, Position, Positions, limits_of_files, read_document, read_documents, yaml_error};

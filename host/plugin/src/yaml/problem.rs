@@ -1,10 +1,8 @@
 //! Errors of YAML readers in one line: file, line, column, path in the document, cause, and the nearest valid name.
 
-use std::fmt;
+use serde_saphyr::{DefaultMessageFormatter, DuplicateKeyPolicy, Error, MessageFormatter as _};
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DefaultMessageFormatter, DuplicateKeyPolicy, Error, Location, MessageFormatter as _, Spanned};
-
+use super::positions::{Path, Positions, joined};
 use crate::nearest::{alternative, nearest};
 use crate::text::one_line;
 
@@ -24,7 +22,11 @@ pub(crate) fn position(error: &Error) -> String {
 /// Formats an error about a text as `path: cause`.
 pub(crate) fn message(text: &str, error: &Error) -> String {
     let error = error.without_snippet();
-    let Path { object, field } = error.location().and_then(|at| path(text, at)).unwrap_or_default();
+    let path = |at| {
+        let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+        Positions::read(text, &options).path(at)
+    };
+    let Path { object, field } = error.location().and_then(|at| path(at.into())).unwrap_or_default();
     let path = if matches!(error, Error::SerdeMissingField { .. }) {
         object
     } else {
@@ -86,153 +88,11 @@ fn suggested(message: &str) -> Option<&str> {
     nearest(name, rest.split('`').skip(1).step_by(2))
 }
 
-/// Part of a document.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Path {
-    /// Path of the object that contains the part; empty for the document.
-    object: String,
-    /// Field of the object; empty if the part is the object or one of its values.
-    field: String,
-}
-
-fn joined(object: &str, field: &str) -> String {
-    match (object.is_empty(), field.is_empty()) {
-        (_, true) => object.to_owned(),
-        (true, false) => field.to_owned(),
-        (false, false) => format!("{object}.{field}"),
-    }
-}
-
-/// Returns the innermost part of a text that contains a position. Returns `None` if the text is not YAML.
-fn path(text: &str, at: Location) -> Option<Path> {
-    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    let documents: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, options).ok()?;
-    let at = place(at);
-    let document = documents
-        .iter()
-        .rev()
-        .find(|document| place(document.referenced) <= at)?;
-    Some(document.value.path(at, String::new()))
-}
-
-fn place(location: Location) -> (u64, u64) {
-    (location.line(), location.column())
-}
-
-/// Value with the positions of its keys and items.
-enum Node {
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
-    List(Vec<Spanned<Node>>),
-    Scalar,
-}
-
-impl Node {
-    /// Returns the part at a position; `object` is the path of this value.
-    fn path(&self, at: (u64, u64), object: String) -> Path {
-        match self {
-            Self::Map(entries) => match entries.iter().rev().find(|(key, _)| place(key.referenced) <= at) {
-                Some((key, _)) if place(key.referenced) == at => Path {
-                    object,
-                    field: key.value.clone(),
-                },
-                Some((key, value)) => value.value.path(at, joined(&object, &key.value)),
-                None => Path {
-                    object,
-                    field: String::new(),
-                },
-            },
-            Self::List(items) => match items.iter().rposition(|item| place(item.referenced) <= at) {
-                Some(index) => items[index].value.path(at, format!("{object}[{index}]")),
-                None => Path {
-                    object,
-                    field: String::new(),
-                },
-            },
-            Self::Scalar => Path {
-                object,
-                field: String::new(),
-            },
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Nodes;
-        impl<'de> Visitor<'de> for Nodes {
-            type Value = Node;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Node::Map(entries))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
-                let mut list = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    list.push(item);
-                }
-                Ok(Node::List(list))
-            }
-
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-                Node::deserialize(deserializer)
-            }
-
-            fn visit_none<E: de::Error>(self) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_i128<E: de::Error>(self, _: i128) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_u128<E: de::Error>(self, _: u128) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_str<E: de::Error>(self, _: &str) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-
-            fn visit_bytes<E: de::Error>(self, _: &[u8]) -> Result<Node, E> {
-                Ok(Node::Scalar)
-            }
-        }
-        deserializer.deserialize_any(Nodes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use serde_saphyr::Spanned;
 
     use super::*;
 
