@@ -298,25 +298,25 @@ fn a_problem_with_a_field_of_a_scenario_has_its_line_and_column() {
     check(
         "duration",
         "name: x\nduration: 0s\nclusters: [{name: a}]\n",
-        "s.yaml:2:1: duration: must be greater than 0",
+        "s.yaml:2:11: duration: must be greater than 0",
     );
     check(
         "clusters",
         "name: x\nduration: 5m\n\n\n\nclusters: []\n",
-        "s.yaml:6:1: clusters: must name at least one",
+        "s.yaml:6:11: clusters: must name at least one",
     );
     let flags = "name: x\nduration: 5m\nflags:\n  failback-concurrency: 0\nclusters: [{name: a}]\n";
     check(
         "flags",
         flags,
-        "s.yaml:4:3: flags: failback-concurrency: must be 1 or more",
+        "s.yaml:4:25: flags.failback-concurrency: must be 1 or more",
     );
     let inline =
         "name: x\nduration: 5m\nflags: {enable-failback: true, failback-concurrency: 0}\nclusters: [{name: a}]\n";
     check(
         "flag-inline",
         inline,
-        "s.yaml:3:32: flags: failback-concurrency: must be 1 or more",
+        "s.yaml:3:54: flags.failback-concurrency: must be 1 or more",
     );
     let rate = "name: x\nduration: 5m\nflags: {resource-eviction-rate: .inf}\nclusters: [{name: a}]\n";
     check("infinite", rate, "s.yaml:3:33: .inf is not a finite number");

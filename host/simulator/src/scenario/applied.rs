@@ -26,7 +26,7 @@ fn key_of(object: &Value) -> Key {
     )
 }
 
-impl Loader<'_> {
+impl Loader {
     /// Validates the objects of Kubernetes that events apply. An object that changes another one may be partial; an object
     /// that creates one has to be whole. `events` are in order of time.
     pub(super) fn check_applied(&mut self, manifests: &[ManifestObject], events: &[LoadedEvent]) {

@@ -5,17 +5,13 @@ use serde_json::json;
 
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
 use super::manifests::Use;
-use super::place::Place;
+use super::source::ObjectOrigin;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
 
-impl Loader<'_> {
-    pub(super) fn event(&mut self, place: Place, field: &str, spec: &EventSpec) -> Option<LoadedEvent> {
+impl Loader {
+    pub(super) fn event(&mut self, field: &str, spec: &EventSpec) -> Option<LoadedEvent> {
         if spec.at > self.duration {
-            self.problem(
-                place,
-                &format!("{field}.at"),
-                format!("is after the end at {}", self.duration),
-            );
+            self.problem(&format!("{field}.at"), format!("is after the end at {}", self.duration));
         }
         let given = [
             spec.state.is_some(),
@@ -33,23 +29,23 @@ impl Loader<'_> {
         if given.iter().filter(|given| **given).count() != 1 || spec.cluster.is_some() != about_cluster {
             let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, drain, \
                            undrain, reschedule, kill-controller, plugins, fault";
-            self.problem(place, field, message);
+            self.problem(field, message);
             return None;
         }
         if spec.for_.is_some() && spec.kill_controller.is_none() {
-            self.problem(place, &format!("{field}.for"), "goes with kill-controller only");
+            self.problem(&format!("{field}.for"), "goes with kill-controller only");
         }
         let cluster = spec.cluster.clone().unwrap_or_default();
         if about_cluster {
-            self.known_cluster(place, &format!("{field}.cluster"), &cluster);
+            self.known_cluster(&format!("{field}.cluster"), &cluster);
         }
         if let Some(fault) = &spec.fault {
             if let Some(mistake) = fault.mistake() {
-                self.problem(place, &format!("{field}.fault"), mistake);
+                self.problem(&format!("{field}.fault"), mistake);
             }
             for (name, cluster) in [("cluster", &fault.cluster), ("peer", &fault.peer)] {
                 if let Some(cluster) = cluster {
-                    self.known_cluster(place, &format!("{field}.fault.{name}"), cluster);
+                    self.known_cluster(&format!("{field}.fault.{name}"), cluster);
                 }
             }
         }
@@ -58,10 +54,10 @@ impl Loader<'_> {
         } else if let Some(state) = spec.state {
             EventAction::ClusterState(cluster, state)
         } else if let Some(modes) = &spec.failure_modes {
-            self.failure_modes(place, field, modes);
+            self.failure_modes(field, modes);
             EventAction::FailureModes(cluster, modes.clone())
         } else if let Some(source) = &spec.apply {
-            let objects = self.manifests(place, &format!("{field}.apply"), source, Use::Apply);
+            let objects = self.manifests(&format!("{field}.apply"), source, Use::Apply);
             let description = match source {
                 ManifestSource::File(file) => file.clone(),
                 ManifestSource::Generated(generated) => generated.file.clone(),
@@ -71,14 +67,14 @@ impl Loader<'_> {
         } else if let Some(object) = &spec.delete {
             if !self.serves(&object.api_version, &object.kind) {
                 let message = format!("the kind {} {} is not served", object.api_version, object.kind);
-                self.problem(place, &format!("{field}.delete"), message);
+                self.problem(&format!("{field}.delete"), message);
             }
             EventAction::Delete(object.clone())
         } else if let Some(drain) = &spec.drain {
-            self.known_cluster(place, &format!("{field}.drain.cluster"), &drain.cluster);
+            self.known_cluster(&format!("{field}.drain.cluster"), &drain.cluster);
             EventAction::Apply(format!("drain of {}", drain.cluster), vec![drain_object(drain)])
         } else if let Some(cluster) = &spec.undrain {
-            self.known_cluster(place, &format!("{field}.undrain"), cluster);
+            self.known_cluster(&format!("{field}.undrain"), cluster);
             let (api_version, kind) = ("bulkhead.dev/v1alpha1".to_owned(), "ClusterDrain".to_owned());
             EventAction::Delete(ObjectSpec {
                 api_version,
@@ -92,22 +88,17 @@ impl Loader<'_> {
             if controller != "*" && !controller_names().any(|known| known == controller) {
                 let known = controller_names().collect::<Vec<_>>().join(", ");
                 let message = format!("there is no controller {controller:?}; there are {known}, and * for all");
-                self.problem(place, &format!("{field}.kill-controller"), message);
+                self.problem(&format!("{field}.kill-controller"), message);
             }
             EventAction::KillController(controller.clone(), spec.for_.unwrap_or_default())
         } else {
-            let plugins = spec
-                .plugins
-                .iter()
-                .flatten()
-                .map(|plugin| (place, plugin.clone()))
-                .collect();
+            let plugins = spec.plugins.clone().unwrap_or_default();
             EventAction::Plugins(self.plugins(&format!("{field}.plugins"), plugins))
         };
         Some(LoadedEvent { at: spec.at, action })
     }
 
-    pub(super) fn expectation(&mut self, place: Place, field: &str, expectation: &Expectation) {
+    pub(super) fn expectation(&mut self, field: &str, expectation: &Expectation) {
         let subjects = [
             expectation.binding.is_some(),
             expectation.bindings_on.is_some(),
@@ -118,7 +109,7 @@ impl Loader<'_> {
         ];
         if subjects.iter().filter(|given| **given).count() != 1 {
             let message = "needs exactly one subject: binding, bindingsOn, cluster, workload, event or decision";
-            self.problem(place, field, message);
+            self.problem(field, message);
             return;
         }
         let of_binding = expectation.clusters.is_some()
@@ -145,20 +136,16 @@ impl Loader<'_> {
             ),
         ] {
             if subject && !checks {
-                self.problem(place, field, format!("{name} needs at least one of: {fields}"));
+                self.problem(field, format!("{name} needs at least one of: {fields}"));
             } else if checks && !subject {
-                self.problem(place, field, format!("{fields} go with {name}"));
+                self.problem(field, format!("{fields} go with {name}"));
             }
         }
         if expectation.at.is_some() && expectation.from.is_some() {
-            self.problem(
-                place,
-                field,
-                "has both at (one moment) and from (every moment): choose one",
-            );
+            self.problem(field, "has both at (one moment) and from (every moment): choose one");
         }
         if expectation.until.is_some() && expectation.from.is_none() {
-            self.problem(place, &format!("{field}.until"), "goes with from");
+            self.problem(&format!("{field}.until"), "goes with from");
         }
         for (name, time) in [
             ("at", expectation.at),
@@ -167,7 +154,6 @@ impl Loader<'_> {
         ] {
             if time.is_some_and(|time| time > self.duration) {
                 self.problem(
-                    place,
                     &format!("{field}.{name}"),
                     format!("is after the end at {}", self.duration),
                 );
@@ -178,11 +164,7 @@ impl Loader<'_> {
             .as_ref()
             .is_some_and(|workload| parse_workload(workload).is_none())
         {
-            self.problem(
-                place,
-                &format!("{field}.workload"),
-                "is not of the form Kind namespace/name",
-            );
+            self.problem(&format!("{field}.workload"), "is not of the form Kind namespace/name");
         }
         let placements = expectation
             .clusters
@@ -206,7 +188,7 @@ impl Loader<'_> {
                 .flat_map(|by_cluster| by_cluster.keys().cloned()),
         );
         for cluster in named {
-            self.known_cluster(place, field, &cluster);
+            self.known_cluster(field, &cluster);
         }
     }
 }
@@ -239,7 +221,7 @@ fn drain_object(drain: &DrainSpec) -> ManifestObject {
         value["spec"]["evictionsPerSecond"] = json!(rate);
     }
     ManifestObject {
-        origin: format!("drain of {}", drain.cluster),
+        origin: ObjectOrigin::generated(format!("drain of {}", drain.cluster)),
         value,
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::composition::Composition;
@@ -12,11 +13,10 @@ use bulkhead_emulator::ClusterState;
 use bulkhead_plugin::{FoundPlugin, read_document};
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::Spanned;
 
 use super::faults::FaultSpec;
 use super::manifests::Use;
-use super::place::Place;
+use super::source::{ObjectOrigin, Source};
 use super::{ClusterSpec, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Maximum number of member clusters of a scenario.
@@ -77,8 +77,8 @@ pub struct Loaded {
 /// Object of a manifest file.
 #[derive(Clone, Debug)]
 pub struct ManifestObject {
-    /// File and document, for messages.
-    pub origin: String,
+    /// Part of a file that contains it, for messages.
+    pub origin: ObjectOrigin,
     /// Content of the object.
     pub value: Value,
 }
@@ -146,13 +146,13 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     let mut scenario: Scenario = read_document(&name, text).map_err(bad)?;
     // The flags are parsed again as data, because typed flags do not record which of them were set.
     let given: Given = read_document(&name, text).map_err(bad)?;
+    let source = Source::new(name, text.to_owned());
     scenario.flags = scenario
         .profile
         .with(&given.flags)
-        .map_err(|error| bad(format!("{name}: flags: {error}")))?;
+        .map_err(|error| bad(format!("{}: flags: {error}", source.value(0, "flags"))))?;
     let mut loader = Loader {
-        path,
-        text,
+        source,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
         unknown_kinds: scenario.unknown_kinds,
         custom_kinds: scenario.custom_kinds.clone(),
@@ -195,9 +195,9 @@ fn read(path: &Path) -> Result<String, String> {
 const PROBES_MANY: u128 = 1_000_000;
 
 /// State of the validation.
-pub(super) struct Loader<'a> {
-    path: &'a Path,
-    text: &'a str,
+pub(super) struct Loader {
+    /// Text of the scenario.
+    pub(super) source: Arc<Source>,
     pub(super) folder: PathBuf,
     pub(super) unknown_kinds: UnknownKinds,
     pub(super) custom_kinds: Vec<CustomKind>,
@@ -208,12 +208,7 @@ pub(super) struct Loader<'a> {
     pub(super) warnings: Vec<String>,
 }
 
-impl Loader<'_> {
-    /// Returns the path of the scenario's file.
-    pub(super) fn path(&self) -> &Path {
-        self.path
-    }
-
+impl Loader {
     /// Reads a file, or its replacement in the scenario's `files`.
     pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
         self.files
@@ -222,63 +217,47 @@ impl Loader<'_> {
             .map_or_else(|| read(&self.folder.join(file)), Ok)
     }
 
-    pub(super) fn problem(&mut self, place: Place, field: &str, message: impl fmt::Display) {
-        let (path, Place { line, column }) = (self.path.display(), place);
-        self.problems
-            .push(format!("{path}:{line}:{column}: {field}: {message}"));
+    /// Adds a problem of a field of the scenario, at the position of its value.
+    pub(super) fn problem(&mut self, field: &str, message: impl fmt::Display) {
+        let place = self.source.value(0, field);
+        self.problems.push(format!("{place}: {field}: {message}"));
     }
 
     fn load(&mut self, scenario: Scenario) -> Loaded {
         if scenario.duration.0.is_zero() {
-            self.problem(
-                Place::of_field(self.text, "duration"),
-                "duration",
-                "must be greater than 0, for example 10m",
-            );
+            self.problem("duration", "must be greater than 0, for example 10m");
         }
         if let Err(message) = scenario.flags.validate() {
-            let flag = message.split(':').next().unwrap_or_default();
-            self.problem(Place::of_flag(self.text, flag), "flags", message);
+            let (flag, cause) = message.split_once(": ").unwrap_or(("", &message));
+            self.problem(&format!("flags.{flag}"), cause);
         }
         for (index, custom) in scenario.custom_kinds.iter().enumerate() {
             if !custom.api_version.contains('/') || custom.kind.is_empty() || custom.plural.is_empty() {
                 let message = "needs an apiVersion with a group, a kind and a plural";
-                self.problem(
-                    Place::of_field(self.text, "customKinds"),
-                    &format!("customKinds[{index}]"),
-                    message,
-                );
+                self.problem(&format!("customKinds[{index}]"), message);
             }
         }
         if scenario.flags.enable_scheduler_estimator {
-            let message = "enable-scheduler-estimator: simulated clusters have no accurate estimators; leave it out";
             self.problem(
-                Place::of_flag(self.text, "enable-scheduler-estimator"),
-                "flags",
-                message,
+                "flags.enable-scheduler-estimator",
+                "simulated clusters have no accurate estimators; leave it out",
             );
         }
         let clusters = self.clusters(scenario.clusters);
         self.warn_of_many_probes(clusters.len(), scenario.flags.cluster_status_update_frequency);
         let mut manifests = Vec::new();
         for (index, source) in scenario.manifests.into_iter().enumerate() {
-            let place = Place::of(&source);
-            manifests.extend(self.manifests(place, &format!("manifests[{index}]"), &source.value, Use::Create));
+            manifests.extend(self.manifests(&format!("manifests[{index}]"), &source, Use::Create));
         }
-        let plugins = scenario
-            .plugins
-            .iter()
-            .map(|plugin| (Place::of(plugin), plugin.value.clone()))
-            .collect();
-        let plugins = self.plugins("plugins", plugins);
+        let plugins = self.plugins("plugins", scenario.plugins);
         let mut events: Vec<_> = Vec::new();
         for (index, event) in scenario.events.iter().enumerate() {
-            events.extend(self.event(Place::of(event), &format!("events[{index}]"), &event.value));
+            events.extend(self.event(&format!("events[{index}]"), event));
         }
         events.sort_by_key(|event| event.at);
         self.check_applied(&manifests, &events);
         for (index, expectation) in scenario.expect.iter().enumerate() {
-            self.expectation(Place::of(expectation), &format!("expect[{index}]"), &expectation.value);
+            self.expectation(&format!("expect[{index}]"), &expectation.value);
         }
         Loaded {
             name: scenario.name,
@@ -296,7 +275,7 @@ impl Loader<'_> {
             expectations: scenario
                 .expect
                 .into_iter()
-                .map(|e| (Place::of(&e).line, e.value))
+                .map(|expectation| (expectation.referenced.line(), expectation.value))
                 .collect(),
             invariants: scenario.invariants,
             witness: scenario.witness,
@@ -311,21 +290,20 @@ impl Loader<'_> {
             self.warnings.push(format!(
                 "{}: members are probed {probes} times, once per cluster-status-update-frequency ({frequency}) in \
                  {}; that takes long",
-                self.path.display(),
+                self.source.name(),
                 self.duration
             ));
         }
     }
 
-    fn clusters(&mut self, specs: Vec<Spanned<ClusterSpec>>) -> Vec<ClusterSpec> {
+    fn clusters(&mut self, specs: Vec<ClusterSpec>) -> Vec<ClusterSpec> {
         let mut clusters = Vec::new();
         for (index, spec) in specs.into_iter().enumerate() {
-            let (place, field) = (Place::of(&spec), format!("clusters[{index}]"));
-            let spec = spec.value;
+            let field = format!("clusters[{index}]");
             let count = spec.count.unwrap_or(1);
             if !(1..=CLUSTERS_MAX.saturating_sub(clusters.len() as u32)).contains(&count) {
                 let message = format!("must be at least 1, and at most {CLUSTERS_MAX} in total");
-                self.problem(place, &format!("{field}.count"), message);
+                self.problem(&format!("{field}.count"), message);
                 continue;
             }
             let names: Vec<_> = match spec.count {
@@ -335,13 +313,9 @@ impl Loader<'_> {
             for name in names {
                 if !is_cluster_name(&name) {
                     let message = format!("{name:?} is not a DNS label of at most 48 characters, such as member1");
-                    self.problem(place, &format!("{field}.name"), message);
+                    self.problem(&format!("{field}.name"), message);
                 } else if !self.clusters.insert(name.clone()) {
-                    self.problem(
-                        place,
-                        &format!("{field}.name"),
-                        format!("there are two clusters {name:?}"),
-                    );
+                    self.problem(&format!("{field}.name"), format!("there are two clusters {name:?}"));
                 }
                 clusters.push(ClusterSpec {
                     name,
@@ -351,28 +325,20 @@ impl Loader<'_> {
             }
             for (name, quantity) in [("cpu", &spec.capacity.cpu), ("memory", &spec.capacity.memory)] {
                 if let Err(error) = quantity.parse::<Quantity>() {
-                    self.problem(
-                        place,
-                        &format!("{field}.capacity.{name}"),
-                        format!("{quantity:?}: {error}"),
-                    );
+                    self.problem(&format!("{field}.capacity.{name}"), format!("{quantity:?}: {error}"));
                 }
             }
-            self.failure_modes(place, &field, &spec.failure_modes);
+            self.failure_modes(&field, &spec.failure_modes);
         }
         if clusters.is_empty() {
-            self.problem(
-                Place::of_field(self.text, "clusters"),
-                "clusters",
-                "must name at least one member cluster",
-            );
+            self.problem("clusters", "must name at least one member cluster");
         }
         clusters.sort_by(|a, b| a.name.cmp(&b.name));
         clusters
     }
 
-    pub(super) fn failure_modes(&mut self, place: Place, field: &str, modes: &[FailureModeSpec]) {
-        for mode in modes {
+    pub(super) fn failure_modes(&mut self, field: &str, modes: &[FailureModeSpec]) {
+        for (index, mode) in modes.iter().enumerate() {
             if mode
                 .workload
                 .as_ref()
@@ -382,28 +348,24 @@ impl Loader<'_> {
                     "{:?} is not namespace/name",
                     mode.workload.as_deref().unwrap_or_default()
                 );
-                self.problem(place, &format!("{field}.failureModes.workload"), message);
+                self.problem(&format!("{field}.failureModes[{index}].workload"), message);
             }
         }
     }
 
-    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<(Place, PluginManifest)>) -> Vec<FoundPlugin> {
+    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<PluginManifest>) -> Vec<FoundPlugin> {
         let (mut names, mut found) = (BTreeSet::new(), Vec::new());
-        for (index, (place, manifest)) in manifests.into_iter().enumerate() {
+        for (index, manifest) in manifests.into_iter().enumerate() {
             let field = format!("{field}[{index}]");
             if !names.insert(manifest.name.clone()) {
-                self.problem(
-                    place,
-                    &format!("{field}.name"),
-                    "must differ from the other plugins' names",
-                );
+                self.problem(&format!("{field}.name"), "must differ from the other plugins' names");
             }
-            found.extend(self.plugin(place, &field, manifest));
+            found.extend(self.plugin(&field, manifest));
         }
         found
     }
 
-    fn plugin(&mut self, place: Place, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
+    fn plugin(&mut self, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
         let mistakes = manifest.mistakes();
         for mistake in &mistakes {
             let field = if mistake.field.is_empty() {
@@ -411,7 +373,7 @@ impl Loader<'_> {
             } else {
                 format!("{field}.{}", mistake.field)
             };
-            self.problem(place, &field, &mistake.message);
+            self.problem(&field, &mistake.message);
         }
         if !mistakes.is_empty() {
             return None;
@@ -434,12 +396,10 @@ impl Loader<'_> {
             ProblemKind::Unreadable => format!("plugin {name}: {problem}{hint}"),
             ProblemKind::Invalid => format!("plugin {name}: {problem}"),
         };
-        found
-            .map_err(|problem| self.problem(place, field, describe(problem)))
-            .ok()
+        found.map_err(|problem| self.problem(field, describe(problem))).ok()
     }
 
-    pub(super) fn known_cluster(&mut self, place: Place, field: &str, cluster: &str) {
+    pub(super) fn known_cluster(&mut self, field: &str, cluster: &str) {
         if self.clusters.contains(cluster) {
             return;
         }
@@ -448,7 +408,7 @@ impl Loader<'_> {
             known.push("…");
         }
         let message = format!("there is no cluster {cluster:?}; the scenario has {}", known.join(", "));
-        self.problem(place, field, message);
+        self.problem(field, message);
     }
 }
 

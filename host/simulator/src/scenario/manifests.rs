@@ -1,10 +1,10 @@
 //! Parsing and validation of manifest files.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bulkhead_api::decode;
+use bulkhead_apiserver::json::text;
 use bulkhead_apiserver::{ResourceKind, kinds};
 use bulkhead_plugin::{limits_of_files, read_documents};
 use serde::de::value::MapAccessDeserializer;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::load::{Loader, ManifestObject};
-use super::place::Place;
+use super::source::{ObjectOrigin, Source};
 use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Maximum number of copies of one file.
@@ -69,19 +69,13 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
-impl Loader<'_> {
-    pub(super) fn manifests(
-        &mut self,
-        place: Place,
-        field: &str,
-        source: &ManifestSource,
-        purpose: Use,
-    ) -> Vec<ManifestObject> {
+impl Loader {
+    pub(super) fn manifests(&mut self, field: &str, source: &ManifestSource, purpose: Use) -> Vec<ManifestObject> {
         let (file, count) = match source {
             ManifestSource::File(file) => (file, None),
             ManifestSource::Generated(generated) => (&generated.file, Some((generated.first, generated.count))),
             ManifestSource::Inline(inline) => {
-                let origin = |index: usize| format!("{}: {field}.objects[{index}]", self.path().display());
+                let origin = |index| ObjectOrigin::field(&self.source, format!("{field}.objects[{index}]"));
                 let origins: Vec<_> = (0..inline.objects.len()).map(origin).collect();
                 let objects = origins.into_iter().zip(&inline.objects);
                 return objects
@@ -91,30 +85,31 @@ impl Loader<'_> {
         };
         if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
             let message = format!("count must be from 1 to {GENERATED_MAX}, first at least 1");
-            self.problem(place, field, message);
+            self.problem(field, message);
             return Vec::new();
         }
-        let path = self.folder.join(file);
+        let name = self.folder.join(file).display().to_string();
         let text = match self.text_of(file) {
             Ok(text) => text,
             Err(message) => {
-                self.problem(place, field, message);
+                self.problem(field, message);
                 return Vec::new();
             }
         };
         match count {
-            None => self.documents(&path, &text, purpose),
+            None => self.documents(Source::new(name, text), purpose),
             // Warnings of the first copy stand for all copies.
             Some((first_number, count)) => {
                 let problems = self.problems.len();
-                let first = self.documents(&path, &expand(&text, first_number), purpose);
+                let copy = |n| Source::new(name.clone(), expand(&text, n));
+                let first = self.documents(copy(first_number), purpose);
                 if self.problems.len() > problems {
                     return first;
                 }
                 let warnings = self.warnings.len();
                 let rest = (1..count)
                     .map(|offset| first_number.saturating_add(offset))
-                    .flat_map(|n| self.documents(&path, &expand(&text, n), purpose));
+                    .flat_map(|n| self.documents(copy(n), purpose));
                 let all = first.into_iter().chain(rest.collect::<Vec<_>>()).collect();
                 self.warnings.truncate(warnings);
                 all
@@ -122,9 +117,9 @@ impl Loader<'_> {
         }
     }
 
-    fn documents(&mut self, path: &Path, text: &str, purpose: Use) -> Vec<ManifestObject> {
-        let name = path.display().to_string();
-        let documents = match read_documents::<Value>(&name, text, &limits_of_files()) {
+    fn documents(&mut self, source: Arc<Source>, purpose: Use) -> Vec<ManifestObject> {
+        let name = source.name();
+        let documents = match read_documents::<Value>(name, source.text(), &limits_of_files()) {
             Ok(read) => {
                 let warnings = read.warnings.iter().map(|warning| format!("{name}: {warning}"));
                 self.warnings.extend(warnings);
@@ -143,36 +138,31 @@ impl Loader<'_> {
             if document.is_null() {
                 continue;
             }
-            let origin = format!("{} (document {})", path.display(), index + 1);
-            if let Some(object) = self.object(origin, document, purpose) {
-                objects.push(object);
-            }
+            let origin = ObjectOrigin::document(&source, index);
+            objects.extend(self.object(origin, document, purpose));
         }
         objects
     }
 
-    fn object(&mut self, origin: String, mut value: Value, purpose: Use) -> Option<ManifestObject> {
-        let text = |pointer: &str| {
-            value
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+    fn object(&mut self, origin: ObjectOrigin, mut value: Value, purpose: Use) -> Option<ManifestObject> {
+        let text = |pointer: &str| text(&value, pointer).to_owned();
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let origin = origin.about(&kind, &name);
         for (field, text) in [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)] {
             if text.is_empty() {
-                self.problems.push(format!("{origin}: {field}: is missing"));
+                self.problems.push(origin.problem(field, "is missing"));
                 return None;
             }
         }
         if !self.serves(&api_version, &kind) {
-            let message = format!("{origin}: the kind {api_version} {kind} is not served by this control plane");
+            let message = format!("the kind {api_version} {kind} is not served by this control plane");
             match self.unknown_kinds {
-                UnknownKinds::Skip => self.warnings.push(format!("{message}; skipped")),
+                UnknownKinds::Skip => self
+                    .warnings
+                    .push(origin.problem("kind", format_args!("{message}; skipped"))),
                 UnknownKinds::Refuse => {
-                    self.problems
-                        .push(format!("{message}; set unknownKinds: skip to go on without it"));
+                    let message = format!("{message}; set unknownKinds: skip to go on without it");
+                    self.problems.push(origin.problem("kind", message));
                 }
             }
             return None;
@@ -188,21 +178,32 @@ impl Loader<'_> {
     }
 
     /// Completes and validates an object of Kubernetes as an API server does. Returns `None` if it is invalid.
-    pub(super) fn conform(&mut self, origin: &str, kind: &ResourceKind, value: &mut Value) -> Option<()> {
+    pub(super) fn conform(&mut self, origin: &ObjectOrigin, kind: &ResourceKind, value: &mut Value) -> Option<()> {
         match bulkhead_apiserver::conform(kind, value) {
-            Ok(warnings) => self
-                .warnings
-                .extend(warnings.iter().map(|warning| format!("{origin}: {warning}"))),
+            Ok(remarks) => {
+                let unknown = remarks.unknown_fields.iter();
+                self.warnings
+                    .extend(unknown.map(|path| origin.problem_at_key(path, "unknown field")));
+                let warnings = remarks.warnings.iter();
+                self.warnings
+                    .extend(warnings.map(|warning| origin.problem("", warning)));
+            }
             Err(error) => {
-                self.problems.push(format!("{origin}: {}", error.message));
+                let fields = error.invalid_fields();
+                let before = self.problems.len();
+                self.problems
+                    .extend(fields.map(|(field, message)| origin.problem(field, message)));
+                if self.problems.len() == before {
+                    self.problems.push(origin.problem("", &error.message));
+                }
                 return None;
             }
         }
         for field in ["replicas", "parallelism"] {
             let count = value["spec"][field].as_i64().unwrap_or_default();
             if count > REPLICAS_MAX {
-                let message = format!("{origin}: spec.{field}: is {count}; a simulation has at most {REPLICAS_MAX}");
-                self.problems.push(message);
+                let message = format!("is {count}; a simulation has at most {REPLICAS_MAX}");
+                self.problems.push(origin.problem(&format!("spec.{field}"), message));
                 return None;
             }
         }
@@ -215,73 +216,51 @@ impl Loader<'_> {
         is_served(api_version, kind) || self.custom_kinds.iter().any(is_it)
     }
 
-    fn check_fields(&mut self, origin: &str, kind: &str, api_version: &str, value: &Value) {
+    fn check_fields(&mut self, origin: &ObjectOrigin, kind: &str, api_version: &str, value: &Value) {
         if served_kind(api_version, kind).is_none() {
             return;
         }
         if kind.ends_with("PropagationPolicy") && value.pointer("/spec/preemption").is_some_and(|mode| mode == "Always")
         {
-            self.warnings.push(format!(
-                "{origin}: spec.preemption: Always has no effect, as in Karmada without the feature gate \
-                 PropagationPolicyPreemption"
-            ));
+            let message = "Always has no effect, as in Karmada without the feature gate PropagationPolicyPreemption";
+            self.warnings.push(origin.problem("spec.preemption", message));
         }
         match kind {
-            "PropagationPolicy" => self.check_typed::<bulkhead_api::PropagationPolicy>(origin, kind, value),
-            "ClusterPropagationPolicy" => {
-                self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
-            }
-            "OverridePolicy" => self.check_typed::<bulkhead_api::OverridePolicy>(origin, kind, value),
-            "ClusterOverridePolicy" => {
-                self.check_typed::<bulkhead_api::ClusterOverridePolicy>(origin, kind, value);
-            }
+            "PropagationPolicy" => self.check_typed::<bulkhead_api::PropagationPolicy>(origin, value),
+            "ClusterPropagationPolicy" => self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, value),
+            "OverridePolicy" => self.check_typed::<bulkhead_api::OverridePolicy>(origin, value),
+            "ClusterOverridePolicy" => self.check_typed::<bulkhead_api::ClusterOverridePolicy>(origin, value),
             "ClusterTaintPolicy" => {
                 // An unknown field is an error: a policy without a misspelt target taints every cluster.
                 let faults = decode::decode_strict::<bulkhead_api::ClusterTaintPolicy>(value)
                     .map_or_else(|_| Vec::new(), |decoded| decoded.object.spec.faults());
-                let name = value
-                    .pointer("/metadata/name")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                self.problems.extend(
-                    faults
-                        .iter()
-                        .map(|fault| format!("{origin}: {kind} {name}: spec.{fault}")),
-                );
+                self.problems.extend(faults.iter().map(|fault| {
+                    let (field, message) = fault.split_once(": ").unwrap_or(("", fault.as_str()));
+                    origin.problem_at_key(&format!("spec.{field}"), message)
+                }));
                 if faults.is_empty() {
-                    self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value);
+                    self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, value);
                 }
             }
             "Plugin" => {
-                let name = value
-                    .pointer("/metadata/name")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                self.problems.push(format!(
-                    "{origin}: Plugin {name}: a scenario names its plugins under plugins, or in an event"
-                ));
+                let message = "a scenario names its plugins under plugins, or in an event";
+                self.problems.push(origin.problem("", message));
             }
-            "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, kind, value),
-            "WorkloadRebalancer" => self.check_typed::<bulkhead_api::WorkloadRebalancer>(origin, kind, value),
-            "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, kind, value),
+            "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, value),
+            "WorkloadRebalancer" => self.check_typed::<bulkhead_api::WorkloadRebalancer>(origin, value),
+            "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, value),
             _ => {}
         }
     }
 
-    fn check_typed<K: DeserializeOwned + Serialize>(&mut self, origin: &str, kind: &str, value: &Value) {
-        let name = value
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+    fn check_typed<K: DeserializeOwned + Serialize>(&mut self, origin: &ObjectOrigin, value: &Value) {
         match decode::decode_strict::<K>(value) {
             Ok(decoded) => {
-                let unknown = decoded
-                    .unknown
-                    .iter()
-                    .map(|field| format!("{origin}: {kind} {name}: {field}"));
-                self.warnings.extend(unknown);
+                let unknown = decoded.unknown.iter();
+                self.warnings
+                    .extend(unknown.map(|field| origin.problem_at_key(&field.path, field.cause())));
             }
-            Err(error) => self.problems.push(format!("{origin}: {kind} {name}: {error}")),
+            Err(error) => self.problems.push(origin.problem(&error.path, error.message)),
         }
     }
 }

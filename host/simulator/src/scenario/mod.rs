@@ -5,7 +5,7 @@ mod checks;
 pub mod faults;
 mod load;
 mod manifests;
-mod place;
+mod source;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ use serde_saphyr::Spanned;
 pub use checks::parse_workload;
 pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
 pub(crate) use manifests::builtin;
+pub use source::ObjectOrigin;
 
 /// Scenario as written in its file.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,19 +46,16 @@ pub struct Scenario {
     #[serde(default)]
     pub flags: Flags,
     /// Member clusters.
-    #[schemars(with = "Vec<ClusterSpec>")]
-    pub clusters: Vec<Spanned<ClusterSpec>>,
+    pub clusters: Vec<ClusterSpec>,
     /// Objects to apply at the start: files relative to the scenario, or `{objects: [...]}`.
     #[serde(default)]
-    #[schemars(with = "Vec<ManifestSource>")]
-    pub manifests: Vec<Spanned<ManifestSource>>,
+    pub manifests: Vec<ManifestSource>,
     /// Contents of files by name, so that a scenario can be self-contained.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Plugins, in call order; all of them are called before the built-in policies.
     #[serde(default)]
-    #[schemars(with = "Vec<PluginManifest>")]
-    pub plugins: Vec<Spanned<PluginManifest>>,
+    pub plugins: Vec<PluginManifest>,
     /// Rules that combine the verdicts of several policies.
     #[serde(default)]
     pub composition: Composition,
@@ -70,8 +68,7 @@ pub struct Scenario {
     pub unknown_kinds: UnknownKinds,
     /// Timed events.
     #[serde(default)]
-    #[schemars(with = "Vec<EventSpec>")]
-    pub events: Vec<Spanned<EventSpec>>,
+    pub events: Vec<EventSpec>,
     /// Expectations.
     #[serde(default)]
     #[schemars(with = "Vec<Expectation>")]

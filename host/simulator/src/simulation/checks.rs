@@ -5,7 +5,10 @@ use bulkhead_controllers::flags::GoDuration;
 use super::federation::Federation;
 use super::invariants::Observed;
 use super::{Act, PENDING_MAX, Run};
-use crate::scenario::{ManifestObject, ObjectSpec};
+use crate::scenario::ObjectSpec;
+
+/// Problem of a write that was never accepted.
+const REFUSED: &str = "the control plane refused writes until the end";
 
 impl Run {
     /// Evaluates the expectations that apply at a time.
@@ -26,9 +29,10 @@ impl Run {
     /// Returns an error if a write of a person was never accepted.
     pub(super) fn check_acts(&self) -> anyhow::Result<()> {
         match self.acts.front() {
-            Some((_, Act::Apply(ManifestObject { origin: act, .. }) | Act::Delete(ObjectSpec { name: act, .. }))) => {
-                anyhow::bail!("{act}: the control plane refused writes until the end");
+            Some((_, Act::Apply(object))) => {
+                anyhow::bail!(object.origin.problem("", REFUSED));
             }
+            Some((_, Act::Delete(ObjectSpec { name, .. }))) => anyhow::bail!("{name}: {REFUSED}"),
             Some((_, Act::Reschedule(binding))) => {
                 anyhow::bail!(
                     "reschedule {binding}: there was no such binding, or it could not be written until the end"

@@ -40,7 +40,9 @@ pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
 use super::report_only_process::ReportOnlyProcess;
 use crate::control_plane;
-use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
+use crate::scenario::{
+    ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject, ObjectOrigin,
+};
 
 /// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
 const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -214,7 +216,7 @@ impl Federation {
         for namespace in ["default", "karmada-system", "karmada-cluster"] {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             let object = ManifestObject {
-                origin: "set-up".to_owned(),
+                origin: ObjectOrigin::generated("set-up"),
                 value: object,
             };
             anyhow::ensure!(self.apply(&object).await?, "set-up: the control plane refuses writes");

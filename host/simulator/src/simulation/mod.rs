@@ -177,10 +177,10 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
 /// Creates the objects of a scenario.
 async fn apply_manifests(scenario: &Loaded, federation: &Federation) -> anyhow::Result<()> {
     for manifest in &scenario.manifests {
+        let is_applied = federation.apply(manifest).await?;
         anyhow::ensure!(
-            federation.apply(manifest).await?,
-            "{}: the control plane refuses writes",
-            manifest.origin
+            is_applied,
+            manifest.origin.problem("", "the control plane refuses writes")
         );
     }
     Ok(())

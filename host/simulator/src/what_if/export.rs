@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
+use anyhow::{Context as _, anyhow, bail};
+use bulkhead_api::decode::decode;
+use bulkhead_api::{
+    AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FieldError, ResourceBinding,
+};
 use bulkhead_apiserver::Contents;
+use bulkhead_apiserver::json::text;
 use bulkhead_core::model::BindingSpec;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{limits_of_files, read_documents};
+use bulkhead_plugin::{Positions, limits_of_files, read_documents};
 use bulkhead_runtime::controller::is_not_found;
 use bulkhead_runtime::pages;
 use kube::{Api, Client, Resource};
@@ -43,26 +47,18 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
     let mut export = Export::default();
     let mut others = 0_usize;
     for path in files(directory)? {
-        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        let is_json = path.extension().is_some_and(|extension| extension == "json");
-        let documents: Vec<Value> = if is_json {
-            vec![serde_json::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?]
-        } else {
-            let read = read_documents::<Value>(&path.display().to_string(), &text, &limits_of_files());
-            let read = read.map_err(anyhow::Error::msg)?;
-            export.notes.extend(
-                read.warnings
-                    .iter()
-                    .map(|warning| format!("{}: {warning}", path.display())),
-            );
-            read.documents
-        };
-        // An export may have a hundred megabytes.
-        drop(text);
-        for document in documents.into_iter().filter(|document| !document.is_null()) {
-            for object in flattened(document) {
-                if !export.take(object).with_context(|| path.display().to_string())? {
-                    others += 1;
+        let documents = documents(&path, &mut export.notes)?.into_iter().enumerate();
+        for (document, value) in documents.filter(|(_, value)| !value.is_null()) {
+            let is_list = list_items(&value).is_some();
+            for (index, object) in flattened(value).into_iter().enumerate() {
+                let item = if is_list {
+                    format!("items[{index}]")
+                } else {
+                    String::new()
+                };
+                match export.take(&object) {
+                    Ok(is_needed) => others += usize::from(!is_needed),
+                    Err(error) => bail!(at_field(&path, document, &item, &object, &error)),
                 }
             }
         }
@@ -73,6 +69,44 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         ));
     }
     export.complete(&directory.display().to_string())
+}
+
+/// Reads the documents of a file that are not empty. An export may have a hundred megabytes, so its text is not kept.
+fn documents(path: &Path, notes: &mut Vec<String>) -> anyhow::Result<Vec<Value>> {
+    let (name, text) = (path.display(), text_of(path)?);
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return serde_json::from_str(&text)
+            .map(|document| vec![document])
+            .map_err(|error| anyhow!(json_error(&name.to_string(), &error)));
+    }
+    let read = read_documents::<Value>(&name.to_string(), &text, &limits_of_files()).map_err(anyhow::Error::msg)?;
+    notes.extend(read.warnings.iter().map(|warning| format!("{name}: {warning}")));
+    Ok(read.documents)
+}
+
+fn text_of(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// Formats an error about a value with file, line and column, object and field. The text is read again for the position.
+fn at_field(path: &Path, document: usize, item: &str, object: &Value, error: &FieldError) -> String {
+    let joined = |parts: [&str; 2], separator| {
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(separator)
+    };
+    let positions = Positions::read(&text_of(path).unwrap_or_default(), &limits_of_files());
+    let position = positions.value(document, &joined([item, &error.path], "."));
+    let position = position.map_or_else(String::new, |at| format!(":{at}"));
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    let cause = joined([&error.path, &error.message], ": ");
+    format!("{}{position}: {kind} {name}: {cause}", path.display())
+}
+
+/// Formats a syntax error of JSON as `file:line:column: cause`.
+fn json_error(name: &str, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let (message, end) = (error.to_string(), format!(" at line {line} column {column}"));
+    format!("{name}:{line}:{column}: {}", message.trim_end_matches(&end))
 }
 
 /// Reads the same objects from a control plane, page by page, without writing. `origin` names the control plane in
@@ -125,20 +159,19 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Returns the items of a list, or the object itself.
 fn flattened(mut document: Value) -> Vec<Value> {
-    let is_list = document
-        .get("kind")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind.ends_with("List"));
-    match document.get_mut("items") {
-        Some(Value::Array(items)) if is_list => std::mem::take(items),
-        _ => vec![document],
+    if list_items(&document).is_none() {
+        return vec![document];
+    }
+    match document["items"].take() {
+        Value::Array(items) => items,
+        _ => Vec::new(),
     }
 }
 
-fn read<K: DeserializeOwned>(object: Value) -> anyhow::Result<K> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let about = format!("{} {}", text("/kind"), text("/metadata/name"));
-    serde_json::from_value(object).context(about)
+/// Returns the items of a document that is a list.
+fn list_items(document: &Value) -> Option<&Vec<Value>> {
+    let is_list = text(document, "/kind").ends_with("List");
+    document.get("items")?.as_array().filter(|_| is_list)
 }
 
 impl Export {
@@ -183,13 +216,13 @@ impl Export {
     }
 
     /// Adds an object if its kind is relevant. Returns true if it is.
-    fn take(&mut self, object: Value) -> anyhow::Result<bool> {
-        match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
-            "Cluster" => self.clusters.push(read(object)?),
-            "ResourceBinding" => self.bindings.push(read(object)?),
-            "ClusterResourceBinding" => self.cluster_bindings.push(read(object)?),
-            "ClusterTaintPolicy" => self.taint_policies.push(read(object)?),
-            "EvictionPause" => self.pauses.push(read(object)?),
+    fn take(&mut self, object: &Value) -> Result<bool, FieldError> {
+        match text(object, "/kind") {
+            "Cluster" => self.clusters.push(decode(object)?),
+            "ResourceBinding" => self.bindings.push(decode(object)?),
+            "ClusterResourceBinding" => self.cluster_bindings.push(decode(object)?),
+            "ClusterTaintPolicy" => self.taint_policies.push(decode(object)?),
+            "EvictionPause" => self.pauses.push(decode(object)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -301,5 +334,61 @@ mod tests {
         let export = load(directory.path()).unwrap();
         assert_eq!((export.clusters.len(), export.bindings.len()), (1, 1));
         assert!(note(&export), "{:?}", export.notes);
+    }
+
+    #[test]
+    fn an_export_of_hundreds_of_thousands_of_values_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let others: String = (0..30_000)
+            .map(|n| format!("- {{kind: ConfigMap, metadata: {{name: c{n}, namespace: default}}, data: {{a: b}}}}\n"))
+            .collect();
+        let text = format!(
+            "kind: List\nitems:\n- {{kind: Cluster, metadata: {{name: m1}}, spec: {{syncMode: Push}}}}\n{others}\
+             - {{kind: ResourceBinding, metadata: {{name: a, namespace: default}}, spec: {{resource: {{apiVersion: v1, kind: \
+             ConfigMap, name: a}}}}}}\n"
+        );
+        fs::write(directory.path().join("all.yaml"), text).unwrap();
+        let export = load(directory.path()).unwrap();
+        assert_eq!((export.clusters.len(), export.bindings.len()), (1, 1));
+        assert!(
+            export
+                .notes
+                .iter()
+                .any(|note| note.starts_with("30000 objects of other kinds")),
+            "{:?}",
+            export.notes
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_of_an_export_has_its_line_and_column() {
+        let check = |file: &str, text: &str, expected: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(file), text).unwrap();
+            let error = load(directory.path()).err().map(|error| format!("{error:#}"));
+            let error = error.unwrap_or_default();
+            let start = format!("{}/{expected}", directory.path().display());
+            assert!(error.starts_with(&start), "{error}");
+        };
+        let cluster =
+            "kind: Cluster\nmetadata: {name: m1}\nspec:\n  syncMode: Push\n  taints:\n  - {key: a, effect: 7}\n";
+        check(
+            "a.yaml",
+            &format!("kind: Other\n---\n{cluster}"),
+            "a.yaml:8:22: Cluster m1: spec.taints[0].effect: ",
+        );
+        let binding =
+            "{\"kind\": \"ResourceBinding\", \"metadata\": {\"name\": \"b\"},\n\"spec\": {\"replicas\": \"three\"}}";
+        check(
+            "a.json",
+            &format!("{{\"kind\": \"List\", \"items\": [\n{{\"kind\": \"Other\"}},\n{binding}]}}"),
+            "a.json:4:22: ResourceBinding b: spec.replicas: ",
+        );
+        check(
+            "a.json",
+            "{\"kind\": \"List\",\n\"items\": [}",
+            "a.json:2:11: expected value",
+        );
+        check("a.yaml", "kind: List\nitems: [\n", "a.yaml:2:8: ");
     }
 }

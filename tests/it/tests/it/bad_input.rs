@@ -33,7 +33,7 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     refused(
         "unknown-cluster",
         "events:\n- {at: 10s, cluster: member9, state: recover}\n",
-        &[":5:3: events[0].cluster", "member9", "member1"],
+        &[":5:22: events[0].cluster", "member9", "member1"],
     );
     refused(
         "late-event",
@@ -63,12 +63,30 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
     let capacity = "duration: 1m\nclusters: [{name: a, capacity: {cpu: much}}]\n";
     let folder = Folder::new("bad-capacity", &[("scenario.yaml", &format!("name: bad\n{capacity}"))]);
     let error = folder.load().err().unwrap_or_default();
-    assert!(error.contains(":3:12: clusters[0].capacity.cpu: \"much\""), "{error}");
+    assert!(error.contains(":3:38: clusters[0].capacity.cpu: \"much\""), "{error}");
     refused(
         "no-subject",
         "expect: [{at: 10s, clusters: {member1: 1}}]\n",
         &["expect[0]", "exactly one subject"],
     );
+}
+
+#[test]
+fn a_scenario_whose_members_are_probed_millions_of_times_has_a_warning() {
+    let load = |name: &str, frequency: &str| {
+        let flags = format!("flags: {{cluster-status-update-frequency: {frequency}}}\n");
+        let scenario = format!("name: many\nduration: 2h\n{CLUSTERS}{flags}");
+        Folder::new(name, &[("scenario.yaml", &scenario)])
+            .load()
+            .unwrap()
+            .warnings
+    };
+    let warnings = load("many-probes", "1ms");
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("members are probed 7200000 times"),
+        "{warnings:?}"
+    );
+    assert!(load("few-probes", "1s").is_empty());
 }
 
 #[test]
@@ -81,7 +99,7 @@ fn the_number_of_clusters_is_bounded_in_total() {
     assert!(load("full-federation", 400).is_ok());
     let error = load("overfull-federation", 401).err().unwrap_or_default();
     assert!(
-        error.contains(":3:35: clusters[1].count: must be at least 1, and at most 1000 in total"),
+        error.contains(":3:52: clusters[1].count: must be at least 1, and at most 1000 in total"),
         "{error}"
     );
 }
@@ -124,34 +142,26 @@ fn loaded(name: &str, manifest: &str) -> Result<bulkhead_simulator::scenario::Lo
 
 #[test]
 fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
-    for (name, spec, words) in [
-        (
-            "text-replicas",
-            "  replicas: three\n",
-            [
-                "cannot be handled as a Deployment: spec.replicas",
-                "must be of type integer",
-            ],
-        ),
-        (
-            "negative-replicas",
-            "  replicas: -3\n",
-            ["spec.replicas", "greater than or equal to 0"],
-        ),
+    for (name, spec, word) in [
+        ("text-replicas", "  replicas: three\n", "must be of type integer"),
+        ("negative-replicas", "  replicas: -3\n", "greater than or equal to 0"),
         (
             "many-replicas",
             "  replicas: 2000000000\n",
-            ["spec.replicas: is 2000000000", "at most 100000"],
+            "is 2000000000; a simulation has at most 100000",
         ),
     ] {
         let error = loaded(name, &deployment(spec)).err().unwrap_or_default();
-        for word in words.iter().chain(&["web.yaml (document 1)"]) {
+        for word in ["web.yaml:7:13: Deployment web: spec.replicas: ", word] {
             assert!(error.contains(word), "{name}: no {word:?} in: {error}");
         }
     }
     let loaded = loaded("unknown-field-of-a-workload", &deployment("  replica: 3\n")).unwrap();
     assert!(
-        loaded.warnings.iter().any(|warning| warning.contains("spec.replica")),
+        loaded
+            .warnings
+            .iter()
+            .any(|warning| warning.ends_with("web.yaml:7:3: Deployment web: spec.replica: unknown field")),
         "{:?}",
         loaded.warnings
     );
@@ -174,17 +184,20 @@ fn an_object_of_an_event_is_checked_as_merged_into_the_one_that_it_changes() {
         )
     };
     assert_eq!(load("partial", &web("web", "{replicas: 5}")).err(), None);
-    for (name, object, words) in [
-        ("text", web("web", "{replicas: three}"), "spec.replicas"),
-        ("negative", web("web", "{replicas: -3}"), "greater than or equal to 0"),
-        ("many", web("web", "{replicas: 200000}"), "at most 100000"),
-        ("not-whole", web("other", "{replicas: 5}"), "spec.selector"),
+    for (name, object, place, words) in [
+        ("text", web("web", "{replicas: three}"), "6:131", "spec.replicas"),
+        (
+            "negative",
+            web("web", "{replicas: -3}"),
+            "6:131",
+            "greater than or equal to 0",
+        ),
+        ("many", web("web", "{replicas: 200000}"), "6:131", "at most 100000"),
+        ("not-whole", web("other", "{replicas: 5}"), "6:122", "spec.selector"),
     ] {
         let error = load(name, &object).err().unwrap_or_default();
-        assert!(
-            error.contains(words) && error.contains("scenario.yaml: events[0].apply.objects[0]"),
-            "{name}: {error}"
-        );
+        let place = format!("scenario.yaml:{place}: events[0].apply.objects[0]: Deployment ");
+        assert!(error.contains(words) && error.contains(&place), "{name}: {error}");
     }
 }
 
@@ -264,7 +277,100 @@ fn a_policy_that_admission_denies_is_named_with_file_and_field() {
     let folder = Folder::new("denied", &[("scenario.yaml", &scenario), ("policy.yaml", policy)]);
     let error = try_run(&folder.load().unwrap(), None).err().unwrap_or_default();
     assert!(
-        error.contains("policy.yaml") && error.contains("maxGroups lower than minGroups"),
+        error.contains("policy.yaml:7:25: PropagationPolicy p: spec.placement.spreadConstraints[0]: ")
+            && error.ends_with("maxGroups lower than minGroups is not allowed"),
         "{error}"
+    );
+}
+
+/// Returns the error of a scenario with this manifest, without its folder.
+fn refusal(name: &str, file: &str, manifest: &str) -> String {
+    let scenario = format!("name: a\nduration: 1m\n{CLUSTERS}manifests: [{file}]\n");
+    let folder = Folder::new(name, &[("scenario.yaml", &scenario), (file, manifest)]);
+    let error = folder.load().err().unwrap_or_default();
+    let names: Vec<_> = error
+        .lines()
+        .filter_map(|line| line.find(file).map(|at| &line[at..]))
+        .collect();
+    names.join("\n")
+}
+
+#[test]
+fn a_wrong_value_of_a_manifest_has_its_line_and_column() {
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n---\n# the second one\n---\n";
+    let error = refusal(
+        "several-documents",
+        "web.yaml",
+        &format!("{head}{}", deployment("  replicas: three\n")),
+    );
+    assert!(
+        error.starts_with("web.yaml:13:13: Deployment web: spec.replicas: Invalid value: "),
+        "{error}"
+    );
+    let json = "{\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \"metadata\": {\"name\": \"web\"},\n\t\"spec\": \
+                {\"selector\": {\"matchLabels\": {\"a\": \"b\"}}, \"template\": {\"metadata\": {\"labels\": {\"a\": \"b\"}},\n\t\
+                \"spec\": {\"containers\": [{\"name\": \"a\", \"image\": 7}]}}}}\n";
+    let error = refusal("json", "web.json", json);
+    let field = "spec.template.spec.containers[0].image";
+    assert!(
+        error.starts_with(&format!("web.json:3:49: Deployment web: {field}: Invalid value: ")),
+        "{error}"
+    );
+    let missing = deployment("  replicas: 1\n").replace("name: a, ", "");
+    let error = refusal("missing-name", "web.yaml", &missing);
+    assert!(
+        error.starts_with("web.yaml:6:66: Deployment web: spec.template.spec.containers[0].name: Required value"),
+        "{error}"
+    );
+    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p}\nspec:\n  \
+                  resourceSelectors: []\n  placement:\n    clusterTolerations:\n    - {key: a, tolerationSeconds: soon}\n";
+    let error = refusal("typed", "policy.yaml", policy);
+    let field = "spec.placement.clusterTolerations[0].tolerationSeconds";
+    assert!(
+        error.starts_with(&format!("policy.yaml:8:35: PropagationPolicy p: {field}: ")),
+        "{error}"
+    );
+    let error = refusal("no-kind", "web.yaml", "apiVersion: v1\nmetadata: {name: a}\n");
+    assert_eq!(error, "web.yaml:1:1: a: kind: is missing");
+}
+
+#[test]
+fn every_wrong_value_of_a_manifest_is_reported() {
+    let error = refusal(
+        "several-values",
+        "web.yaml",
+        &deployment("  replicas: -3\n  minReadySeconds: -1\n"),
+    );
+    let places: Vec<_> = error
+        .lines()
+        .map(|line| line.split(": Invalid value").next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "web.yaml:7:13: Deployment web: spec.replicas",
+            "web.yaml:8:20: Deployment web: spec.minReadySeconds",
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_value_of_a_generated_object_and_of_one_in_a_scenario_has_its_line_and_column() {
+    let check = |name: &str, manifests: &str, expected: &str| {
+        let scenario = format!("name: a\nduration: 1m\n{CLUSTERS}manifests:\n{manifests}");
+        let web = deployment("  replicas: r{n}\n");
+        let folder = Folder::new(name, &[("scenario.yaml", &scenario), ("web.yaml", &web)]);
+        let error = folder.load().err().unwrap_or_default();
+        assert!(error.contains(expected), "{name}: {error}");
+    };
+    check(
+        "copies",
+        "- {file: web.yaml, count: 3}\n",
+        "web.yaml:7:13: Deployment web: spec.replicas: ",
+    );
+    check(
+        "inline",
+        "- objects:\n  - apiVersion: v1\n    kind: Service\n    metadata: {name: a}\n    spec:\n      ports:\n      - port: many\n",
+        "scenario.yaml:11:15: manifests[0].objects[0]: Service a: spec.ports[0].port: ",
     );
 }

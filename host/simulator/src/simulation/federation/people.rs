@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::conform;
+use bulkhead_runtime::causes::causes;
 use bulkhead_runtime::kinds::ObjectKind;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -20,9 +21,29 @@ const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Returns true if the API server rejected a request as invalid, so that a retry is pointless.
 fn is_refused(error: &anyhow::Error) -> bool {
-    let refused = |error: &kube::Error| matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![409, 410, 429].contains(&status.code));
     let known = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
-    known.is_none_or(refused)
+    known.is_none_or(is_final)
+}
+
+fn is_final(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![409, 410, 429].contains(&status.code))
+}
+
+/// Returns the error of a request about an object, at the position of the field that was refused. An error that may pass
+/// keeps its cause.
+fn failure(object: &ManifestObject, error: kube::Error) -> anyhow::Error {
+    let field = match &error {
+        kube::Error::Api(status) => status.details.iter().flat_map(|details| &details.causes).next(),
+        _ => None,
+    };
+    let path = field.map_or("", |cause| &cause.field);
+    let message = field.map_or_else(|| causes(&error), |cause| cause.message.clone());
+    let problem = object.origin.problem(path, message);
+    if is_final(&error) {
+        anyhow::Error::msg(problem)
+    } else {
+        anyhow::Error::new(error).context(problem)
+    }
 }
 
 /// Makes a request several times. Returns false if it failed for a reason that passes.
@@ -61,7 +82,8 @@ impl Federation {
         };
         let kind = ObjectKind::new(text("/apiVersion"), text("/kind"));
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let about = || format!("{}: applying {} {name}", object.origin, kind.kind);
+        let about = || object.origin.problem("", "cannot be applied");
+        let failed = |error: kube::Error| failure(object, error);
         let known = self
             .kinds
             .resolve(&kind)
@@ -70,14 +92,12 @@ impl Federation {
             .with_context(about)?;
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let api = known.api(self.client(), namespace);
-        if api.get_opt(name).await.with_context(about)?.is_some() {
+        if api.get_opt(name).await.map_err(failed)?.is_some() {
             let patch = Patch::Merge(&object.value);
-            api.patch(name, &PatchParams::default(), &patch)
-                .await
-                .with_context(about)?;
+            api.patch(name, &PatchParams::default(), &patch).await.map_err(failed)?;
         } else {
             let typed = serde_json::from_value(completed(&kind, &object.value)).with_context(about)?;
-            api.create(&PostParams::default(), &typed).await.with_context(about)?;
+            api.create(&PostParams::default(), &typed).await.map_err(failed)?;
         }
         Ok(())
     }
