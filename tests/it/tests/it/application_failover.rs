@@ -271,3 +271,94 @@ fn an_application_that_failed_everywhere_gets_its_corrected_template() {
     ];
     assert_held(&run(&Folder::new("bad-image", &files).load().unwrap(), None));
 }
+
+/// Widget in a custom kind whose health is its label, a Deployment, a StatefulSet of a namespace, and a ConfigMap that the
+/// Deployment needs. `NS` is the namespace of the StatefulSet.
+const SEVERAL_KINDS: &str = "\
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: widgets}
+spec:
+  target: {apiVersion: example.io/v1, kind: Widget}
+  customizations:
+    healthInterpretation:
+      luaScript: |
+        function InterpretHealth(object)
+          return object.metadata.labels.state ~= 'broken'
+        end
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {a: b}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: a, image: a, envFrom: [{configMapRef: {name: settings}}]}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: NS}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: a, image: a}]}}
+---
+{apiVersion: example.io/v1, kind: Widget, metadata: {name: gear, namespace: default, labels: {state: fine}}}
+";
+
+/// Propagates [`SEVERAL_KINDS`] with one policy. Each of them fails at another time on member1.
+fn check_several_kinds(name: &str, policy: &str, namespace: &str) {
+    let policy = format!(
+        "apiVersion: policy.karmada.io/v1alpha1\n{policy}\nspec:\n  propagateDeps: true\n  resourceSelectors:\n  \
+         - {{apiVersion: apps/v1, kind: Deployment}}\n  - {{apiVersion: apps/v1, kind: StatefulSet, name: db, namespace: {namespace}}}\n  \
+         - {{apiVersion: example.io/v1, kind: Widget}}\n  - {{apiVersion: v1, kind: ConfigMap, name: settings}}\n  \
+         failover: {{application: {{decisionConditions: {{tolerationSeconds: 30}}, purgeMode: Gracefully}}}}\n  \
+         placement: {{spreadConstraints: [{{spreadByField: cluster, minGroups: 1, maxGroups: 1}}]}}\n"
+    );
+    let scenario = format!(
+        "name: {name}\nduration: 12m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         customKinds: [{{apiVersion: example.io/v1, kind: Widget, plural: widgets}}]\n\
+         manifests: [all.yaml, policy.yaml]\nevents:\n\
+         - {{at: 2m, cluster: member1, failureModes: [{{mode: never-ready, workload: default/web}}]}}\n\
+         - {{at: 5m, cluster: member1, failureModes: [{{mode: never-ready, workload: {namespace}/db}}]}}\n\
+         - {{at: 8m, apply: {{objects: [{{apiVersion: example.io/v1, kind: Widget, metadata: {{name: gear, \
+         namespace: default, labels: {{state: broken}}}}}}]}}}}\nexpect:\n\
+         - {{at: 1m, binding: default/web-deployment, clusters: {{member1: 2}}}}\n\
+         - {{from: 1m, until: 5m30s, binding: {namespace}/db-statefulset, clusters: {{member1: 2}}}}\n\
+         - {{from: 1m, until: 8m30s, binding: default/gear-widget, clusters: {{member1: 0}}}}\n\
+         - {{from: 4m, binding: default/web-deployment, clusters: {{member2: 2}}, evictingFrom: [], worksIn: [member2]}}\n\
+         - {{from: 7m, binding: {namespace}/db-statefulset, clusters: {{member2: 2}}, evictingFrom: [], worksIn: [member2]}}\n\
+         - {{from: 9m, binding: default/gear-widget, clusters: {{member2: 0}}}}\n\
+         - {{from: 1m, binding: default/settings-configmap, clusters: {{member1: 0}}}}\n\
+         - {{from: 4m, binding: default/settings-configmap, worksIn: [member1, member2]}}\n\
+         - {{decision: {{decision: Evicted, object: default/web-deployment, cluster: member1, reason: ApplicationFailure}}}}\n\
+         - {{decision: {{decision: Evicted, object: {namespace}/db-statefulset, cluster: member1, reason: ApplicationFailure}}}}\n\
+         - {{decision: {{decision: Evicted, object: default/gear-widget, cluster: member1, reason: ApplicationFailure}}}}\n\
+         - {{decision: {{decision: Evicted, object: default/settings-configmap, absent: true}}}}\n\
+         - {{decision: {{decision: Evicted, cluster: member2, absent: true}}}}\n"
+    );
+    let all = SEVERAL_KINDS.replace("NS", namespace);
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("all.yaml", all.as_str()),
+        ("policy.yaml", policy.as_str()),
+    ];
+    assert_held(&run(&Folder::new(name, &files).load().unwrap(), None));
+}
+
+/// A kind without a health interpreter, such as a ConfigMap, never fails. It goes where the workload needs it, and stays
+/// where its own policy placed it.
+#[test]
+fn of_the_kinds_that_one_policy_selects_only_the_failed_application_leaves() {
+    let metadata = "kind: ClusterPropagationPolicy\nmetadata: {name: p}";
+    check_several_kinds("kinds-of-all-namespaces", metadata, "shop");
+    let metadata = "kind: PropagationPolicy\nmetadata: {name: p, namespace: default}";
+    check_several_kinds("kinds-of-one-namespace", metadata, "default");
+}

@@ -5,6 +5,7 @@
 mod application_failover;
 mod bad_input;
 mod bad_interpreters;
+mod behaviours;
 mod conformance;
 mod dependencies;
 mod diff;
