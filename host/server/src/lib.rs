@@ -7,6 +7,9 @@ pub mod agent;
 mod arguments;
 pub mod config_file;
 pub mod connect_error;
+#[cfg(test)]
+#[path = "../../../tests/edits/edit.rs"]
+mod edit;
 mod elector;
 mod embedded;
 mod endpoint;

@@ -113,7 +113,10 @@ pub(super) fn read(journal: &Path, query: &Query) -> Result<String, JournalError
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::edit::{edits, with_edits};
 
     #[test]
     fn a_query_is_read_as_it_is_written() {
@@ -133,5 +136,20 @@ mod tests {
         check("last=many", "last: \"many\" is not a number");
         check("colour=red", "there are about, namespace, decision and last");
         check("about=%ff", "about: not UTF-8");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+        /// A query of any content is refused, or read as it would be written.
+        #[test]
+        fn any_query_is_read_or_refused(edits in edits()) {
+            let text = b"about=default%2Fweb&namespace=default&decision=Evicted&last=7";
+            let text = String::from_utf8_lossy(&with_edits(text, &edits, 8 * 1024)).into_owned();
+            match Query::parse(&text) {
+                Ok(query) => prop_assert_eq!(Query::parse(&query.text()), Ok(query)),
+                Err(message) => prop_assert!(!message.is_empty()),
+            }
+        }
     }
 }

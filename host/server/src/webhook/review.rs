@@ -88,7 +88,10 @@ pub(super) fn answer(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::edit::{edits, with_edits};
 
     fn answered(request: &Value) -> Value {
         let body = serde_json::to_vec(&json!({"request": request})).unwrap();
@@ -140,5 +143,24 @@ mod tests {
     fn a_body_that_is_no_review_is_rejected() {
         let error = answer(b"{}", AdmissionOptions::default(), &Vec::new).unwrap_err();
         assert!(format!("{error:#}").contains("not an AdmissionReview"), "{error:#}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+        /// A body of any content is rejected, or answered with the uid of its request.
+        #[test]
+        fn any_body_is_answered_or_rejected(edits in edits()) {
+            let spec = json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+                "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}, "failover": {"cluster": {}}});
+            let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": policy(&spec)});
+            let body = with_edits(body.to_string().as_bytes(), &edits, 64 * 1024);
+            if let Ok(answer) = answer(&body, AdmissionOptions::default(), &Vec::new) {
+                let Ok(asked) = serde_json::from_slice::<Value>(&body) else { return Ok(()) };
+                let answer: Value = serde_json::from_slice(&answer).unwrap();
+                prop_assert_eq!(&answer["response"]["uid"], &asked["request"]["uid"]);
+                prop_assert!(answer["response"]["allowed"].is_boolean());
+            }
+        }
     }
 }

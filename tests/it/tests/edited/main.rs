@@ -5,6 +5,7 @@
 //! A separate test binary, because the measured memory is that of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../../edits/edit.rs"]
 mod edit;
 mod readers;
 

@@ -208,6 +208,20 @@ fn scenarios_are_read_within_a_bound() {
     });
 }
 
+/// Problems have the positions of their values, for which the text is parsed again.
+#[test]
+fn manifests_of_a_scenario_are_read_within_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scenario.yaml");
+    let scenario = "name: a\nduration: 1m\nclusters: [{name: a}]\nmanifests: [{file: a.yaml, count: 2}]\n";
+    let inputs = ["nginx-divided/nginx", "nginx-divided/policy", "dependencies/web"]
+        .map(|name| file(&format!("examples/{name}.yaml")));
+    reads("manifest", &inputs, TEXT_BYTES_MAX, |input| {
+        fs::write(folder.path().join("a.yaml"), input).unwrap();
+        drop(scenario::parse(&path, scenario));
+    });
+}
+
 #[test]
 fn lists_of_plugins_are_read_within_a_bound() {
     reads("plugins", &bytes(&[PLUGINS]), TEXT_BYTES_MAX, |input| {

@@ -1,6 +1,8 @@
 use bulkhead_apiserver::{ApiServer, Clock, DeleteOptions, ObjectKey, Options};
+use proptest::prelude::*;
 
 use super::*;
+use crate::edit::{edits, with_edits};
 
 /// Creates a server with the stored objects.
 fn server(directory: &DataDirectory) -> ApiServer {
@@ -175,5 +177,33 @@ fn a_folder_that_was_changed_is_refused() {
         "to start without its objects",
     ] {
         assert!(format!("{error:#}").contains(part), "{part}: {error:#}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    /// Objects are those that were stored. A segment that is not read to its end is reported, or refused and kept.
+    #[test]
+    fn a_segment_with_any_damage_is_reported_or_refused_and_invents_nothing(edits in edits()) {
+        let folder = tempfile::tempdir().unwrap();
+        let (hub, path) = two_namespaces(folder.path());
+        let whole = fs::read(&path).unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        fs::write(copy.path().join(path.file_name().unwrap()), &whole).unwrap();
+        let (stored, _, _) = Kept::open(copy.path(), &Arc::default(), true).unwrap();
+        let damaged = with_edits(&whole, &edits, 256 * 1024);
+        fs::write(&path, &damaged).unwrap();
+        match Kept::open(&hub, &Arc::default(), true) {
+            Ok((contents, _, losses)) => {
+                prop_assert!(contents.objects.iter().all(|object| stored.objects.contains(object)));
+                // A cut between two changes looks like a process that ended between them.
+                prop_assert!(!losses.is_empty() || whole.starts_with(&damaged));
+            }
+            Err(error) => {
+                prop_assert!(!error.to_string().is_empty());
+                prop_assert_eq!(fs::read(&path).unwrap(), damaged);
+            }
+        }
     }
 }
