@@ -57,7 +57,7 @@ pub fn dispense(seats: i32, votes: &[i64], ties: TieBreak) -> Option<Vec<i32>> {
 /// Allocates `seats` one at a time (Sainte-Laguë), each to the largest quotient `votes / (2 seats + 1)`. Ties go to
 /// the party with fewer seats, then by name.
 pub fn allocate(seats: i32, parties: &mut [Party], ties: TieBreak) {
-    let seats = i64::from(seats) - allocate_in_bulk(seats, parties);
+    let seats = i64::from(seats) - allocate_in_bulk(i64::from(seats), parties);
     let mut queue: BinaryHeap<Claim> = parties
         .iter()
         .enumerate()
@@ -73,41 +73,101 @@ pub fn allocate(seats: i32, parties: &mut [Party], ties: TieBreak) {
 
 /// Number of seats before Go's 32-bit `2 seats + 1` wraps around.
 const SEATS_BEFORE_WRAP: i64 = 1 << 30;
+/// Maximum number of halvings of the interval that contains a threshold.
+const HALVINGS_MAX: usize = 200;
 
-/// Allocates in bulk the seats that one-at-a-time allocation would give out first: all seats with a quotient above a
-/// threshold. The threshold admits no more seats than requested, so the remaining allocation is unaffected. Returns
-/// the number of allocated seats.
-fn allocate_in_bulk(seats: i32, parties: &mut [Party]) -> i64 {
+/// Allocates in bulk seats that one-at-a-time allocation would give out first, so the remaining allocation is
+/// unaffected. At most four seats per party remain, unless several parties passed the wrap-around. Returns the number of allocated seats.
+fn allocate_in_bulk(seats: i64, parties: &mut [Party]) -> i64 {
     let count = parties.len() as i64;
     let votes: f64 = parties.iter().map(|party| party.votes.max(0) as f64).sum();
-    let spare = i64::from(seats) - count;
+    let spare = seats - count;
     if spare <= count || votes <= 0.0 {
         return 0;
     }
-    // About `votes / (2 * bar)` seats are above the threshold `bar`, with an error of at most one per party.
+    // About `votes / (2 * bar)` seats are above the threshold `bar`, with an error of at most one per party, if no party
+    // has any and none reaches the wrap-around.
     let bar = votes / (2 * spare) as f64;
-    let above = |party: &Party| -> i64 {
-        if party.votes <= 0 || party.seats < 0 {
-            return 0;
-        }
-        let quotient = |seats: i64| party.votes as f64 / (2 * seats + 1) as f64;
-        let mut until = (((party.votes as f64 / bar) - 1.0) / 2.0)
-            .ceil()
-            .clamp(0.0, SEATS_BEFORE_WRAP as f64) as i64;
-        while until > 0 && quotient(until - 1) <= bar {
-            until -= 1;
-        }
-        (until - i64::from(party.seats)).max(0)
-    };
-    let given: Vec<i64> = parties.iter().map(above).collect();
+    let mut given = give_above(bar, seats, parties).unwrap_or(0);
+    if seats - given > 4 * count {
+        given += give_above(lowest_bar(seats - given, parties), seats - given, parties).unwrap_or(0);
+        given += give_without_claims(seats - given, parties);
+    }
+    given
+}
+
+/// Allocates all seats with a quotient above a threshold. Allocates none and returns `None` if there are more than
+/// `seats`.
+fn give_above(bar: f64, seats: i64, parties: &mut [Party]) -> Option<i64> {
+    let given: Vec<i64> = parties.iter().map(|party| seats_above(bar, party)).collect();
     let total: i64 = given.iter().sum();
-    if total > i64::from(seats) {
-        return 0;
+    if total > seats {
+        return None;
     }
     for (party, given) in parties.iter_mut().zip(given) {
         party.seats = party.seats.saturating_add(given as i32);
     }
-    total
+    Some(total)
+}
+
+/// Returns the number of further seats of a party with a quotient above a threshold.
+fn seats_above(bar: f64, party: &Party) -> i64 {
+    if party.votes <= 0 || party.seats < 0 {
+        return 0;
+    }
+    let quotient = |seats: i64| party.votes as f64 / (2 * seats + 1) as f64;
+    let mut until = (((party.votes as f64 / bar) - 1.0) / 2.0)
+        .ceil()
+        .clamp(0.0, SEATS_BEFORE_WRAP as f64) as i64;
+    while until > 0 && quotient(until - 1) <= bar {
+        until -= 1;
+    }
+    (until - i64::from(party.seats)).max(0)
+}
+
+/// Returns the lowest threshold, to a few seats, above which there are at most `seats` seats.
+fn lowest_bar(seats: i64, parties: &[Party]) -> f64 {
+    let total = |bar: f64| -> i64 { parties.iter().map(|party| seats_above(bar, party)).sum() };
+    if total(0.0) <= seats {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, parties.iter().map(|party| party.votes as f64).fold(0.0, f64::max));
+    for _ in 0..HALVINGS_MAX {
+        let middle = f64::midpoint(low, high);
+        let above = total(middle);
+        if above > seats {
+            low = middle;
+        } else {
+            high = middle;
+            if seats - above <= parties.len() as i64 {
+                break;
+            }
+        }
+    }
+    high
+}
+
+/// Allocates seats of which no party has a positive claim: all others passed the wrap-around. They are divided evenly
+/// among the parties without votes, as far as this leaves no party with more than another one.
+fn give_without_claims(seats: i64, parties: &mut [Party]) -> i64 {
+    if parties.iter().any(|party| seats_above(0.0, party) > 0) {
+        return 0;
+    }
+    if let [party] = parties {
+        party.seats = party.seats.wrapping_add(seats as i32);
+        return seats;
+    }
+    let mut without: Vec<&mut Party> = parties.iter_mut().filter(|party| party.votes == 0).collect();
+    let each = seats / (without.len() as i64).max(1);
+    let are_level = without.windows(2).all(|pair| pair[0].seats == pair[1].seats);
+    let has_space = |party: &&mut Party| i64::from(party.seats) + each < SEATS_BEFORE_WRAP;
+    if !are_level || !without.iter().all(has_space) {
+        return 0;
+    }
+    for party in &mut without {
+        party.seats += each as i32;
+    }
+    each * without.len() as i64
 }
 
 /// Claim of a party to the next seat; the greatest claim wins.
@@ -182,6 +242,34 @@ mod tests {
     }
 
     #[test]
+    fn billions_of_seats_are_allocated_at_once_beyond_the_wrap_around_too() {
+        let billions = 2_000_000_000;
+        let wrap = 1 << 30;
+        let check = |votes: &[i64], seats: &[i32], expected: &[i32]| {
+            let party = |(votes, seats): (&i64, &i32)| Party {
+                votes: *votes,
+                seats: *seats,
+            };
+            let mut parties: Vec<_> = votes.iter().zip(seats).map(party).collect();
+            let rest = i64::from(billions) - allocate_in_bulk(i64::from(billions), &mut parties);
+            assert!(rest <= 4 * parties.len() as i64, "{rest} seats are left of {votes:?}");
+            allocate(rest as i32, &mut parties, TieBreak::Ascending);
+            let allocated: Vec<_> = parties.iter().map(|party| party.seats).collect();
+            assert_eq!(allocated, expected, "{votes:?} {seats:?}");
+        };
+        check(&[1], &[0], &[billions]);
+        check(&[1, 1, 2], &[0, 0, 0], &[500_000_000, 500_000_000, 1_000_000_000]);
+        // The first party has a negative quotient from this seat on, as in Karmada.
+        check(&[3, 1], &[0, 0], &[wrap, billions - wrap]);
+        check(
+            &[1, 0, 0],
+            &[0, 0, 0],
+            &[wrap, (billions - wrap) / 2, (billions - wrap) / 2],
+        );
+        check(&[1, 9], &[0, 100_000_000], &[billions + 100_000_000 - wrap, wrap]);
+    }
+
+    #[test]
     fn bulk_allocation_changes_nothing() {
         // A custom generator gives the same numbers on every machine.
         let mut state = 1_u64;
@@ -195,7 +283,7 @@ mod tests {
             let parties: Vec<_> = (0..=next(7))
                 .map(|_| Party {
                     votes: next(if round % 2 == 0 { 9 } else { 1_000_000 }) as i64,
-                    seats: next(4) as i32,
+                    seats: next(if round % 3 == 0 { 300 } else { 4 }) as i32,
                 })
                 .collect();
             let (seats, ties) = (
