@@ -6,6 +6,9 @@
 //!
 //! Time is tokio's, and randomness depends only on the seed, so the same seed gives the same run on a paused clock.
 //!
+//! Work does not grow with the number of replicas: of a workload with many, most pods share the objects of a few groups
+//! ([`POD_OBJECTS_MAX`], [`pods_in`]).
+//!
 //! Out of scope: containers, networks, preemption. Pods of unknown owners run, and custom kinds are only stored.
 
 mod controllers;
@@ -14,7 +17,7 @@ mod failure;
 mod member;
 mod nodes;
 
-pub use controllers::ReplicaReady;
+pub use controllers::{POD_OBJECTS_MAX, ReplicaReady, pods_in};
 pub use disruption::{ClusterState, WorkloadFailure};
 pub use failure::FailureMode;
 pub use member::{Behaviour, Capacity, MemberCluster, MemberOptions};

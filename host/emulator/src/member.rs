@@ -9,7 +9,7 @@ use bulkhead_apiserver::{
 };
 use serde_json::{Value, json};
 
-use crate::controllers::{Emulator, ReplicaReady, Timing};
+use crate::controllers::{Emulator, POD_OBJECTS_MAX, ReplicaReady, Settings, Timing};
 use crate::failure::{FailureMode, FailureSwitch, Failures};
 use crate::nodes::{Amount, Nodes};
 
@@ -62,6 +62,9 @@ pub struct MemberOptions {
     pub capacity: Capacity,
     /// Time that pods take to become ready.
     pub replica_ready: ReplicaReady,
+    /// Maximum number of pods of one revision of a workload that have an object each. Further ones are in groups; see
+    /// [`pods_in`](crate::pods_in).
+    pub pod_objects_max: u64,
     /// Initial behaviour of workloads.
     pub behaviour: Behaviour,
     /// Kinds served in addition to Kubernetes' own. No controller acts on their objects.
@@ -95,6 +98,7 @@ impl MemberOptions {
                 base: Duration::from_secs(2),
                 jitter: Duration::from_secs(1),
             },
+            pod_objects_max: POD_OBJECTS_MAX,
             behaviour: Behaviour::default(),
             custom_kinds: Vec::new(),
             fidelity: Fidelity::default(),
@@ -239,15 +243,12 @@ impl MemberCluster {
             replica_ready: self.options.replica_ready,
             job_duration: self.options.behaviour.job_duration,
         };
-        let has_replica_sets = self.options.fidelity == Fidelity::People;
-        Emulator::new(
-            &self.server,
-            self.nodes(),
+        let settings = Settings {
             timing,
-            has_replica_sets,
-            Arc::clone(&self.switch),
-        )
-        .run()
+            has_replica_sets: self.options.fidelity == Fidelity::People,
+            pod_objects_max: self.options.pod_objects_max,
+        };
+        Emulator::new(&self.server, self.nodes(), settings, Arc::clone(&self.switch)).run()
     }
 
     /// Sets or clears the failure of all pods of the cluster.

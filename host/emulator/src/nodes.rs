@@ -56,6 +56,27 @@ impl Amount {
         all
     }
 
+    /// Returns the amount of that many pods.
+    pub(crate) fn times(self, pods: u64) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_mul(pods),
+            memory_bytes: self.memory_bytes.saturating_mul(pods),
+            pods: self.pods.saturating_mul(pods),
+        }
+    }
+
+    /// Returns the number of pods of this amount that fit beside those that are `used`.
+    fn fitting(self, used: Self, capacity: Self) -> u64 {
+        let fitting = |one: u64, used: u64, capacity: u64| match (capacity.checked_sub(used), one) {
+            (None, _) => 0,
+            (Some(_), 0) => u64::MAX,
+            (Some(free), one) => free / one,
+        };
+        fitting(self.cpu_milli, used.cpu_milli, capacity.cpu_milli)
+            .min(fitting(self.memory_bytes, used.memory_bytes, capacity.memory_bytes))
+            .min(fitting(self.pods, used.pods, capacity.pods))
+    }
+
     fn fits(self, used: Self, capacity: Self) -> bool {
         used.cpu_milli.saturating_add(self.cpu_milli) <= capacity.cpu_milli
             && used.memory_bytes.saturating_add(self.memory_bytes) <= capacity.memory_bytes
@@ -117,17 +138,64 @@ impl Nodes {
         Some(self.name(index))
     }
 
-    /// Accounts for a pod that specifies its node. A pod on an unknown node uses no capacity.
-    pub(crate) fn adopt(&mut self, pod: &ObjectKey, node: &str, amount: Amount) {
-        if self.placed.contains_key(pod) {
-            return;
+    /// Divides pods of one amount over the nodes as [`Nodes::place`] places them one after the other. Returns the shares
+    /// by index of the node; no share has the pods that do not fit.
+    pub(crate) fn spread(&self, one: Amount, pods: u64) -> Vec<(usize, u64)> {
+        let rooms = self
+            .used
+            .iter()
+            .map(|used| (used.pods, one.fitting(*used, self.capacity)));
+        let rooms: Vec<(u64, u64)> = rooms.collect();
+        // Pods that raise each node with room to a level, as far as its room permits.
+        let share = |(used, room): (u64, u64), level: u64| level.saturating_sub(used).min(room);
+        let total = |level: u64| {
+            let shares = rooms.iter().map(|node| share(*node, level));
+            shares.fold(0, u64::saturating_add)
+        };
+        let (mut level, mut above) = (0, self.capacity.pods.saturating_add(1));
+        while above - level > 1 {
+            let middle = level + (above - level) / 2;
+            if total(middle) <= pods {
+                level = middle;
+            } else {
+                above = middle;
+            }
+        }
+        let mut rest = pods - total(level);
+        let shares = rooms.iter().enumerate().map(|(index, node)| {
+            let (lower, higher) = (share(*node, level), share(*node, level + 1));
+            let more = (higher - lower).min(rest);
+            rest -= more;
+            (index, lower + more)
+        });
+        shares.filter(|(_, share)| *share > 0).collect()
+    }
+
+    /// Accounts for a pod that specifies its node. A pod on an unknown node uses no capacity. Returns true if the pod
+    /// uses less than before.
+    pub(crate) fn adopt(&mut self, pod: &ObjectKey, node: &str, amount: Amount) -> bool {
+        if let Some((index, known)) = self.placed.get_mut(pod) {
+            let before = std::mem::replace(known, amount);
+            let used = &mut self.used[*index];
+            *used = used.minus(before).plus(amount);
+            return amount.pods < before.pods;
         }
         if let Some(index) = (0..self.total()).find(|&index| self.name(index) == node) {
             self.occupy(pod, index, amount);
         }
+        false
     }
 
-    fn occupy(&mut self, pod: &ObjectKey, index: usize, amount: Amount) {
+    /// Counts the pods of one object as those of another one on the same node.
+    pub(crate) fn transfer(&mut self, from: &ObjectKey, to: &ObjectKey) {
+        if let Some((index, amount)) = self.placed.remove(from) {
+            let (_, sum) = self.placed.entry(to.clone()).or_insert((index, Amount::default()));
+            *sum = sum.plus(amount);
+        }
+    }
+
+    /// Assigns a pod to a node.
+    pub(crate) fn occupy(&mut self, pod: &ObjectKey, index: usize, amount: Amount) {
         self.used[index] = self.used[index].plus(amount);
         self.placed.insert(pod.clone(), (index, amount));
     }
@@ -183,6 +251,51 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pods_of_a_group_are_divided_as_if_they_came_one_after_the_other() {
+        // A custom generator gives the same numbers on every machine.
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let amount = |cpu_milli, memory_bytes, pods| Amount {
+            cpu_milli,
+            memory_bytes,
+            pods,
+        };
+        let kind = pod_kind();
+        let key = |name: u64| ObjectKey::new(kind, "default", &name.to_string());
+        for _ in 0..500 {
+            let mut nodes = Nodes::new("m", next(5) as u32, amount(next(40), next(60), next(30)));
+            for other in 0..next(6) {
+                let node = nodes.name(next(5) as usize);
+                nodes.adopt(&key(1_000 + other), &node, amount(next(9), next(9), 1 + next(9)));
+            }
+            let (one, pods) = (amount(next(3), next(3), 1), next(200));
+            let shares = nodes.spread(one, pods);
+            let mut placed = std::collections::BTreeMap::<String, u64>::new();
+            for pod in 0..pods {
+                if let Some(node) = nodes.place(&key(pod), one) {
+                    *placed.entry(node).or_default() += 1;
+                }
+            }
+            let shares = shares.into_iter().map(|(index, share)| (nodes.name(index), share));
+            assert_eq!(shares.collect::<std::collections::BTreeMap<_, _>>(), placed);
+        }
+    }
+
+    fn pod_kind() -> bulkhead_apiserver::KindId {
+        let clock = bulkhead_apiserver::Clock::new(jiff::Timestamp::UNIX_EPOCH);
+        let server = bulkhead_apiserver::ApiServer::new(bulkhead_apiserver::Options {
+            kinds: bulkhead_apiserver::kinds::kubernetes(),
+            ..bulkhead_apiserver::Options::new("m", 0, clock)
+        });
+        server.kind_id("v1", "Pod").unwrap()
+    }
 
     #[test]
     fn a_pod_requests_the_sum_of_its_containers_or_its_largest_init_container() {

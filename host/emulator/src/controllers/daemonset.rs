@@ -52,6 +52,7 @@ impl Emulator {
                         prefix: object.name(),
                         revision: (REVISION_LABEL, revision),
                         node: Some(self.nodes.name(index)),
+                        group: None,
                     },
                 );
             }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition::{self, Condition, set_condition};
-use crate::controllers::workload::{NewPod, PodView, spec_number, stamp, without_zeros};
+use crate::controllers::group::Naming;
+use crate::controllers::workload::{PodView, count, spec_number, stamp, without_zeros};
 
 const REVISION_LABEL: &str = "batch.kubernetes.io/job-name";
 
@@ -29,8 +30,8 @@ impl Emulator {
             return;
         }
         let pods = self.pods_of(object, REVISION_LABEL);
-        let succeeded = in_phase(&pods, "Succeeded");
-        let failed = in_phase(&pods, "Failed");
+        let succeeded = count(&pods, |pod| pod.phase == "Succeeded");
+        let failed = count(&pods, |pod| pod.phase == "Failed");
         let parallelism = spec_number(value, "parallelism", 1);
         let completions = spec_number(value, "completions", parallelism);
         let outcome = if failed > spec_number(value, "backoffLimit", 6) {
@@ -46,43 +47,29 @@ impl Emulator {
             .iter()
             .filter(|pod| !pod.is_finished() && !pod.is_terminating)
             .collect();
+        let active_total = count(active.iter().copied(), |_| true);
         let changed = if matches!(outcome, Outcome::Running) {
             let wanted = parallelism.min(completions - succeeded);
-            self.start_job_pods(object, &pods, wanted.saturating_sub(active.len() as u64))
+            let naming = Naming {
+                prefix: object.name(),
+                revision: (REVISION_LABEL, object.name()),
+            };
+            self.add_pods(object, pods.iter(), wanted.saturating_sub(active_total), naming)
         } else {
             active.iter().filter(|pod| self.delete(&pod.key)).count()
         };
-        if changed > 0 {
+        if changed > 0 || self.merge_groups(pods.iter().filter(|pod| pod.is_finished())) {
             return;
         }
-        let ready = active.iter().filter(|pod| pod.is_ready()).count();
         let status = json!({
-            "active": active.len(),
-            "ready": ready,
+            "active": active_total,
+            "ready": count(active.iter().copied(), PodView::is_ready),
             "succeeded": succeeded,
             "failed": failed,
         });
         let mut status = without_zeros(status, &["active", "succeeded", "failed"]);
         self.describe_outcome(value, &outcome, &mut status);
         self.write_status(key, object, status);
-    }
-
-    fn start_job_pods(&self, object: &Object, pods: &[PodView], missing: u64) -> usize {
-        (0..)
-            .filter(|ordinal| pods.iter().all(|pod| pod.ordinal != *ordinal))
-            .take(missing as usize)
-            .filter(|&ordinal| {
-                self.create_pod(
-                    object,
-                    NewPod {
-                        ordinal,
-                        prefix: object.name(),
-                        revision: (REVISION_LABEL, object.name()),
-                        node: None,
-                    },
-                )
-            })
-            .count()
     }
 
     fn describe_outcome(&self, value: &Value, outcome: &Outcome, status: &mut Value) {
@@ -122,8 +109,4 @@ impl Emulator {
             };
         }
     }
-}
-
-fn in_phase(pods: &[PodView], phase: &str) -> u64 {
-    pods.iter().filter(|pod| pod.phase == phase).count() as u64
 }

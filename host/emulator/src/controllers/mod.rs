@@ -7,6 +7,7 @@
 mod claim;
 mod condition;
 mod daemonset;
+mod group;
 mod job;
 mod pod;
 mod replicas;
@@ -25,6 +26,7 @@ use bulkhead_apiserver::{ApiServer, ChangeType, Clock, DeleteOptions, KindId, Ob
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use crate::controllers::group::{POD_OBJECTS_MAX, pods_in};
 use crate::controllers::pod::PodProgress;
 use crate::failure::{FailureSwitch, Failures};
 use crate::nodes::Nodes;
@@ -44,6 +46,15 @@ pub(crate) struct Timing {
     pub(crate) seed: u64,
     pub(crate) replica_ready: ReplicaReady,
     pub(crate) job_duration: Duration,
+}
+
+/// Settings of an emulator.
+pub(crate) struct Settings {
+    pub(crate) timing: Timing,
+    /// True if Deployments own their pods through ReplicaSets.
+    pub(crate) has_replica_sets: bool,
+    /// Maximum number of pods of one revision of a workload that have an object each.
+    pub(crate) pod_objects_max: u64,
 }
 
 /// Kinds whose status the emulator writes.
@@ -114,8 +125,8 @@ pub(crate) struct Emulator {
     timing: Timing,
     kinds: Kinds,
     nodes: Nodes,
-    /// True if Deployments own their pods through ReplicaSets.
     has_replica_sets: bool,
+    pod_objects_max: u64,
     switch: Arc<FailureSwitch>,
     failures: Arc<Failures>,
     subscription: Subscription,
@@ -128,13 +139,7 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    pub(crate) fn new(
-        server: &ApiServer,
-        nodes: Nodes,
-        timing: Timing,
-        has_replica_sets: bool,
-        switch: Arc<FailureSwitch>,
-    ) -> Self {
+    pub(crate) fn new(server: &ApiServer, nodes: Nodes, settings: Settings, switch: Arc<FailureSwitch>) -> Self {
         let kinds = Kinds::of(server);
         let store = server.store();
         let subscription = store.subscribe(&kinds.all());
@@ -142,10 +147,11 @@ impl Emulator {
         Self {
             store,
             clock: server.clock().clone(),
-            timing,
+            timing: settings.timing,
             kinds,
             nodes,
-            has_replica_sets,
+            has_replica_sets: settings.has_replica_sets,
+            pod_objects_max: settings.pod_objects_max,
             switch,
             failures,
             subscription,
@@ -238,8 +244,12 @@ impl Emulator {
     /// Releases the capacity of a pod and retries the unscheduled pods.
     fn release(&mut self, key: &ObjectKey) {
         if self.nodes.release(key) {
-            self.dirty_pods.extend(self.unscheduled.iter().cloned());
+            self.retry_unscheduled();
         }
+    }
+
+    fn retry_unscheduled(&mut self) {
+        self.dirty_pods.extend(self.unscheduled.iter().cloned());
     }
 
     fn absorb_failures(&mut self) {

@@ -1,5 +1,6 @@
 //! Lifecycle of one pod: scheduling, becoming ready, failing, finishing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_apiserver::json::{array, text};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition::{Condition, set_condition};
+use crate::controllers::group::{group_size, pods_in};
 use crate::controllers::time::add;
 use crate::failure::FailureMode;
 use crate::nodes::Amount;
@@ -89,22 +91,21 @@ impl Emulator {
         if pod.is_terminating() {
             return;
         }
-        let amount = Amount::of_pod(pod.value());
-        match text(pod.value(), "/spec/nodeName") {
-            "" => {
-                let Some(node) = self.nodes.place(key, amount) else {
-                    self.leave_pending(key, &pod);
-                    return;
+        match (text(pod.value(), "/spec/nodeName"), group_size(pod.value())) {
+            ("", group) => {
+                let bound = match group {
+                    Some(pods) => self.bind_group(key, &pod, pods),
+                    None => self.bind(key, &pod),
                 };
-                let mut value = Value::clone(pod.value());
-                value["spec"]["nodeName"] = json!(node);
-                match self.store.update(key, value) {
-                    Ok(bound) => pod = bound,
-                    // The pod was deleted, or admission rejected the update: its capacity is free again.
-                    Err(_) => return self.release(key),
+                let Some(bound) = bound else { return };
+                pod = bound;
+            }
+            (node, group) => {
+                let amount = Amount::of_pod(pod.value()).times(group.unwrap_or(1));
+                if self.nodes.adopt(key, node, amount) {
+                    self.retry_unscheduled();
                 }
             }
-            node => self.nodes.adopt(key, node, amount),
         }
         self.unscheduled.remove(key);
         let stage = self.advance(key, pod.value());
@@ -115,7 +116,29 @@ impl Emulator {
         }
     }
 
-    fn leave_pending(&mut self, key: &ObjectKey, pod: &Object) {
+    /// Assigns a single pod to a node. Returns the changed object if there is one.
+    fn bind(&mut self, key: &ObjectKey, pod: &Object) -> Option<Arc<Object>> {
+        let Some(node) = self.nodes.place(key, Amount::of_pod(pod.value())) else {
+            self.leave_pending(key, pod);
+            return None;
+        };
+        let mut value = Value::clone(pod.value());
+        value["spec"]["nodeName"] = json!(node);
+        let bound = self.store.update(key, value).ok();
+        if bound.is_none() {
+            // The pod was deleted, or admission rejected the update: its capacity is free again.
+            self.release(key);
+        }
+        bound
+    }
+
+    /// Returns true if a failure applies to a scheduled pod.
+    pub(super) fn is_failing(&self, key: &ObjectKey) -> bool {
+        let progress = self.progress.get(key);
+        progress.is_some_and(|progress| progress.failure.is_some())
+    }
+
+    pub(super) fn leave_pending(&mut self, key: &ObjectKey, pod: &Object) {
         self.unscheduled.insert(key.clone());
         let nodes_total = self.nodes.total();
         let mut conditions = array(pod.value(), "/status/conditions").to_vec();
@@ -142,7 +165,7 @@ impl Emulator {
             progress.failure = failure;
             progress.since = now;
         }
-        let due = add(progress.since, self.start_delay(key));
+        let due = add(progress.since, self.start_delay(key, pods_in(pod)));
         let finishes = !matches!(text(pod, "/spec/restartPolicy"), "" | "Always");
         let mut wake = None;
         let mut wait_until = |at: Timestamp| {
@@ -197,9 +220,13 @@ impl Emulator {
         progress.stage
     }
 
-    /// Returns the time that this pod takes to become ready. It is the same in each run, independent of other events.
-    fn start_delay(&self, key: &ObjectKey) -> Duration {
+    /// Returns the time that a pod, or the slowest of several, takes to become ready. It is the same in each run,
+    /// independent of other events.
+    fn start_delay(&self, key: &ObjectKey, pods: u64) -> Duration {
         let timing = self.timing;
+        if pods > 1 {
+            return timing.replica_ready.base + timing.replica_ready.jitter;
+        }
         let jitter_ms = timing.replica_ready.jitter.as_millis() as u64;
         let hash = stable_hash(timing.seed, &[&key.namespace, &key.name]);
         timing.replica_ready.base + Duration::from_millis(hash % (jitter_ms + 1))

@@ -3,8 +3,6 @@
 //! In simulations a Deployment owns its pods directly. In members for people there are ReplicaSets in between, whose
 //! pods the Deployment creates and deletes as well: see [`super::rollout`].
 
-use std::collections::BTreeSet;
-
 use bulkhead_apiserver::json::{array, text};
 use bulkhead_apiserver::{Object, ObjectKey};
 use jiff::Timestamp;
@@ -12,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition::{self, Condition, set_condition};
+use crate::controllers::group::Naming;
 use crate::controllers::time::add;
-use crate::controllers::workload::{NewPod, PodView, min_ready, spec_number, stamp, template_hash, without_zeros};
+use crate::controllers::workload::{PodView, count, min_ready, spec_number, stamp, template_hash, without_zeros};
 
 pub(super) const REVISION_LABEL: &str = "pod-template-hash";
 
@@ -70,9 +69,12 @@ impl Emulator {
         }
         let now = self.clock.now();
         let min_ready = min_ready(value);
+        if self.merge_groups(pods.iter().filter(|pod| pod.is_available(min_ready, now))) {
+            return;
+        }
         let counts = Counts {
             desired: spec_number(value, "replicas", 1),
-            replicas: pods.len() as u64,
+            replicas: count(&pods, |_| true),
             updated: count(&pods, |pod| pod.revision == revision),
             ready: count(&pods, PodView::is_ready),
             available: count(&pods, |pod| pod.is_available(min_ready, now)),
@@ -94,7 +96,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    /// Creates and deletes pods. Returns their number.
+    /// Creates and deletes pods. Returns the number of changed objects.
     ///
     /// `owner` is the owner of new pods: the workload itself or its current ReplicaSet.
     fn scale(&self, object: &Object, owner: &Object, pods: &[PodView], revision: &str) -> usize {
@@ -111,55 +113,31 @@ impl Emulator {
         if surge == 0 && unavailable == 0 {
             surge = 1;
         }
-        let missing = desired.saturating_sub(current.len() as u64);
-        let room = (desired + surge).saturating_sub(pods.len() as u64);
-        let changed = self.add_pods(owner, &current, missing.min(room), revision);
+        let updated = count(current.iter().copied(), |_| true);
+        // The counters of a status are 32-bit numbers.
+        let most = desired.saturating_add(surge).min(i32::MAX as u64);
+        let room = most.saturating_sub(count(pods, |_| true));
+        let prefix = if owner.value()["kind"] == "Deployment" {
+            format!("{}-{revision}", owner.name())
+        } else {
+            owner.name().to_owned()
+        };
+        let naming = Naming {
+            prefix: &prefix,
+            revision: (REVISION_LABEL, revision),
+        };
+        let missing = desired.saturating_sub(updated).min(room);
+        let mut changed = self.add_pods(owner, current.iter().copied(), missing, naming);
 
-        let mut excess: Vec<&PodView> = current.clone();
-        excess.sort_by_key(|pod| (pod.is_ready(), std::cmp::Reverse(pod.ordinal)));
-        excess.truncate(current.len().saturating_sub(desired as usize));
+        let mut last_first = current;
+        last_first.sort_by_key(|pod| (pod.is_ready(), std::cmp::Reverse((pod.is_group, pod.ordinal))));
+        changed += self.remove_pods(&last_first, updated.saturating_sub(desired));
 
         let now = self.clock.now();
         let available = count(pods, |pod| pod.is_available(min_ready(value), now));
-        let mut removable = available.saturating_sub(desired.saturating_sub(unavailable));
-        let replaced = old.into_iter().filter(|pod| {
-            if !pod.is_ready() {
-                return true;
-            }
-            let is_removable = removable > 0;
-            removable = removable.saturating_sub(1);
-            is_removable
-        });
-        changed
-            + excess
-                .into_iter()
-                .chain(replaced)
-                .filter(|pod| self.delete(&pod.key))
-                .count()
-    }
-
-    fn add_pods(&self, object: &Object, current: &[&PodView], wanted: u64, revision: &str) -> usize {
-        let prefix = if object.value()["kind"] == "Deployment" {
-            format!("{}-{revision}", object.name())
-        } else {
-            object.name().to_owned()
-        };
-        let used: BTreeSet<u64> = current.iter().map(|pod| pod.ordinal).collect();
-        (0..)
-            .filter(|ordinal| !used.contains(ordinal))
-            .take(wanted as usize)
-            .filter(|&ordinal| {
-                self.create_pod(
-                    object,
-                    NewPod {
-                        ordinal,
-                        prefix: &prefix,
-                        revision: (REVISION_LABEL, revision),
-                        node: None,
-                    },
-                )
-            })
-            .count()
+        let removable = available.saturating_sub(desired.saturating_sub(unavailable));
+        let (ready, unready): (Vec<&PodView>, Vec<&PodView>) = old.into_iter().partition(|pod| pod.is_ready());
+        changed + self.remove_pods(&unready, u64::MAX) + self.remove_pods(&ready, removable)
     }
 
     fn deployment_status(&mut self, key: &ObjectKey, value: &Value, counts: &Counts) -> Value {
@@ -296,8 +274,4 @@ fn share(given: &Value, desired: u64, divide: fn(u64, u64) -> u64) -> u64 {
         .and_then(|number| number.parse::<u64>().ok())
         .unwrap_or(25);
     divide(desired.saturating_mul(percent), 100)
-}
-
-fn count(pods: &[PodView], holds: impl Fn(&PodView) -> bool) -> u64 {
-    pods.iter().filter(|pod| holds(pod)).count() as u64
 }

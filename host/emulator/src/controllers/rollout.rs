@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::replicas::REVISION_LABEL;
-use crate::controllers::workload::{PodView, controller_reference, min_ready, spec_number, without_zeros};
+use crate::controllers::workload::{PodView, controller_reference, count, min_ready, spec_number, without_zeros};
 
 /// Annotation with the number of a revision.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -72,9 +72,11 @@ impl Emulator {
     fn settle(&self, set: &Arc<Object>, pods: &[&PodView]) {
         let key = ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name());
         let mut set = Arc::clone(set);
-        if set.value()["spec"]["replicas"] != pods.len() {
+        let pods = || pods.iter().copied();
+        let replicas = count(pods(), |_| true);
+        if set.value()["spec"]["replicas"] != replicas {
             let mut changed = Value::clone(set.value());
-            changed["spec"]["replicas"] = json!(pods.len());
+            changed["spec"]["replicas"] = json!(replicas);
             // Another writer was faster; its change causes the next sync.
             let Ok(stored) = self.store.update(&key, changed) else {
                 return;
@@ -84,10 +86,10 @@ impl Emulator {
         let (now, min_ready) = (self.clock.now(), min_ready(set.value()));
         let status = json!({
             "observedGeneration": set.value()["metadata"]["generation"],
-            "replicas": pods.len(),
-            "fullyLabeledReplicas": pods.len(),
-            "readyReplicas": pods.iter().filter(|pod| pod.is_ready()).count(),
-            "availableReplicas": pods.iter().filter(|pod| pod.is_available(min_ready, now)).count(),
+            "replicas": replicas,
+            "fullyLabeledReplicas": replicas,
+            "readyReplicas": count(pods(), PodView::is_ready),
+            "availableReplicas": count(pods(), |pod| pod.is_available(min_ready, now)),
         });
         let zeros = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
         self.write_status(&key, &set, without_zeros(status, &zeros));

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition;
+use crate::controllers::group::{group_size, set_group_size, without_group};
 use crate::controllers::time::add;
 
 /// State of a pod that its workload depends on.
@@ -17,6 +18,12 @@ pub(super) struct PodView {
     pub(super) key: ObjectKey,
     /// Number at the end of the pod's name.
     pub(super) ordinal: u64,
+    /// Number of pods that the object stands for.
+    pub(super) count: u64,
+    /// True for a group of pods, also of one.
+    pub(super) is_group: bool,
+    /// Name of the pod's node; empty without one.
+    pub(super) node: String,
     pub(super) revision: String,
     pub(super) phase: String,
     /// Time since when the pod has been ready; absent if it is not.
@@ -47,10 +54,13 @@ pub(super) struct NewPod<'a> {
     /// Label and value that mark the revision of the template.
     pub(super) revision: (&'a str, &'a str),
     pub(super) node: Option<String>,
+    /// Number of pods of a group; `None` for a single pod.
+    pub(super) group: Option<u64>,
 }
 
 impl Emulator {
-    /// Returns the pods of a workload by ordinal. `revision_label` is the label with the revision of their template.
+    /// Returns the pods of a workload by ordinal, groups last. `revision_label` is the label with the revision of their
+    /// template.
     pub(super) fn pods_of(&self, object: &Object, revision_label: &str) -> Vec<PodView> {
         let mut pods: Vec<PodView> = self
             .store
@@ -64,7 +74,7 @@ impl Emulator {
                 )
             })
             .collect();
-        pods.sort_by(|a, b| (a.ordinal, &a.key.name).cmp(&(b.ordinal, &b.key.name)));
+        pods.sort_by(|a, b| (a.is_group, a.ordinal, &a.key.name).cmp(&(b.is_group, b.ordinal, &b.key.name)));
         pods
     }
 
@@ -81,7 +91,8 @@ impl Emulator {
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
         let labels = pod["metadata"]["labels"].clone();
-        let annotations = pod["metadata"]["annotations"].clone();
+        let mut annotations = pod["metadata"]["annotations"].clone();
+        without_group(&mut annotations);
         pod["metadata"] = json!({
             "name": format!("{}-{}", new.prefix, new.ordinal),
             "ownerReferences": [controller_reference(object)],
@@ -96,6 +107,9 @@ impl Emulator {
         pod["metadata"]["labels"][label] = json!(revision);
         if let Some(node) = new.node {
             pod["spec"]["nodeName"] = json!(node);
+        }
+        if let Some(pods) = new.group {
+            set_group_size(&mut pod, pods);
         }
         self.store.create(self.kinds.pod, object.namespace(), pod).is_ok()
     }
@@ -121,7 +135,11 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
         .filter(|ready| ready["status"] == "True")
         .and_then(|ready| ready["lastTransitionTime"].as_str())
         .and_then(|since| since.parse().ok());
+    let group = group_size(value);
     PodView {
+        count: group.unwrap_or(1),
+        is_group: group.is_some(),
+        node: text(value, "/spec/nodeName").to_owned(),
         ordinal: pod
             .name()
             .rsplit('-')
@@ -137,6 +155,12 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
         is_terminating: pod.is_terminating(),
         key,
     }
+}
+
+/// Returns the number of pods for which `holds` is true.
+pub(super) fn count<'a>(pods: impl IntoIterator<Item = &'a PodView>, holds: impl Fn(&PodView) -> bool) -> u64 {
+    let pods = pods.into_iter().filter(|pod| holds(pod));
+    pods.fold(0, |sum, pod| sum.saturating_add(pod.count))
 }
 
 /// Returns the owner reference to a workload that controls an object.

@@ -2,7 +2,7 @@
 
 use bulkhead_apiserver::{Clock, Object, ObjectKey, ResourceKind};
 use bulkhead_core::names::fnv1a_32;
-use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure};
+use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure, pods_in};
 use serde_json::Value;
 
 use crate::scenario::{ClusterSpec, FailureModeSpec};
@@ -122,7 +122,8 @@ pub(super) fn free_pods(cluster: &MemberCluster) -> i64 {
     let bound = objects("Pod")
         .into_iter()
         .filter(|pod| !text(pod, "/spec/nodeName").is_empty())
-        .count();
+        .map(|pod| pods_in(pod.value()))
+        .fold(0, u64::saturating_add);
     places.sum::<i64>() - i64::try_from(bound).unwrap_or(i64::MAX)
 }
 
@@ -149,6 +150,7 @@ pub(super) fn unschedulable_pods(cluster: &MemberCluster, kind: &str, namespace:
             .flatten();
         conditions.any(|condition| condition["reason"] == "Unschedulable" && condition["status"] == "False")
     };
-    let count = pods.iter().filter(|pod| is_unschedulable(pod.value())).count();
+    let pods = pods.iter().map(|pod| pod.value()).filter(|pod| is_unschedulable(pod));
+    let count = pods.map(|pod| pods_in(pod)).fold(0, u64::saturating_add);
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bulkhead_apiserver::{LinkState, ObjectKey, Subscription};
 use bulkhead_core::model::{Binding, ObjectReference};
-use bulkhead_emulator::MemberCluster;
+use bulkhead_emulator::{MemberCluster, pods_in};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -252,7 +252,8 @@ impl Member {
             .and_then(|object| object.value().pointer("/metadata/uid")?.as_str());
         let pods = self.cluster.server().kind_id("v1", "Pod").zip(uid);
         let pods = pods.map(|(pod, uid)| store.dependents(uid, pod)).unwrap_or_default();
-        let ready_now = pods.iter().filter(|pod| is_ready(pod.value())).count();
+        let ready_now = pods.iter().map(|pod| pod.value()).filter(|pod| is_ready(pod));
+        let ready_now = ready_now.map(|pod| pods_in(pod)).fold(0, u64::saturating_add);
         let key = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
         let history = self.ready.get(&key).map_or(&[][..], Vec::as_slice);
         let first = history
