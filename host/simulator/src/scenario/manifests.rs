@@ -18,8 +18,8 @@ use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Maximum number of copies of one file.
 const GENERATED_MAX: u32 = 100_000;
-/// Maximum number of replicas of one workload: each of them is a pod of a simulated member.
-const REPLICAS_MAX: i64 = 100_000;
+/// Maximum number of replicas of one workload, as in Kubernetes.
+const REPLICAS_MAX: i64 = i32::MAX as i64;
 
 /// Use of an object of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,10 +199,10 @@ impl Loader {
                 return None;
             }
         }
-        for field in ["replicas", "parallelism"] {
+        for field in ["replicas", "parallelism", "completions"] {
             let count = value["spec"][field].as_i64().unwrap_or_default();
             if count > REPLICAS_MAX {
-                let message = format!("is {count}; a simulation has at most {REPLICAS_MAX}");
+                let message = format!("is {count}; a workload has at most {REPLICAS_MAX}");
                 self.problems.push(origin.problem(&format!("spec.{field}"), message));
                 return None;
             }

@@ -147,8 +147,8 @@ fn an_invalid_object_of_kubernetes_is_refused_with_its_field() {
         ("negative-replicas", "  replicas: -3\n", "greater than or equal to 0"),
         (
             "many-replicas",
-            "  replicas: 2000000000\n",
-            "is 2000000000; a simulation has at most 100000",
+            "  replicas: 3000000000\n",
+            "is 3000000000; a workload has at most 2147483647",
         ),
     ] {
         let error = loaded(name, &deployment(spec)).err().unwrap_or_default();
@@ -192,7 +192,7 @@ fn an_object_of_an_event_is_checked_as_merged_into_the_one_that_it_changes() {
             "6:131",
             "greater than or equal to 0",
         ),
-        ("many", web("web", "{replicas: 200000}"), "6:131", "at most 100000"),
+        ("many", web("web", "{replicas: 3000000000}"), "6:131", "at most 2147483647"),
         ("not-whole", web("other", "{replicas: 5}"), "6:122", "spec.selector"),
     ] {
         let error = load(name, &object).err().unwrap_or_default();

@@ -24,6 +24,7 @@ mod images;
 mod library;
 mod live_targets;
 mod manifests;
+mod many_replicas;
 mod new_faults;
 mod overrides;
 mod plugin_versions;
