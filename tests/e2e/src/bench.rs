@@ -16,8 +16,9 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan};
 use crate::requests::Writes;
+use crate::site::Site;
 use crate::{storm, wait};
 
 /// Time limit of each phase.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{Federation, Plan, QUICK};
+use crate::site::Site;
 
 /// A manifest that a document shows is stored, or refused with the reason. The webhook refuses a policy with a misspelt
 /// target, independent of the field validation that kubectl asks for.

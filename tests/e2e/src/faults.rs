@@ -10,9 +10,10 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::control_plane::{Audited, CANDIDATES};
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{Federation, Plan, QUICK};
 use crate::process::Process;
 use crate::proxy::Proxy;
+use crate::site::Site;
 use crate::soundness::wait_for_line;
 use crate::{losses, storm, wait};
 

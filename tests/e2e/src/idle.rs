@@ -8,8 +8,9 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan};
 use crate::requests::Writes;
+use crate::site::Site;
 
 /// Time limit for the creation of the bindings.
 const LIMIT: Duration = Duration::from_mins(20);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan};
 use crate::process::Process;
+use crate::site::Site;
 use crate::transcript::{self, Outcome};
 use crate::wait;
 

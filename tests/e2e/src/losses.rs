@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{Federation, Plan, QUICK};
+use crate::site::Site;
 use crate::wait;
 
 /// Kind of member loss.

@@ -19,6 +19,7 @@ mod requests;
 mod scenarios;
 mod servers;
 mod sidecar;
+mod site;
 mod soundness;
 mod storm;
 mod takeover;
@@ -86,7 +87,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let root = arguments.root.canonicalize()?;
     let servers = servers::build(&root)?;
     let program = arguments.program.canonicalize()?;
-    let site = federation::Site { servers, program, root };
+    let site = site::Site { servers, program, root };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),

@@ -9,8 +9,9 @@ use kube::Api;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::federation::{Federation, Plan, QUICK};
 use crate::losses::{BINDING, DIVIDED};
+use crate::site::Site;
 use crate::wait;
 
 /// Controllers of the Karmada stand-in next to mode `finish`.

@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::control_plane::{Audited, NEIGHBOUR};
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan};
 use crate::modes::{STAND_IN, nothing_refused};
+use crate::site::Site;
 use crate::{storm, wait};
 
 /// Number of Deployments to evict.

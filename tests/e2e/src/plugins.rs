@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan};
 use crate::losses::{BINDING, DIVIDED};
 use crate::modes::{self, FINISH, STAND_IN};
+use crate::site::Site;
 use crate::wait;
 
 /// Time limit for the effect of an applied object.

@@ -2,8 +2,8 @@
 
 use std::pin::Pin;
 
-use crate::federation::Site;
 use crate::losses::{Loss, agent, divided, duplicated, leaders, manifests};
+use crate::site::Site;
 use crate::{documents, faults, kubectl, modes, neighbour, plugins, sidecar, soundness, takeover};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;

@@ -9,8 +9,9 @@ use anyhow::{Context as _, ensure};
 use bulkhead_api::ResourceBinding;
 use kube::Api;
 
-use crate::federation::{ACCOUNT, Federation, Plan, Site};
+use crate::federation::{ACCOUNT, Federation, Plan};
 use crate::process::Process;
+use crate::site::Site;
 use crate::wait;
 
 /// Page of the tutorial. Its blocks with the mark `e2e` are executed.

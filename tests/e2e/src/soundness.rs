@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::federation::{ACCOUNT, Federation, Plan, QUICK, Site};
+use crate::federation::{ACCOUNT, Federation, Plan, QUICK};
 use crate::losses::DIVIDED;
+use crate::site::Site;
 use crate::wait;
 
 /// A required permission for each mode: mode, resource, group and verb.

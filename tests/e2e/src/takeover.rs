@@ -11,8 +11,9 @@ use kube::{Api, ResourceExt};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::federation::{ACCOUNT, Federation, Plan, QUICK, Site};
+use crate::federation::{ACCOUNT, Federation, Plan, QUICK};
 use crate::losses::{BINDING, DIVIDED};
+use crate::site::Site;
 use crate::wait;
 
 /// Image that another program wrote into one Work.

@@ -195,11 +195,15 @@ impl Emulator {
 
     /// Returns the lowest number from `first` on that no pod of that prefix has.
     fn free_number(&self, namespace: &str, prefix: &str, first: u64) -> u64 {
-        let is_free = |number: &u64| {
+        let is_taken = |number: u64| {
             let key = ObjectKey::new(self.kinds.pod, namespace, &format!("{prefix}-{number}"));
-            self.store.get(&key).is_none()
+            self.store.get(&key).is_some()
         };
-        (first..).find(is_free).unwrap_or(u64::MAX)
+        let mut number = first;
+        while is_taken(number) {
+            number += 1;
+        }
+        number
     }
 
     /// Removes pods in the given order, until there are `excess` fewer. Groups that follow each other lose pods evenly,

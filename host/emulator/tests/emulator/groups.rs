@@ -59,8 +59,12 @@ fn status(member: &MemberCluster, kind: &str, name: &str) -> Value {
 /// Returns the sums over nodes and pods, as the status of a Cluster shows them.
 fn resources(member: &MemberCluster) -> Value {
     let mut totals = Totals::new(&[]);
-    objects(member, "Node").iter().for_each(|node| totals.add_node(node));
-    objects(member, "Pod").iter().for_each(|pod| totals.add_pod(pod));
+    for node in &objects(member, "Node") {
+        totals.add_node(node);
+    }
+    for pod in &objects(member, "Pod") {
+        totals.add_pod(pod);
+    }
     let (_, summary) = totals.finish();
     json!(summary)
 }

@@ -23,7 +23,7 @@ pub struct Documents<T> {
 pub(super) fn parse<'text, T: DeserializeOwned>(
     text: &'text str,
     options: &Options,
-) -> Result<Documents<T>, (Cow<'text, str>, Error)> {
+) -> Result<Documents<T>, (Cow<'text, str>, Box<Error>)> {
     let (mut text, mut options, mut warnings) = (Cow::Borrowed(text), options.clone(), Vec::new());
     let mut corrections = 0;
     loop {
@@ -44,7 +44,7 @@ pub(super) fn parse<'text, T: DeserializeOwned>(
         corrections += 1;
         let is_loose = corrections <= CORRECTIONS_MAX && error.to_string().contains(LOOSELY_INDENTED);
         let Some(corrected) = is_loose.then(|| indented(&text, line)).flatten() else {
-            return Err((text, error));
+            return Err((text, Box::new(error)));
         };
         let warning = format!("line {line}: a line of a quoted text must be indented further than its key");
         if warnings.last() != Some(&warning) {

@@ -339,9 +339,9 @@ mod tests {
     #[test]
     fn an_export_of_hundreds_of_thousands_of_values_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let others: String = (0..30_000)
-            .map(|n| format!("- {{kind: ConfigMap, metadata: {{name: c{n}, namespace: default}}, data: {{a: b}}}}\n"))
-            .collect();
+        let other =
+            |n| format!("- {{kind: ConfigMap, metadata: {{name: c{n}, namespace: default}}, data: {{a: b}}}}\n");
+        let others = (0..30_000).map(other).collect::<Vec<_>>().concat();
         let text = format!(
             "kind: List\nitems:\n- {{kind: Cluster, metadata: {{name: m1}}, spec: {{syncMode: Push}}}}\n{others}\
              - {{kind: ResourceBinding, metadata: {{name: a, namespace: default}}, spec: {{resource: {{apiVersion: v1, kind: \

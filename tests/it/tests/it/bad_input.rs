@@ -192,7 +192,12 @@ fn an_object_of_an_event_is_checked_as_merged_into_the_one_that_it_changes() {
             "6:131",
             "greater than or equal to 0",
         ),
-        ("many", web("web", "{replicas: 3000000000}"), "6:131", "at most 2147483647"),
+        (
+            "many",
+            web("web", "{replicas: 3000000000}"),
+            "6:131",
+            "at most 2147483647",
+        ),
         ("not-whole", web("other", "{replicas: 5}"), "6:122", "spec.selector"),
     ] {
         let error = load(name, &object).err().unwrap_or_default();

@@ -227,14 +227,12 @@ fn claims_configuration_secrets_and_accounts_travel_with_an_application() {
         "data-persistentvolumeclaim",
         "runner-serviceaccount",
     ];
-    let expect: String = needs
-        .iter()
-        .map(|name| {
-            format!(
-                "- {{at: 110s, binding: default/{name}, worksIn: [member1]}}\n- {{binding: default/{name}, worksIn: [member2]}}\n"
-            )
-        })
-        .collect();
+    let expect = needs.map(|name| {
+        format!(
+            "- {{at: 110s, binding: default/{name}, worksIn: [member1]}}\n- {{binding: default/{name}, worksIn: [member2]}}\n"
+        )
+    });
+    let expect = expect.concat();
     check(
         "needs",
         6,
