@@ -196,12 +196,10 @@ async fn groups_fail_and_recover_as_single_pods_do() {
 async fn workloads_share_a_full_cluster_alike_with_and_without_groups() {
     let twins = Twins::new(30);
     twins
-        .each(async |member| {
-            deploy(member, &deployment("other", 12, "1")).await;
-            wait_ms(10).await;
-            deploy(member, &web(40)).await;
-        })
+        .each(async |member| deploy(member, &deployment("other", 12, "1")).await)
         .await;
+    wait_ms(10).await;
+    twins.each(async |member| deploy(member, &web(40)).await).await;
     twins.stay_alike("Deployment", "web", 5).await;
     assert_eq!(status(&twins.grouped, "Deployment", "web")["readyReplicas"], 18);
     twins.have_nodes_alike();

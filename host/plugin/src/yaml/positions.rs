@@ -309,7 +309,7 @@ mod tests {
     fn a_missing_value_has_the_position_of_what_would_contain_it() {
         let text = "kind: A\nspec:\n  containers:\n  - name: a\n";
         check(text, 0, "spec.containers[0].image", "4:5", "4:5");
-        check(text, 0, "spec.containers[7].image", "4:3", "4:3");
+        check(text, 0, "spec.containers[7].image", "4:5", "4:5");
         check(text, 0, "status", "1:1", "1:1");
         check(text, 0, "kind.name", "1:7", "1:7");
         check(text, 0, "", "1:1", "1:1");
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn positions_in_json_and_in_loosely_indented_text_are_found() {
         let text = "{\n\t\"kind\": \"\\ud83d\\ude00\",\n\t\"spec\": {\"a\": [1, {\"b\": 2}]}}";
-        check(text, 0, "spec.a[1].b", "3:27", "3:22");
+        check(text, 0, "spec.a[1].b", "3:26", "3:21");
         let text = "spec:\n  text: 'one\n  two'\n  replicas: three\n";
         check(text, 0, "spec.replicas", "4:13", "4:3");
     }

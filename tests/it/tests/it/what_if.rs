@@ -359,7 +359,7 @@ fn a_bad_export_says_what_is_missing() {
             ("a.yaml", &all),
             ("b.yaml", "kind: ResourceBinding\nmetadata: {name: x}\nspec: 7\n"),
         ],
-        "b.yaml: ResourceBinding x",
+        "b.yaml:3:7: ResourceBinding x: spec",
     );
     check("bad-yaml", &[("a.yaml", "a: [")], "a.yaml");
     let missing = ask("missing", &[("a.yaml", &all), ("b.json", &some)], |question| {

@@ -35,6 +35,7 @@ fn the_page_about_stored_data_has_every_name() {
         "host/api",
         "host/controllers",
         "host/core",
+        "host/emulator",
         "host/runtime",
         "host/server",
     ] {
