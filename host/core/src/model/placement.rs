@@ -25,8 +25,8 @@ pub struct Placement {
     /// Division of replicas; absent means Duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaScheduling>,
-    /// Affinity between workloads, preserved as received. The scheduler reads the groups that the detector derives
-    /// from it.
+    /// Affinity between workloads, preserved as received. The scheduler reads the groups that Karmada's detector
+    /// derives from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity: Option<Value>,
 }
