@@ -152,15 +152,7 @@ impl Nodes {
             let shares = rooms.iter().map(|node| share(*node, level));
             shares.fold(0, u64::saturating_add)
         };
-        let (mut level, mut above) = (0, self.capacity.pods.saturating_add(1));
-        while above - level > 1 {
-            let middle = level + (above - level) / 2;
-            if total(middle) <= pods {
-                level = middle;
-            } else {
-                above = middle;
-            }
-        }
+        let level = highest_level(self.capacity.pods.saturating_add(1), |level| total(level) <= pods);
         let mut rest = pods - total(level);
         let shares = rooms.iter().enumerate().map(|(index, node)| {
             let (lower, higher) = (share(*node, level), share(*node, level + 1));
@@ -246,6 +238,20 @@ impl Nodes {
             },
         })
     }
+}
+
+/// Returns the highest level below `end` up to which `fits` holds; 0 if there is none.
+pub(crate) fn highest_level(end: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut level, mut above) = (0, end);
+    while above > level + 1 {
+        let middle = level + (above - level) / 2;
+        if fits(middle) {
+            level = middle;
+        } else {
+            above = middle;
+        }
+    }
+    level
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::workload::{NewPod, PodView, count};
-use crate::nodes::Amount;
+use crate::nodes::{Amount, highest_level};
 
 /// Maximum number of pods of one revision of a workload that have an object of their own, if
 /// [`MemberOptions`](crate::MemberOptions) have no other.
@@ -110,15 +110,8 @@ fn reduced(sizes: &[u64], excess: u64) -> Vec<u64> {
             .fold(0_u64, |sum, size| sum.saturating_add(level.min(*size)))
     };
     let kept = total(u64::MAX).saturating_sub(excess);
-    let (mut level, mut above) = (0, sizes.iter().max().map_or(0, |most| most + 1));
-    while above > level + 1 {
-        let middle = level + (above - level) / 2;
-        if total(middle) <= kept {
-            level = middle;
-        } else {
-            above = middle;
-        }
-    }
+    let end = sizes.iter().max().map_or(0, |most| most + 1);
+    let level = highest_level(end, |level| total(level) <= kept);
     let mut rest = kept - total(level);
     let reduced = sizes.iter().map(|size| {
         let more = u64::from(*size > level && rest > 0);

@@ -60,13 +60,14 @@ impl Emulator {
         }
         let tail = pods.partition_point(|pod| !pod.is_group);
         let (singles, groups) = pods.split_at(tail);
+        let desired = spec_number(object.value(), "replicas", 1);
         let set = Set {
             spec: &object.value()["spec"],
             revision,
             singles,
             groups,
-            singles_desired: spec_number(object.value(), "replicas", 1).min(self.pod_objects_max),
-            desired: spec_number(object.value(), "replicas", 1),
+            singles_desired: desired.min(self.pod_objects_max),
+            desired,
         };
         let naming = Naming {
             prefix: object.name(),

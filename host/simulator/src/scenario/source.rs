@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use bulkhead_plugin::{Positions, limits_of_files};
+use bulkhead_plugin::{Position, Positions, limits_of_files};
 
 /// Text of the scenario or of a manifest file.
 #[derive(Debug)]
@@ -33,13 +33,15 @@ impl Source {
 
     /// Returns `file:line:column` of the value at a path in a document; the file if it has no position.
     pub(super) fn value(&self, document: usize, path: &str) -> String {
-        let position = self.positions().value(document, path);
-        position.map_or_else(|| self.name.clone(), |at| format!("{}:{at}", self.name))
+        self.at(self.positions().value(document, path))
     }
 
     /// Returns `file:line:column` of the key of a field in a document; the file if it has no position.
     fn key(&self, document: usize, path: &str) -> String {
-        let position = self.positions().key(document, path);
+        self.at(self.positions().key(document, path))
+    }
+
+    fn at(&self, position: Option<Position>) -> String {
         position.map_or_else(|| self.name.clone(), |at| format!("{}:{at}", self.name))
     }
 
