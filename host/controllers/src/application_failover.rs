@@ -81,19 +81,10 @@ pub(crate) async fn run(deps: Dependencies) {
         deps: deps.clone(),
         waits: Mutex::default(),
     });
-    let reconcile = move |key| {
-        let controller = Arc::clone(&controller);
-        async move { binding_kind::dispatch(&*controller, key).await }
-    };
     // No eviction may start before pauses are known.
     deps.stores.eviction_pauses.wait_for_cache_sync().await;
-    controller::run(
-        queue,
-        WORKERS,
-        reconcile,
-        deps.failures.counter(NAME, binding_kind::named),
-    )
-    .await;
+    let observer = deps.failures.counter(NAME, binding_kind::named);
+    binding_kind::run(queue, WORKERS, controller, observer).await;
 }
 
 fn enqueue<B: Binding>(deps: &Dependencies, queue: &WorkQueue<Key>) {

@@ -15,7 +15,7 @@ use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self};
 use bulkhead_core::overriding::{Applied, Overridden};
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error, is_conflict, is_not_found};
+use bulkhead_runtime::controller::{Action, Error, is_conflict, is_not_found};
 use bulkhead_runtime::dynamic;
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
@@ -100,21 +100,12 @@ pub(crate) async fn run(deps: Dependencies) {
                 .for_each(|binding| owners.add(binding));
         }
     });
-    let reconcile = move |key| {
-        let controller = Arc::clone(&controller);
-        async move { binding_kind::dispatch(&*controller, key).await }
-    };
     deps.interpreters.wait_for_cache_sync().await;
     // Without its overrides, a Work would change the member's object for a moment.
     deps.stores.override_policies.wait_for_cache_sync().await;
     deps.stores.cluster_override_policies.wait_for_cache_sync().await;
-    controller::run(
-        queue,
-        WORKERS,
-        reconcile,
-        deps.failures.counter(NAME, binding_kind::named),
-    )
-    .await;
+    let observer = deps.failures.counter(NAME, binding_kind::named);
+    binding_kind::run(queue, WORKERS, controller, observer).await;
 }
 
 impl Reconcile for BindingController {

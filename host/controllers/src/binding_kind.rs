@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
-use bulkhead_runtime::controller::{Action, Error};
+use bulkhead_runtime::controller::{self, Action, Error, Observer};
 use bulkhead_runtime::key::{Key, ObjectName};
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::{Change, Store, Subscription};
@@ -110,13 +110,24 @@ pub(crate) fn named(key: &Key) -> ObjectName<'_> {
     })
 }
 
-/// Calls the reconcile for the kind of a key.
-pub(crate) async fn dispatch(reconciler: &impl Reconcile, key: Key) -> Result<Action, Error> {
-    if key.namespace.is_empty() {
-        reconciler.reconcile::<ClusterResourceBinding>(key).await
-    } else {
-        reconciler.reconcile::<ResourceBinding>(key).await
-    }
+/// Takes keys from the queue and reconciles the bindings of their kinds, up to `workers` of them at the same time.
+pub(crate) async fn run<R: Reconcile + 'static>(
+    queue: Arc<WorkQueue<Key>>,
+    workers: usize,
+    reconciler: Arc<R>,
+    observer: impl Observer<Key>,
+) {
+    let reconcile = move |key: Key| {
+        let reconciler = Arc::clone(&reconciler);
+        async move {
+            if key.namespace.is_empty() {
+                reconciler.reconcile::<ClusterResourceBinding>(key).await
+            } else {
+                reconciler.reconcile::<ResourceBinding>(key).await
+            }
+        }
+    };
+    controller::run(queue, workers, reconcile, observer).await;
 }
 
 /// Enqueues bindings of both kinds whose changes match.

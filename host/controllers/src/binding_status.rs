@@ -8,7 +8,7 @@ use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::decide::{dispatch, report};
 use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
+use bulkhead_runtime::controller::{Action, Error, is_not_found};
 use bulkhead_runtime::dynamic;
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
@@ -71,18 +71,9 @@ pub(crate) async fn run(deps: Dependencies) {
         deps: deps.clone(),
         batcher: StatusBatcher::default(),
     });
-    let reconcile = move |key| {
-        let controller = Arc::clone(&controller);
-        async move { binding_kind::dispatch(&*controller, key).await }
-    };
     deps.interpreters.wait_for_cache_sync().await;
-    controller::run(
-        queue,
-        WORKERS,
-        reconcile,
-        deps.failures.counter(NAME, binding_kind::named),
-    )
-    .await;
+    let observer = deps.failures.counter(NAME, binding_kind::named);
+    binding_kind::run(queue, WORKERS, controller, observer).await;
 }
 
 impl Reconcile for BindingStatus {

@@ -13,7 +13,7 @@ use bulkhead_core::decide::graceful_eviction::{
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error};
+use bulkhead_runtime::controller::{Action, Error};
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
@@ -95,17 +95,8 @@ pub(crate) async fn run(deps: Dependencies) {
         let held = waiting.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.keys().for_each(|(key, _)| again.add(key.clone()));
     });
-    let reconcile = move |key| {
-        let controller = Arc::clone(&controller);
-        async move { binding_kind::dispatch(&*controller, key).await }
-    };
-    controller::run(
-        queue,
-        WORKERS,
-        reconcile,
-        deps.failures.counter(NAME, binding_kind::named),
-    )
-    .await;
+    let observer = deps.failures.counter(NAME, binding_kind::named);
+    binding_kind::run(queue, WORKERS, controller, observer).await;
 }
 
 impl Reconcile for GracefulEviction {

@@ -24,7 +24,7 @@ use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::schedule::{self, Outcome, Retry};
 use bulkhead_estimator::EstimatorPool;
 use bulkhead_runtime::clock::Clock;
-use bulkhead_runtime::controller::{self, Action, Error, Observer as _, after_conflict};
+use bulkhead_runtime::controller::{Action, Error, Observer as _, after_conflict};
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
@@ -169,11 +169,7 @@ async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
         Arc::clone(&scheduler.unwritten),
         scheduler.deps.failures.counter(NAME, binding_kind::named),
     );
-    let reconcile = move |key| {
-        let scheduler = Arc::clone(&scheduler);
-        async move { binding_kind::dispatch(&*scheduler, key).await }
-    };
-    controller::run(queue, BOOKKEEPING_WORKERS, reconcile, failed).await;
+    binding_kind::run(queue, BOOKKEEPING_WORKERS, scheduler, failed).await;
 }
 
 /// Writes bookkeeping that no other change of the status took along.
