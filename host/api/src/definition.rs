@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
-    Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy,
-    EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-    ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
+    Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
+    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+    Work, WorkloadRebalancer,
 };
 
 /// Schemas of a kind.
@@ -56,6 +57,8 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "ClusterDrain" => ClusterDrain::schemas,
         "Plugin" => Plugin::schemas,
         "WorkloadRebalancer" => WorkloadRebalancer::schemas,
+        "FailoverRecord" => FailoverRecord::schemas,
+        "ClusterFailoverRecord" => ClusterFailoverRecord::schemas,
         _ => return None,
     };
     let settings = SchemaSettings::openapi3().with(|settings| {
@@ -158,6 +161,15 @@ fn columns(kind: &str) -> Vec<Value> {
             text("Phase", ".status.phase"),
             json!({"name": "Bindings-Left", "type": "integer", "jsonPath": ".status.bindingsLeft"}),
             json!({"name": "Copies-Left", "type": "integer", "jsonPath": ".status.copiesLeft"}),
+        ],
+        "FailoverRecord" | "ClusterFailoverRecord" => vec![
+            text("State", ".status.steps[-1:].state"),
+            text("From", ".status.steps[-1:].from"),
+            text("Reason", ".status.steps[-1:].reason"),
+            json!({"name": "Evicted", "type": "integer", "jsonPath": ".status.evicted"}),
+            json!({"name": "Since", "type": "date", "jsonPath": ".status.steps[-1:].time"}),
+            wide("Leaving", ".status.leaving"),
+            wide("Message", ".status.steps[-1:].message"),
         ],
         "Plugin" => vec![
             text("Loaded", &condition("Loaded")),

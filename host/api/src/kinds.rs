@@ -202,6 +202,29 @@ pub const REGISTERED: &[KindInfo] = &[
         namespaced: false,
         status_subresource: true,
     },
+    // No status subresource: a new record is complete after one write.
+    KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "FailoverRecord",
+        plural: "failoverrecords",
+        singular: "failoverrecord",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: true,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "ClusterFailoverRecord",
+        plural: "clusterfailoverrecords",
+        singular: "clusterfailoverrecord",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: false,
+        status_subresource: false,
+    },
 ];
 
 #[cfg(test)]
@@ -210,9 +233,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-        ClusterTaintPolicy, EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding,
-        ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
+        Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
+        ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+        PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+        Work, WorkloadRebalancer,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -241,6 +265,8 @@ mod tests {
         check::<ClusterDrain>(12);
         check::<Plugin>(13);
         check::<WorkloadRebalancer>(14);
-        assert_eq!(REGISTERED.len(), 15);
+        check::<FailoverRecord>(15);
+        check::<ClusterFailoverRecord>(16);
+        assert_eq!(REGISTERED.len(), 17);
     }
 }

@@ -41,34 +41,7 @@ macro_rules! api_object {
             }
         }
 
-        impl kube::Resource for $name {
-            type DynamicType = ();
-            type Scope = $scope;
-
-            fn kind((): &()) -> std::borrow::Cow<'_, str> {
-                stringify!($name).into()
-            }
-
-            fn group((): &()) -> std::borrow::Cow<'_, str> {
-                $group.into()
-            }
-
-            fn version((): &()) -> std::borrow::Cow<'_, str> {
-                $version.into()
-            }
-
-            fn plural((): &()) -> std::borrow::Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &kube::core::ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
-                &mut self.metadata
-            }
-        }
+        crate::object::api_resource!($name, $group, $version, $plural, $scope);
 
         impl crate::definition::HasDefinition for $name {
             fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::definition::Schemas {
@@ -99,6 +72,41 @@ macro_rules! api_object {
     };
 }
 pub(crate) use api_object;
+
+/// Implements `kube::Resource` for a typed API object.
+macro_rules! api_resource {
+    ($name:ident, $group:literal, $version:literal, $plural:literal, $scope:ty) => {
+        impl kube::Resource for $name {
+            type DynamicType = ();
+            type Scope = $scope;
+
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+                stringify!($name).into()
+            }
+
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                $group.into()
+            }
+
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
+                $version.into()
+            }
+
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &kube::core::ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+pub(crate) use api_resource;
 
 /// Deserializes null as the default, as Go does.
 pub(crate) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>

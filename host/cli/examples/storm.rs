@@ -141,12 +141,12 @@ fn table(storm: &Run, calm: &Run) -> anyhow::Result<String> {
     let evicting = real_seconds(storm, first, last).context("the run ended too early")?;
     let settling = real_seconds(storm, first, settled).context("the run ended too early")?;
     let writes = beyond(&storm.report.writes, &calm.report.writes);
-    // Events delay no other write.
-    let counted: Vec<_> = writes
+    // Events and records delay no other write.
+    let (accounts, counted): (Vec<_>, Vec<_>) = writes
         .iter()
-        .filter(|((resource, _), _)| !resource.starts_with("events"))
-        .collect();
-    let all: i64 = counted.iter().map(|(_, count)| **count).sum();
+        .partition(|((resource, _), _)| resource.starts_with("events") || resource.starts_with("failoverrecords"));
+    let total = |rows: &[(&(String, u16), &i64)]| rows.iter().map(|(_, count)| **count).sum::<i64>();
+    let (accounts, all) = (total(&accounts), total(&counted));
     let conflicts: i64 = counted
         .iter()
         .filter(|((_, code), _)| *code == 409)
@@ -164,7 +164,12 @@ fn table(storm: &Run, calm: &Run) -> anyhow::Result<String> {
         text,
         "| until every replacement is healthy and every old copy released | {settling:.1} s |"
     )?;
-    writeln!(text, "| writes per eviction, events left out | {:.2} |", each(all))?;
+    writeln!(
+        text,
+        "| writes of events and failover records per eviction | {:.2} |",
+        each(accounts)
+    )?;
+    writeln!(text, "| other writes per eviction | {:.2} |", each(all))?;
     for ((resource, code), count) in counted.iter().filter(|(_, count)| **count != 0) {
         writeln!(
             text,

@@ -32,7 +32,7 @@ use crate::decision_recorder::DecisionInputs;
 use crate::flags::Flags;
 use crate::scheduler::{Eviction, Evictions, Precondition};
 use crate::stores::Stores;
-use crate::subjects::{about, input, subject, template_of};
+use crate::subjects::{about, input, subject, subjects_of_step, template_of};
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
@@ -326,7 +326,11 @@ impl ApplicationFailover {
                     format!("Evict from cluster {cluster} failed."),
                 ),
             };
-            for about in [about(binding), template_of(binding)] {
+            let subjects = match error {
+                None => subjects_of_step(binding, &self.deps.flags),
+                Some(_) => vec![about(binding), template_of(binding)],
+            };
+            for about in subjects {
                 events.emit(NAME, about, EventType::Warning, reason, message.clone());
             }
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use bulkhead_api::{
+    AnyBinding, AnyFailoverRecord, ClusterFailoverRecord, ClusterResourceBinding, FailoverRecord, ResourceBinding,
+};
 use bulkhead_runtime::controller::{self, Action, Error, Observer};
 use bulkhead_runtime::key::{Key, ObjectName};
 use bulkhead_runtime::queue::WorkQueue;
@@ -25,11 +27,20 @@ pub(crate) struct Bindings {
 
 /// Kind of binding, with its store and its API.
 pub(crate) trait Binding: AnyBinding {
+    /// Kind of the record of its failovers.
+    type Record: AnyFailoverRecord;
+
     /// Returns the store of this kind.
     fn store(stores: &Stores) -> &Arc<Store<Self>>;
 
     /// Returns the API for bindings of one namespace; the namespace is ignored for cluster scope.
     fn api(client: Client, namespace: &str) -> Api<Self>;
+
+    /// Returns the store of the records.
+    fn records(stores: &Stores) -> &Arc<Store<Self::Record>>;
+
+    /// Returns the API for records of one namespace; the namespace is ignored for cluster scope.
+    fn record_api(client: Client, namespace: &str) -> Api<Self::Record>;
 
     /// Returns the writer of a binding.
     fn writer<'a>(bindings: &'a Bindings, binding: &Self) -> Writer<'a, Self> {
@@ -76,6 +87,8 @@ pub(crate) trait Binding: AnyBinding {
 }
 
 impl Binding for ResourceBinding {
+    type Record = FailoverRecord;
+
     fn store(stores: &Stores) -> &Arc<Store<Self>> {
         &stores.bindings
     }
@@ -83,14 +96,32 @@ impl Binding for ResourceBinding {
     fn api(client: Client, namespace: &str) -> Api<Self> {
         Api::namespaced(client, namespace)
     }
+
+    fn records(stores: &Stores) -> &Arc<Store<FailoverRecord>> {
+        &stores.failover_records
+    }
+
+    fn record_api(client: Client, namespace: &str) -> Api<FailoverRecord> {
+        Api::namespaced(client, namespace)
+    }
 }
 
 impl Binding for ClusterResourceBinding {
+    type Record = ClusterFailoverRecord;
+
     fn store(stores: &Stores) -> &Arc<Store<Self>> {
         &stores.cluster_bindings
     }
 
     fn api(client: Client, _namespace: &str) -> Api<Self> {
+        Api::all(client)
+    }
+
+    fn records(stores: &Stores) -> &Arc<Store<ClusterFailoverRecord>> {
+        &stores.cluster_failover_records
+    }
+
+    fn record_api(client: Client, _namespace: &str) -> Api<ClusterFailoverRecord> {
         Api::all(client)
     }
 }

@@ -26,6 +26,8 @@ pub fn connect(config: Config, permit: &WritePermit, responses: &Arc<ResponseCou
 
 fn write_priority(target: WriteTarget<'_>) -> Priority {
     match target.resource {
+        "failoverrecords" | "clusterfailoverrecords" => Priority::Low,
+        _ if target.is_new => Priority::Normal,
         "clusters" => Priority::High,
         "resourcebindings" | "clusterresourcebindings" if !target.is_status => Priority::High,
         _ => Priority::Normal,
@@ -39,16 +41,27 @@ mod tests {
     #[test]
     fn placements_go_before_their_results() {
         let check = |resource: &str, is_status: bool, expected: Priority| {
-            assert_eq!(
-                write_priority(WriteTarget { resource, is_status }),
-                expected,
-                "{resource} {is_status}"
-            );
+            let changed = WriteTarget {
+                resource,
+                is_status,
+                is_new: false,
+            };
+            assert_eq!(write_priority(changed), expected, "{resource} {is_status}");
         };
         check("resourcebindings", false, Priority::High);
         check("resourcebindings", true, Priority::Normal);
         check("clusterresourcebindings", false, Priority::High);
         check("clusters", true, Priority::High);
         check("works", false, Priority::Normal);
+        check("failoverrecords", false, Priority::Low);
+        let create = |resource: &str| {
+            write_priority(WriteTarget {
+                resource,
+                is_status: false,
+                is_new: true,
+            })
+        };
+        assert_eq!(create("resourcebindings"), Priority::Normal);
+        assert_eq!(create("clusterfailoverrecords"), Priority::Low);
     }
 }

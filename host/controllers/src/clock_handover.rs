@@ -7,6 +7,9 @@
 //! starts its clock from it.
 //!
 //! A step after the last renewal is known only to processes that ran before it.
+//!
+//! A program of an earlier version renews the Lease, keeps the annotation as it is, and writes timestamps of the wall
+//! clock. A record of an earlier renewal therefore does not count.
 
 use std::time::Duration;
 
@@ -14,9 +17,21 @@ use bulkhead_runtime::clock::ClockReading;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-/// Annotation of the Lease: decision time of its holder minus its wall time, in milliseconds.
-pub const CLOCK_OFFSET: &str = "bulkhead.dev/decision-clock-offset-ms";
+/// Annotation of the Lease: the [`RecordedClock`] of its holder, in JSON.
+pub const DECISION_CLOCK: &str = "bulkhead.dev/decision-clock";
+
+/// Decision clock of the holder of a Lease, as a renewal records it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedClock {
+    /// Renew time of the Lease that the record belongs to.
+    pub at: MicroTime,
+    /// Decision time of the holder minus its wall time, in milliseconds.
+    pub offset_ms: i64,
+}
 
 /// Maximum difference between the clock of a successor and its own clock before the election.
 const ADJUSTMENT_MAX: SignedDuration = SignedDuration::from_hours(24);
@@ -34,18 +49,18 @@ pub struct ObservedRenewal {
 /// Writes the renew time of a Lease, and the offset of the decision clock from it.
 pub fn stamp(lease: &mut Lease, holder: ClockReading) {
     let offset = holder.time.duration_since(holder.wall);
-    // Rounded down, so that a successor never starts ahead of this time.
-    let offset_ms = offset.as_nanos().div_euclid(1_000_000);
-    lease.spec.get_or_insert_default().renew_time = Some(MicroTime(holder.wall));
-    lease
-        .metadata
-        .annotations
-        .get_or_insert_default()
-        .insert(CLOCK_OFFSET.to_owned(), offset_ms.to_string());
+    let recorded = RecordedClock {
+        at: MicroTime(holder.wall),
+        // Rounded down, so that a successor never starts ahead of this time.
+        offset_ms: i64::try_from(offset.as_nanos().div_euclid(1_000_000)).unwrap_or(i64::MIN),
+    };
+    let annotations = lease.metadata.annotations.get_or_insert_default();
+    annotations.insert(DECISION_CLOCK.to_owned(), json!(recorded).to_string());
+    lease.spec.get_or_insert_default().renew_time = Some(recorded.at);
 }
 
 /// Returns the decision time at which a successor continues, at the moment of its own reading. Returns `None` if the
-/// Lease has no offset; the successor then keeps its own clock.
+/// last renewal of the Lease recorded no clock; the successor then keeps its own.
 ///
 /// # Errors
 ///
@@ -55,13 +70,17 @@ pub fn start(lease: &Lease, renewal: ObservedRenewal, own: ClockReading) -> Resu
         .metadata
         .annotations
         .as_ref()
-        .and_then(|annotations| annotations.get(CLOCK_OFFSET));
+        .and_then(|annotations| annotations.get(DECISION_CLOCK));
     let Some(text) = annotation else { return Ok(None) };
-    let malformed = || format!("the annotation {CLOCK_OFFSET} of the lease is no number of milliseconds: {text:?}");
-    let offset = SignedDuration::from_millis(text.parse().map_err(|_| malformed())?);
+    let malformed = || format!("the annotation {DECISION_CLOCK} of the lease is no time and offset: {text:?}");
+    let recorded: RecordedClock = serde_json::from_str(text).map_err(|_| malformed())?;
     let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
-    let renewed = renewed.ok_or_else(|| "the lease has no renew time".to_owned())?.0;
-    let time = renewed.checked_add(offset).map_err(|_| malformed())?;
+    let renewed = renewed.ok_or_else(|| "the lease has no renew time".to_owned())?;
+    if recorded.at != *renewed {
+        return Ok(None);
+    }
+    let offset = SignedDuration::from_millis(recorded.offset_ms);
+    let time = renewed.0.checked_add(offset).map_err(|_| malformed())?;
     Ok(Some(continued(time, offset, renewal, own)))
 }
 
@@ -259,41 +278,61 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_offset_is_written_in_milliseconds_and_a_malformed_one_is_reported() {
+    fn recorded(at: &str, offset_ms: i64) -> serde_json::Value {
+        let text = json!({"at": at, "offsetMs": offset_ms}).to_string();
+        json!({ DECISION_CLOCK: text })
+    }
+
+    /// Start of a successor in milliseconds, whose own clock and wall clock read 100 s.
+    fn start_ms(annotations: &serde_json::Value, renew_time: Option<&str>) -> Result<Option<i64>, String> {
         let renewal = ObservedRenewal {
             seen_for: Duration::ZERO,
             unseen_max: None,
         };
-        let check = |annotations: serde_json::Value, renew_time: Option<&str>, expected: Result<Option<i64>, &str>| {
-            let lease = json!({"metadata": {"annotations": annotations}, "spec": {"renewTime": renew_time}});
-            let start = start(&serde_json::from_value(lease).unwrap(), renewal, reading(100, 100));
-            let start = start.map(|start| start.map(Timestamp::as_millisecond));
-            assert_eq!(start, expected.map_err(str::to_owned), "{annotations}");
-        };
-        let renewed = Some("1970-01-01T00:01:40.000000Z");
-        check(json!({}), renewed, Ok(None));
-        check(json!({CLOCK_OFFSET: "-2500"}), renewed, Ok(Some(97_500)));
-        let malformed =
-            |text| format!("the annotation {CLOCK_OFFSET} of the lease is no number of milliseconds: {text}");
-        check(json!({CLOCK_OFFSET: "soon"}), renewed, Err(&malformed("\"soon\"")));
-        check(json!({CLOCK_OFFSET: ""}), renewed, Err(&malformed("\"\"")));
-        let endless = i64::MAX.to_string();
-        check(
-            json!({CLOCK_OFFSET: endless}),
-            renewed,
-            Err(&malformed(&format!("{endless:?}"))),
-        );
-        check(json!({CLOCK_OFFSET: "-2500"}), None, Err("the lease has no renew time"));
+        let lease = json!({"metadata": {"annotations": annotations}, "spec": {"renewTime": renew_time}});
+        let start = start(&serde_json::from_value(lease).unwrap(), renewal, reading(100, 100));
+        start.map(|start| start.map(Timestamp::as_millisecond))
+    }
+
+    #[test]
+    fn an_offset_is_recorded_in_milliseconds_and_a_malformed_one_is_reported() {
+        let renewed = "1970-01-01T00:01:40.000000Z";
+        assert_eq!(start_ms(&json!({}), Some(renewed)), Ok(None));
+        assert_eq!(start_ms(&recorded(renewed, -2500), Some(renewed)), Ok(Some(97_500)));
+        let without = start_ms(&recorded(renewed, -2500), None);
+        assert_eq!(without, Err("the lease has no renew time".to_owned()));
+        let endless = recorded(renewed, i64::MAX)[DECISION_CLOCK].clone();
+        for text in [json!("soon"), json!(""), json!("-2500"), json!("{}"), endless] {
+            let expected = format!("the annotation {DECISION_CLOCK} of the lease is no time and offset: {text}");
+            assert_eq!(start_ms(&json!({DECISION_CLOCK: text}), Some(renewed)), Err(expected));
+        }
         let mut lease = Lease::default();
         let micros = Timestamp::from_microsecond(99_999_900).unwrap();
-        stamp(
-            &mut lease,
-            ClockReading {
-                time: micros,
-                ..reading(0, 100)
-            },
+        let holder = ClockReading {
+            time: micros,
+            ..reading(0, 100)
+        };
+        stamp(&mut lease, holder);
+        let text = &lease.metadata.annotations.unwrap()[DECISION_CLOCK];
+        let recorded: RecordedClock = serde_json::from_str(text).unwrap();
+        assert_eq!((recorded.at.0, recorded.offset_ms), (second(100), -1));
+    }
+
+    #[test]
+    fn an_offset_that_a_renewal_of_an_earlier_version_left_behind_does_not_count() {
+        // The wall clock stepped back by an hour under a leader of this version, and a rollback followed. Its leader
+        // renews the Lease and writes the times of the wall clock. An hour more would end every deadline at once.
+        let left_behind = recorded("1970-01-01T00:00:40.000000Z", 3_600_000);
+        assert_eq!(start_ms(&left_behind, Some("1970-01-01T00:01:38.000000Z")), Ok(None));
+    }
+
+    #[test]
+    fn a_record_with_fields_of_a_later_version_is_read() {
+        let renewed = "1970-01-01T00:01:40.000000Z";
+        let text = json!({"at": renewed, "offsetMs": -2500, "source": "ntp"}).to_string();
+        assert_eq!(
+            start_ms(&json!({DECISION_CLOCK: text}), Some(renewed)),
+            Ok(Some(97_500))
         );
-        assert_eq!(lease.metadata.annotations.unwrap()[CLOCK_OFFSET], "-1");
     }
 }

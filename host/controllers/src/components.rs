@@ -21,6 +21,7 @@ use crate::binding_kind::Bindings;
 use crate::contact::{Contacts, Reported};
 use crate::decision_log::DecisionLog;
 use crate::evaluate::{Decider, Evaluator};
+use crate::failover_notes::FailoverNotes;
 use crate::flags::Flags;
 use crate::interpreter::{Interpreters, InterpretersLoaded, UncoveredKinds};
 use crate::members::{Members, Scope};
@@ -36,8 +37,8 @@ use crate::webhook::Webhooks;
 use crate::writers::Writers;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager,
-    work_status,
+    dependencies, detector, drain, execution, failover_record, graceful_eviction, plugins, rebalancer, scheduler,
+    taint_manager, work_status,
 };
 
 /// Clients on the runtime of leases and probes.
@@ -92,6 +93,8 @@ pub struct Components {
     pub contacts: Arc<Contacts>,
     /// Scheduler status fields that are not written yet.
     pub pending_status: Arc<PendingStatus>,
+    /// Decisions about old copies that no FailoverRecord has yet.
+    pub failover_notes: Arc<FailoverNotes>,
     /// Load state of the interpreters from customizations.
     pub interpreters_loaded: Arc<InterpretersLoaded>,
     /// Accurate estimators, if enabled.
@@ -135,6 +138,7 @@ impl Components {
             clock: self.clock.clone(),
             registry: Arc::clone(&self.registry),
             events: self.events.clone(),
+            failovers: Arc::clone(&self.failover_notes),
         }
     }
 
@@ -371,6 +375,17 @@ impl Components {
             scope: self.scope.clone(),
             stores: Arc::clone(&self.stores),
             writers: self.writers(),
+        }
+    }
+
+    pub(crate) fn failover_record(&self) -> failover_record::Dependencies {
+        failover_record::Dependencies {
+            clock: self.clock.clone(),
+            failures: Arc::clone(&self.failures),
+            flags: Arc::clone(&self.flags),
+            hub: self.hub.clone(),
+            notes: Arc::clone(&self.failover_notes),
+            stores: Arc::clone(&self.stores),
         }
     }
 

@@ -7,18 +7,22 @@ use std::sync::Arc;
 use bulkhead_core::call::{CallKind, Reason};
 use bulkhead_core::combine::{Attribution, Diagnostics};
 use bulkhead_core::decide::schedule::ScheduleExplanation;
+use bulkhead_core::failover_record::FailoverNote;
 use bulkhead_core::journal::{CallRecorder, Decision, DecisionId, DecisionRecord, Entry, Input, Journal, Subject};
+use bulkhead_core::model::FailoverState;
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_plugin::Registry;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::events::Events;
+use bulkhead_runtime::key::Key;
 use serde_json::{Value, json};
 use tracing::{Instrument as _, Span, debug, error_span};
 
 use self::line::{DecisionLine, TARGET};
 use crate::decision_recorder::DecisionRecorder;
+use crate::failover_notes::FailoverNotes;
 
 /// Journal of decisions, and the events that result from them.
 #[derive(Clone)]
@@ -28,6 +32,8 @@ pub(crate) struct DecisionLog {
     /// Counts of the answers of policies in shadow.
     pub(crate) registry: Arc<Registry>,
     pub(crate) events: Events,
+    /// Decisions for the records of failovers.
+    pub(crate) failovers: Arc<FailoverNotes>,
 }
 
 /// A decision that is to be added to the journal.
@@ -46,6 +52,8 @@ pub(crate) struct Record {
 pub(crate) struct RecordedDecision {
     number: u64,
     span: Span,
+    /// Step of a failover, with its binding, that the decision takes when it is applied.
+    step: Option<Arc<(Key, FailoverNote)>>,
 }
 
 impl DecisionLog {
@@ -84,13 +92,26 @@ impl DecisionLog {
             explanation,
         };
         let line = DecisionLine::of(&entry);
+        let step = step_of(&entry);
         let number = self.journal.record_decided(entry, decision_record);
         // As for reconciles, a failure has its context with every filter that shows it.
         let span = error_span!(target: TARGET, "decision", id = %self.journal.decision_id(number), kind = ?decision);
         if let Some(line) = line {
             span.in_scope(|| line.log());
         }
-        RecordedDecision { number, span }
+        let step = step.and_then(|(binding, note)| self.take_step(binding, note, number));
+        RecordedDecision { number, span, step }
+    }
+
+    /// Notes the step of a decision without a write. Returns any other step, which is taken when it is applied.
+    fn take_step(&self, binding: Key, mut note: FailoverNote, number: u64) -> Option<Arc<(Key, FailoverNote)>> {
+        note.number = number;
+        note.decision = self.lasting_id(number).map(|id| id.to_string()).unwrap_or_default();
+        if note.state != FailoverState::Held {
+            return Some(Arc::new((binding, note)));
+        }
+        self.failovers.add(&binding, note);
+        None
     }
 
     /// Applies decisions by a write, in the span of the last one. If the result proves that nothing was written, marks
@@ -107,7 +128,12 @@ impl DecisionLog {
         }
         let _entered = span.enter();
         match &result {
-            Ok(_) => debug!(target: TARGET, "applied"),
+            Ok(_) => {
+                debug!(target: TARGET, "applied");
+                for (binding, note) in records.iter().filter_map(|record| record.step.as_deref()) {
+                    self.failovers.add(binding, note.clone());
+                }
+            }
             Err(error) if error.is_undone() => {
                 debug!(target: TARGET, error = error.describe(), "abandoned");
                 for record in records {
@@ -200,9 +226,32 @@ impl DecisionLog {
     }
 
     fn lasting(&self, records: &[RecordedDecision]) -> Option<DecisionId> {
-        let last = records.last().filter(|_| self.journal.keeps_decision_records());
-        last.map(|record| self.journal.decision_id(record.number))
+        records.last().and_then(|record| self.lasting_id(record.number))
     }
+
+    /// Returns the ID of a decision if the journal outlives the process.
+    fn lasting_id(&self, number: u64) -> Option<DecisionId> {
+        self.journal
+            .keeps_decision_records()
+            .then(|| self.journal.decision_id(number))
+    }
+}
+
+/// Returns the step of a failover that a decision takes, with its binding and without its ID.
+fn step_of(entry: &Entry) -> Option<(Key, FailoverNote)> {
+    let is_binding = ["ResourceBinding", "ClusterResourceBinding"].contains(&entry.subject.kind.as_str());
+    let state = FailoverState::after(entry.decision).filter(|_| is_binding)?;
+    let reason = &entry.attribution.reason;
+    let note = FailoverNote {
+        number: 0,
+        time: entry.at,
+        state,
+        cluster: entry.cluster.clone()?,
+        reason: reason.code.clone(),
+        message: reason.message.clone(),
+        decision: String::new(),
+    };
+    Some((Key::new(&*entry.subject.namespace, &*entry.subject.name), note))
 }
 
 #[cfg(test)]

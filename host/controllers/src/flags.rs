@@ -140,6 +140,9 @@ pub struct Flags {
     /// Not in Karmada: window in which changes of conditions are counted. A taint of a ClusterTaintPolicy is not
     /// removed while a condition that it depends on changed more than four times within it. 0 disables damping.
     pub cluster_taint_policy_damping_window: GoDuration,
+    /// Not in Karmada: writes a FailoverRecord for each binding that leaves a cluster. Its steps then have events at the
+    /// template only, and not at the binding too.
+    pub failover_records: bool,
     /// Name of the scheduler. It schedules the bindings that carry this name.
     pub scheduler_name: String,
     /// Filter and score plugins of the scheduler: names, `*` for all, `-name` to exclude one.
@@ -227,6 +230,7 @@ impl Default for Flags {
             allow_never_purging_clusters: false,
             cluster_taint_policy_clean_up: true,
             cluster_taint_policy_damping_window: GoDuration::from_secs(0),
+            failover_records: true,
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,

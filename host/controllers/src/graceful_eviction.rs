@@ -30,7 +30,7 @@ use crate::evaluate::Decider;
 use crate::flags::Flags;
 use crate::pending_status::PendingStatus;
 use crate::stores::Stores;
-use crate::subjects::{about, input, subject, template_of};
+use crate::subjects::{input, subject, subjects_of_step};
 
 const NAME: &str = "graceful-eviction-controller";
 const WORKERS: usize = 5;
@@ -220,7 +220,7 @@ impl GracefulEviction {
             ("EvictWorkloadFromClusterCalledOff", message)
         });
         for (reason, message) in released.chain(called_off) {
-            for about in [about(binding), template_of(binding)] {
+            for about in subjects_of_step(binding, &self.deps.flags) {
                 events.emit(NAME, about, EventType::Normal, reason, message.clone());
             }
         }

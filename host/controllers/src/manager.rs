@@ -18,8 +18,8 @@ use crate::components::Components;
 use crate::members::Scope;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, plugins, rebalancer, scheduler, taint_manager,
-    work_status,
+    dependencies, detector, drain, execution, failover_record, graceful_eviction, plugins, rebalancer, scheduler,
+    taint_manager, work_status,
 };
 
 type Run = fn(&Components) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -80,6 +80,9 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     }),
     ("gracefulEviction", CacheSync::Required, |all| {
         Box::pin(graceful_eviction::run(all.graceful_eviction()))
+    }),
+    ("failoverRecord", CacheSync::Required, |all| {
+        Box::pin(failover_record::run(all.failover_record()))
     }),
     ("dependenciesDistributor", CacheSync::Required, |all| {
         Box::pin(dependencies::run(all.dependencies()))
@@ -271,13 +274,17 @@ impl Manager {
         if !informed.insert(controller) {
             return;
         }
-        let Components { stores, hub, .. } = &self.components;
+        let Components { stores, hub, flags, .. } = &self.components;
         match controller {
             "binding" => {
                 self.start_informer(&stores.override_policies, Api::all(hub.clone()));
                 self.start_informer(&stores.cluster_override_policies, Api::all(hub.clone()));
             }
             "workloadRebalancer" => self.start_informer(&stores.rebalancers, Api::all(hub.clone())),
+            "failoverRecord" if flags.failover_records => {
+                self.start_informer(&stores.failover_records, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_failover_records, Api::all(hub.clone()));
+            }
             _ => {}
         }
     }

@@ -72,6 +72,7 @@ impl Process {
             scheduler: Arc::default(),
             queued: Arc::default(),
             pending_status: Arc::default(),
+            failover_notes: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget,

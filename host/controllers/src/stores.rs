@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bulkhead_api::{
-    Cluster, ClusterDrain, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy,
-    EvictionPause, OverridePolicy, Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-    ResourceInterpreterWebhookConfiguration, Work, WorkloadRebalancer,
+    Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
+    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+    Work, WorkloadRebalancer,
 };
 use bulkhead_core::names::keys;
 use bulkhead_runtime::key::Key;
@@ -43,6 +44,10 @@ pub struct Stores {
     pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
     /// WorkloadRebalancers; empty while their controller does not run.
     pub rebalancers: Arc<Store<WorkloadRebalancer>>,
+    /// FailoverRecords; empty while their controller does not run.
+    pub failover_records: Arc<Store<FailoverRecord>>,
+    /// ClusterFailoverRecords; empty while their controller does not run.
+    pub cluster_failover_records: Arc<Store<ClusterFailoverRecord>>,
     /// Plugins; empty in processes that do not watch them.
     pub plugins: Arc<Store<Plugin>>,
     /// ResourceInterpreterWebhookConfigurations.
@@ -74,6 +79,8 @@ impl Default for Stores {
             }),
             customizations: Store::new(),
             rebalancers: Store::new(),
+            failover_records: Store::new(),
+            cluster_failover_records: Store::new(),
             plugins: Store::new(),
             webhooks: Store::new(),
         }
@@ -113,6 +120,8 @@ impl Stores {
             all.extend(started(&self.override_policies));
             all.extend(started(&self.cluster_override_policies));
             all.extend(started(&self.rebalancers));
+            all.extend(started(&self.failover_records));
+            all.extend(started(&self.cluster_failover_records));
         }
         all
     }

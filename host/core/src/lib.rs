@@ -12,6 +12,7 @@ pub mod call;
 pub mod combine;
 pub mod composition;
 pub mod decide;
+pub mod failover_record;
 pub mod identity;
 pub mod journal;
 pub mod jsonpath;

@@ -31,22 +31,24 @@ pub fn is_read(method: &Method) -> bool {
 pub enum Priority {
     /// Writes that others wait for.
     High,
-    /// Everything else. New objects have this priority.
+    /// Everything else.
     Normal,
     /// Writes that no one waits for. Events always have this priority.
     Low,
 }
 
-/// Existing object that a write changes.
+/// Object that a write creates, changes or deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTarget<'a> {
     /// Plural of its kind, in lower case.
     pub resource: &'a str,
     /// True if the write changes the status subresource.
     pub is_status: bool,
+    /// True if the write creates the object.
+    pub is_new: bool,
 }
 
-/// Function that returns the priority of a change of an object.
+/// Function that returns the priority of a write.
 pub type PriorityOf = fn(WriteTarget<'_>) -> Priority;
 
 impl Priority {
@@ -56,14 +58,20 @@ impl Priority {
             return None;
         }
         let segments: Vec<_> = path.split('/').collect();
+        let is_new = method == Method::POST;
         let (resource, is_status) = match segments.as_slice() {
-            // A POST on the collection creates an object.
             [.., "events"] | [.., "events", _] => return Some(Self::Low),
+            // A POST on the collection creates an object.
+            [.., resource] if is_new => (*resource, false),
             [.., resource, _, "status"] => (*resource, true),
             [.., resource, _] => (*resource, false),
             _ => return Some(Self::Normal),
         };
-        Some(priority_of(WriteTarget { resource, is_status }))
+        Some(priority_of(WriteTarget {
+            resource,
+            is_status,
+            is_new,
+        }))
     }
 }
 
@@ -268,7 +276,13 @@ mod tests {
             WriteTarget {
                 resource: "nodes",
                 is_status: false,
+                is_new: false,
             } => Priority::High,
+            WriteTarget {
+                resource: "nodes",
+                is_new: true,
+                ..
+            } => Priority::Low,
             _ => Priority::Normal,
         };
         let check = |method: Method, path: &str, expected: Option<Priority>| {
@@ -276,7 +290,12 @@ mod tests {
         };
         check(Method::PATCH, "/api/v1/nodes/a", Some(Priority::High));
         check(Method::PUT, "/api/v1/nodes/a/status", Some(Priority::Normal));
-        check(Method::POST, "/api/v1/nodes", Some(Priority::Normal));
+        check(Method::POST, "/api/v1/nodes", Some(Priority::Low));
+        check(
+            Method::POST,
+            "/apis/apps/v1/namespaces/default/deployments",
+            Some(Priority::Normal),
+        );
         check(Method::GET, "/api/v1/nodes/a", None);
         check(
             Method::DELETE,

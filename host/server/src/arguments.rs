@@ -23,6 +23,9 @@ use crate::help;
 use crate::images::{ImageArguments, PluginSources};
 use crate::logs::LogArguments;
 
+/// Name of the controller that the setting `failover-records` switches off.
+const FAILOVER_RECORD: &str = "failoverRecord";
+
 /// Run the controllers on a control plane.
 ///
 /// The control plane is Karmada's, or Kubernetes with the CRDs that `bulkhead crds` prints. Runs until it is
@@ -149,9 +152,14 @@ impl RunArguments {
     ///
     /// A [`UsageError`] of one argument.
     pub fn check(&self) -> anyhow::Result<Checked> {
-        let flags = self.settings.flags()?;
+        let mut flags = self.settings.flags()?;
         let modes = Modes::new(&self.mode.modes)?;
-        let wanted = modes.controllers(&self.controllers)?;
+        let mut wanted = modes.controllers(&self.controllers)?;
+        // A process that only reports would have no record to read.
+        if !flags.failover_records || modes.only_reports() {
+            wanted.retain(|name| *name != FAILOVER_RECORD);
+        }
+        flags.failover_records = wanted.contains(&FAILOVER_RECORD);
         let election = self.election.check(&modes)?;
         match self.webhook_bind_address {
             None if modes.has(Mode::Interpret) => {

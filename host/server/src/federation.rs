@@ -149,6 +149,7 @@ impl Federation {
             scheduler: Arc::default(),
             queued: Arc::default(),
             pending_status: Arc::default(),
+            failover_notes: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),

@@ -81,6 +81,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "enable-failback",
             "failback-stabilization-window",
             "failback-concurrency",
+            "failover-records",
         ],
     ),
     (

@@ -218,7 +218,7 @@ fn what_the_values_come_to_is_printed_beside_them() {
     let message = String::from_utf8(stdout).unwrap();
     assert!(message.contains("#   $KUBECONFIG is /a/b\n"), "{message}");
     assert!(
-        message.contains("#   in this mode: gracefulEviction, pluginStatus\n"),
+        message.contains("#   in this mode: gracefulEviction, failoverRecord, pluginStatus\n"),
         "{message}"
     );
 }

@@ -18,6 +18,7 @@ fn log() -> DecisionLog {
         clock,
         registry: Arc::new(Registry::new(Vec::new())),
         events,
+        failovers: Arc::default(),
     }
 }
 

@@ -286,6 +286,24 @@ pub(super) const GRACEFUL_EVICTION: Duty = Duty {
     ],
 };
 
+pub(super) const FAILOVER_RECORD: Duty = Duty {
+    name: "failoverRecord",
+    rules: &[
+        rule(OURS, "failoverrecords", READ, "records of failovers"),
+        rule(
+            OURS,
+            "clusterfailoverrecords",
+            READ,
+            "records of failovers of cluster-scoped objects",
+        ),
+        rule(OURS, "failoverrecords", RECORDS, "the record of each binding"),
+        rule(OURS, "clusterfailoverrecords", RECORDS, "the record of each binding"),
+    ],
+};
+
+/// A record is read again after a conflict, and deleted with its binding.
+const RECORDS: &[&str] = &["get", "create", "patch", "delete"];
+
 pub(super) const APPLICATION_FAILOVER: Duty = Duty {
     name: "applicationFailover",
     rules: &[

@@ -16,8 +16,9 @@ use super::eviction_write::{NewPlacement, patch};
 use super::{Dependencies, NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
 use crate::decision_log::{Record, RecordedDecision};
+use crate::flags::Flags;
 use crate::pending_status::SchedulerFields;
-use crate::subjects::{about, input, subject, template_of};
+use crate::subjects::{about, input, subject, subjects_of_step, template_of};
 
 /// Records that the scheduler has processed this generation, which needs no scheduling.
 pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
@@ -85,7 +86,14 @@ pub(super) async fn conclude<B: Binding>(
     }
     if is_new {
         let events = deps.log.events_of(records);
-        conclusion.events.iter().for_each(|event| emit(&events, binding, event));
+        // A step of a failover has one event: the groups before the chosen one are in the journal.
+        let is_step = is_leaving(binding) && deps.flags.failover_records;
+        let is_placed = conclusion.events.iter().any(|event| event.succeeded);
+        for event in &conclusion.events {
+            if event.succeeded || !is_step || !is_placed {
+                emit(&events, &deps.flags, binding, event);
+            }
+        }
     }
     match conclusion.verdict.retry {
         Retry::Backoff => Err(Error::Undecided(conclusion.verdict.message)),
@@ -178,16 +186,26 @@ fn is_new_result<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
         .is_none_or(|existing| (existing.reason.as_str(), &existing.message) != (verdict.reason, &verdict.message))
 }
 
-/// Emits an event about the binding and one about its resource, as Karmada does.
-pub(super) fn emit<B: Binding>(events: &Events, binding: &B, event: &ScheduleEvent) {
+/// Emits an event about the binding and one about its resource, as Karmada does. A placement during an eviction is a
+/// step of the failover.
+pub(super) fn emit<B: Binding>(events: &Events, flags: &Flags, binding: &B, event: &ScheduleEvent) {
     let type_ = if event.succeeded {
         EventType::Normal
     } else {
         EventType::Warning
     };
-    for about in [about(binding), template_of(binding)] {
+    let subjects = if event.succeeded && is_leaving(binding) {
+        subjects_of_step(binding, flags)
+    } else {
+        vec![about(binding), template_of(binding)]
+    };
+    for about in subjects {
         events.emit(NAME, about, type_, event.reason(), event.message.clone());
     }
+}
+
+fn is_leaving<B: Binding>(binding: &B) -> bool {
+    !binding.spec().graceful_eviction_tasks.is_empty()
 }
 
 /// Returns the rejection of the API server; `None` after a conflict or without a response.

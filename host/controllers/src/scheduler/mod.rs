@@ -295,7 +295,8 @@ impl Scheduler {
         };
         let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
-            apply::emit(&deps.log.events, &*binding, &schedule::deleting_event(&model));
+            let deleting = schedule::deleting_event(&model);
+            apply::emit(&deps.log.events, &deps.flags, &*binding, &deleting);
             return Ok(Requeue::Forget);
         }
         if model.spec.placement.is_none() {

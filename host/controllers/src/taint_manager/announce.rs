@@ -2,8 +2,8 @@
 //!
 //! Their number does not grow with the length of the queue: an eviction that waits only for its slot has no event of
 //! its own. A Cluster has events when its queue fills, is empty or is dropped, and when the brake slows, stops or
-//! resumes its evictions. A binding and its template have one for each reason that holds their eviction, and one when
-//! a held eviction is not needed any more. Returns to a home cluster have none.
+//! resumes its evictions. A template has one for each reason that holds its eviction, and one when a held eviction is
+//! not needed any more. Returns to a home cluster have none.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::{Cause, Eviction, NAME, TaintManager};
 use crate::binding_kind::Binding;
 use crate::decision_log::RecordedDecision;
-use crate::subjects::{about, template_of};
+use crate::subjects::{about, subjects_of_step};
 
 impl TaintManager {
     /// Emits an event about a Cluster if its queue filled, or became empty, since the previous call. `dropped` are the
@@ -70,7 +70,7 @@ impl TaintManager {
         self.emit_about_cluster(&events, name, type_, reason, message);
     }
 
-    /// Emits an event about a binding, and one about its template, whose eviction is held.
+    /// Emits an event that an eviction is held.
     pub(super) fn announce_held(&self, eviction: &Eviction, message: &str, record: &RecordedDecision) {
         if eviction.cause != Cause::Taint {
             return;
@@ -105,7 +105,7 @@ impl TaintManager {
         }
     }
 
-    /// Returns the binding of an eviction and its template; nothing if the binding is gone.
+    /// Returns the subjects of events about a step of an eviction; nothing if the binding is gone.
     fn subjects(&self, eviction: &Eviction) -> Vec<ObjectReference> {
         if eviction.binding.namespace.is_empty() {
             self.subjects_of::<bulkhead_api::ClusterResourceBinding>(eviction)
@@ -116,7 +116,7 @@ impl TaintManager {
 
     fn subjects_of<B: Binding>(&self, eviction: &Eviction) -> Vec<ObjectReference> {
         let binding = B::store(&self.deps.stores).get(&eviction.binding);
-        binding.map_or_else(Vec::new, |binding| vec![about(&*binding), template_of(&*binding)])
+        binding.map_or_else(Vec::new, |binding| subjects_of_step(&*binding, &self.deps.flags))
     }
 }
 

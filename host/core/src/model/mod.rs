@@ -10,6 +10,7 @@ mod condition;
 mod condition_history;
 mod eviction_pause;
 mod failover;
+mod failover_record;
 mod interpretation;
 mod list;
 mod override_policy;
@@ -37,6 +38,7 @@ pub use failover::{
     ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PreConditions, PurgeMode,
     StatePreservation, StatePreservationRule,
 };
+pub use failover_record::{FAILOVER_STEPS_MAX, FailoverRecordStatus, FailoverState, FailoverStep};
 pub use interpretation::{Component, DependentObjectReference};
 pub use list::List;
 pub use override_policy::{

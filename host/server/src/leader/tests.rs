@@ -1,5 +1,5 @@
 use bulkhead_apiserver::{ApiServer, Fault, Options, Verb, kinds};
-use bulkhead_controllers::clock_handover::CLOCK_OFFSET;
+use bulkhead_controllers::clock_handover::{DECISION_CLOCK, RecordedClock};
 use bulkhead_controllers::permissions::Mode;
 use bulkhead_runtime::boot_clock::BootClock;
 use bulkhead_runtime::clock::WallClock;
@@ -255,6 +255,11 @@ async fn a_leader_whose_machine_was_suspended_gives_the_lease_up() {
     assert_eq!(lost, "the lease default/bulkhead could not be renewed in time");
 }
 
+/// Returns the decision clock that the last renewal recorded.
+async fn recorded(hub: &ApiServer) -> RecordedClock {
+    serde_json::from_str(&lease(hub).await.metadata.annotations.unwrap()[DECISION_CLOCK]).unwrap()
+}
+
 /// Returns the decision time of a candidate's process minus the virtual time since `start`, in seconds.
 fn ahead_s(candidate: &Candidate, start: Instant) -> i64 {
     let ahead_ms =
@@ -283,9 +288,7 @@ async fn a_successor_continues_the_clock_of_a_leader_whose_wall_clock_stepped() 
         };
         assert!(line.contains(set), "{line}");
         // The write that elects it has the offset already.
-        let offset_ms: i64 = lease(&hub).await.metadata.annotations.unwrap()[CLOCK_OFFSET]
-            .parse()
-            .unwrap();
+        let offset_ms = recorded(&hub).await.offset_ms;
         assert_eq!((offset_ms + by_ms).abs() / 1000, 0, "{offset_ms} ms");
     }
 }
@@ -309,11 +312,33 @@ async fn a_standby_whose_own_wall_clock_is_wrong_continues_the_clock_of_the_lead
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_successor_of_an_earlier_version_keeps_its_own_clock() {
+    let (hub, start, wall) = (hub(), Instant::now(), wall_clock());
+    let mut leader = candidate_on(&hub, "a", &wall);
+    leader.acquire(|why| panic!("{why}")).await;
+    wall.step(-3_600_000);
+    leader.release().await;
+    let offset_ms = recorded(&hub).await.offset_ms;
+    assert_eq!((offset_ms - 3_600_000).abs() / 1000, 0, "{offset_ms} ms");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // A leader of the earlier version renews the Lease with the time of the wall clock, and keeps all annotations.
+    let renewed = json!({"spec": {"renewTime": MicroTime(wall.now()), "holderIdentity": ""}});
+    let leases = Api::<Lease>::namespaced(hub.client(), "default");
+    leases
+        .patch("bulkhead", &PatchParams::default(), &Patch::Merge(renewed))
+        .await
+        .unwrap();
+    let mut successor = candidate_on(&hub, "b", &wall);
+    assert_eq!(successor.acquire(|why| panic!("{why}")).await.clock, None);
+    assert_eq!(ahead_s(&successor, start), -3600, "it has the time of the wall clock");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_malformed_offset_is_logged_and_replaced() {
     let hub = hub();
     elected(&hub, "a").await.release().await;
     let leases = Api::<Lease>::namespaced(hub.client(), "default");
-    let annotation = Patch::Merge(json!({"metadata": {"annotations": {CLOCK_OFFSET: "soon"}}}));
+    let annotation = Patch::Merge(json!({"metadata": {"annotations": {DECISION_CLOCK: "soon"}}}));
     leases
         .patch("bulkhead", &PatchParams::default(), &annotation)
         .await
@@ -321,7 +346,7 @@ async fn a_malformed_offset_is_logged_and_replaced() {
     let mut successor = candidate(&hub, "b");
     let line = successor.acquire(|why| panic!("{why}")).await.clock.unwrap();
     assert!(line.contains("is not continued") && line.contains("\"soon\""), "{line}");
-    assert_eq!(lease(&hub).await.metadata.annotations.unwrap()[CLOCK_OFFSET], "0");
+    assert_eq!(recorded(&hub).await.offset_ms, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ fn controllers_are_chosen_in_karmadas_syntax() {
 fn a_mode_runs_what_it_owns() {
     assert_eq!(
         chosen(&[Mode::Finish], &["*"]).unwrap(),
-        ["gracefulEviction", "pluginStatus"]
+        ["gracefulEviction", "failoverRecord", "pluginStatus"]
     );
     assert_eq!(chosen(&[Mode::Interpret], &["*"]).unwrap(), ["pluginStatus"]);
     let evict = chosen(&[Mode::Evict, Mode::Interpret], &["*"]).unwrap();

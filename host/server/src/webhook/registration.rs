@@ -60,7 +60,9 @@ impl Registration {
     }
 
     fn admission(&self) -> Value {
-        let (ours, theirs): (Vec<_>, Vec<_>) = REGISTERED.iter().partition(|info| info.group == OURS);
+        // Records of failovers have no rules, and a review would delay each of their writes.
+        let reviewed = REGISTERED.iter().filter(|info| !info.kind.ends_with("FailoverRecord"));
+        let (ours, theirs): (Vec<_>, Vec<_>) = reviewed.partition(|info| info.group == OURS);
         let hook = |name: &str, kinds: &[&KindInfo], failure_policy: &str| {
             json!({
                 "name": name,
@@ -152,5 +154,14 @@ mod tests {
             "{groups:?}"
         );
         assert_eq!(registration(true).admission()["webhooks"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn failover_records_are_not_reviewed() {
+        let admission = registration(true).admission().to_string();
+        assert!(
+            admission.contains("evictionpauses") && !admission.contains("failoverrecords"),
+            "{admission}"
+        );
     }
 }

@@ -14,6 +14,8 @@ use super::journals::merged;
 /// `namespace/name` or `name`, or a member cluster. `journals` are those of
 /// [`journals::journals`](super::journals::journals).
 ///
+/// A number without a process is the whole id of a decision of an earlier version, and matches such decisions first.
+///
 /// # Errors
 ///
 /// There is no journal, no record matches, or a number without a process matches decisions of several processes. The
@@ -28,18 +30,19 @@ pub fn find<T>(
     for journal in journals {
         let mut kept = Vec::new();
         let found = visit(journal, |stored| {
-            let at_ms = stored.record.entry.at.as_millis();
+            let (at_ms, is_of_process) = (stored.record.entry.at.as_millis(), !stored.record.process.is_empty());
             if search.concerns(&stored.record)
                 && let Some(made) = keep(stored)
             {
-                kept.push((at_ms, made));
+                kept.push((at_ms, (is_of_process, made)));
             }
         });
         problems.extend(found.context("--journal")?);
         lists.push(kept);
     }
+    let kept = search.named(merged(lists));
     search.result(journals, &problems)?;
-    Ok((merged(lists), problems))
+    Ok((kept, problems))
 }
 
 /// Searches records that are in memory, as [`find`] searches journals. Each list is in order of time.
@@ -56,14 +59,15 @@ pub fn among<T>(
     let mut kept = Vec::new();
     for list in lists {
         let found = list.into_iter().filter_map(|stored| {
-            let at_ms = stored.record.entry.at.as_millis();
+            let (at_ms, is_of_process) = (stored.record.entry.at.as_millis(), !stored.record.process.is_empty());
             let made = search.concerns(&stored.record).then(|| keep(stored))??;
-            Some((at_ms, made))
+            Some((at_ms, (is_of_process, made)))
         });
         kept.push(found.collect());
     }
+    let kept = search.named(merged(kept));
     search.result(&[], &[])?;
-    Ok(merged(kept))
+    Ok(kept)
 }
 
 /// Search for the records that a word names.
@@ -99,12 +103,29 @@ impl<'a> Search<'a> {
         concerns
     }
 
+    /// Returns true if the word is the whole id of a decision of an earlier version.
+    fn is_whole_id(&self) -> bool {
+        matches!(&self.selection, Selection::Id(id) if id.process.is_empty() && self.namesakes.contains(id))
+    }
+
+    /// Returns the results without those of decisions whose id only ends in the number that is a whole id. The flag is
+    /// true for decisions of a process with a uid.
+    fn named<T>(&self, results: Vec<(bool, T)>) -> Vec<T> {
+        let exact = self.is_whole_id() && self.namesakes.len() > 1;
+        let named = results
+            .into_iter()
+            .filter(|(is_of_process, _)| !(exact && *is_of_process));
+        named.map(|(_, result)| result).collect()
+    }
+
     fn result(self, journals: &[PathBuf], problems: &[Problem]) -> anyhow::Result<()> {
         let extent = self.extent.filter(|_| journals.len() == 1);
         match (self.extent, problems.first(), &self.selection, self.word) {
             (None, Some(problem), ..) => bail!("--journal: {problem}"),
             (_, _, Selection::Id(id), _) if !self.is_found => Err(unknown(id, extent, &self.namesakes)),
-            (_, _, Selection::Id(id), _) if id.process.is_empty() && self.namesakes.len() > 1 => {
+            (_, _, Selection::Id(id), _)
+                if id.process.is_empty() && self.namesakes.len() > 1 && !self.is_whole_id() =>
+            {
                 let namesakes: Vec<_> = self.namesakes.iter().map(ToString::to_string).collect();
                 bail!(
                     "{id} is the number of several decisions; name one of {}",
@@ -231,6 +252,28 @@ mod tests {
                 .unwrap_err()
                 .contains("did you mean default/shop?")
         );
+    }
+
+    #[test]
+    fn an_annotation_of_an_earlier_version_names_its_decision_beside_the_journal_of_this_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, other, new] = ["old", "other", "new"].map(|name| folder.path().join(name));
+        journal(&old, "", 0);
+        journal(&new, "3f9a1c2e55", 100);
+        let find = |journals: &[PathBuf], word: &str| {
+            let found = find(journals, Some(word), |stored| {
+                Some(stored.record.decision_id().to_string())
+            });
+            found.map(|(ids, _)| ids).map_err(|error| error.to_string())
+        };
+        assert_eq!(find(&[old.clone(), new.clone()], "2").unwrap(), ["2"]);
+        assert_eq!(
+            find(&[old.clone(), new.clone()], "3f9a1c2e55-2").unwrap(),
+            ["3f9a1c2e55-2"]
+        );
+        // Two processes of the earlier version used the same numbers, and only the object distinguishes them.
+        journal(&other, "", 50);
+        assert_eq!(find(&[new, old, other], "#2").unwrap(), ["2", "2"]);
     }
 
     #[test]

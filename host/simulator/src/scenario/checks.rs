@@ -115,7 +115,8 @@ impl Loader {
         let of_binding = expectation.clusters.is_some()
             || expectation.clusters_one_of.is_some()
             || expectation.evicting_from.is_some()
-            || expectation.works_in.is_some();
+            || expectation.works_in.is_some()
+            || expectation.recorded.is_some();
         let of_cluster = expectation.ready.is_some() || expectation.taints.is_some();
         let of_workload = expectation.ready_replicas.is_some()
             || expectation.ready_replicas_min.is_some()
@@ -125,7 +126,7 @@ impl Loader {
                 expectation.binding.is_some(),
                 of_binding,
                 "binding",
-                "clusters, clustersOneOf, evictingFrom, worksIn",
+                "clusters, clustersOneOf, evictingFrom, worksIn, recorded",
             ),
             (expectation.cluster.is_some(), of_cluster, "cluster", "ready, taints"),
             (

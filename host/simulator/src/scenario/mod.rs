@@ -327,6 +327,10 @@ pub struct Expectation {
     /// Exact list of the clusters that the binding has a Work in, including Works that wait for a finalizer.
     #[serde(default)]
     pub works_in: Option<Vec<String>>,
+    /// Exact list of the steps in the FailoverRecord of the binding without holds, oldest first, as `State cluster`, for
+    /// example `Evicted member1`. Empty if there must be no record.
+    #[serde(default)]
+    pub recorded: Option<Vec<String>>,
     /// Number of bindings with a cluster in their placement.
     #[serde(default)]
     pub bindings_on: Option<CountOn>,

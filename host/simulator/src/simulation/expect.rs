@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding, Work};
+use bulkhead_api::{
+    AnyBinding, Cluster, ClusterFailoverRecord, ClusterResourceBinding, FailoverRecord, ResourceBinding, Work,
+};
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::model::ConditionStatus;
+use bulkhead_core::model::{ConditionStatus, FailoverState};
 use bulkhead_core::names;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 
 use super::federation::Federation;
 use super::timeline;
@@ -104,6 +106,9 @@ fn describe(expectation: &Expectation) -> String {
         if let Some(clusters) = &expectation.works_in {
             parts.push(format!("{binding} has a Work in {}", list(clusters)));
         }
+        if let Some(steps) = &expectation.recorded {
+            parts.push(format!("{binding} has the record {}", list(steps)));
+        }
     }
     if let Some(on) = &expectation.bindings_on {
         parts.push(format!("{} bindings are placed on {}", on.count, on.cluster));
@@ -181,12 +186,18 @@ fn list(items: &[String]) -> String {
 
 async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Result<Seen> {
     if let Some(key) = &expectation.binding {
-        if let Some((namespace, name)) = key.split_once('/') {
-            let api: Api<ResourceBinding> = Api::namespaced(federation.client(), namespace);
-            return check_binding(federation, expectation, api.get_opt(name).await?).await;
-        }
-        let api: Api<ClusterResourceBinding> = Api::all(federation.client());
-        return check_binding(federation, expectation, api.get_opt(key).await?).await;
+        let client = federation.client();
+        let seen = if let Some((namespace, name)) = key.split_once('/') {
+            let api: Api<ResourceBinding> = Api::namespaced(client, namespace);
+            check_binding(federation, expectation, api.get_opt(name).await?).await?
+        } else {
+            let api: Api<ClusterResourceBinding> = Api::all(client);
+            check_binding(federation, expectation, api.get_opt(key).await?).await?
+        };
+        return match &expectation.recorded {
+            Some(wanted) if seen.is_none() => check_record(federation.client(), key, wanted).await,
+            _ => Ok(seen),
+        };
     }
     if let Some(on) = &expectation.bindings_on {
         let count = federation.bindings_on(&on.cluster);
@@ -291,6 +302,20 @@ async fn check_binding<B: AnyBinding>(
         }
     }
     Ok((!seen.is_empty()).then(|| seen.join("; ")))
+}
+
+async fn check_record(client: Client, binding: &str, wanted: &[String]) -> anyhow::Result<Seen> {
+    let status = if let Some((namespace, name)) = binding.split_once('/') {
+        let api: Api<FailoverRecord> = Api::namespaced(client, namespace);
+        api.get_opt(name).await?.map(|record| record.status)
+    } else {
+        let api: Api<ClusterFailoverRecord> = Api::all(client);
+        api.get_opt(binding).await?.map(|record| record.status)
+    };
+    let steps = status.into_iter().flat_map(|status| status.steps);
+    let steps = steps.filter(|step| step.state != FailoverState::Held);
+    let steps: Vec<_> = steps.map(|step| format!("{:?} {}", step.state, step.from)).collect();
+    Ok((steps != wanted).then(|| format!("the record {}", list(&steps))))
 }
 
 fn sorted(items: &[String]) -> BTreeSet<&String> {

@@ -375,6 +375,7 @@ impl Federation {
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
             contacts: Arc::default(),
+            failover_notes: Arc::default(),
             ..self.context.clone()
         };
         let successor = Manager::start(self.context.clone());

@@ -77,6 +77,7 @@ impl ReportOnlyProcess {
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
             uncovered: Arc::default(),
             contacts: Arc::default(),
+            failover_notes: Arc::default(),
             hub,
             ..federation.context().clone()
         };

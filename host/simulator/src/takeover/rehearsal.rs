@@ -20,8 +20,15 @@ use crate::control_plane::{self, RECORDS_MAX};
 
 /// Virtual time of a rehearsal.
 pub const DURATION: Duration = Duration::from_mins(1);
-/// Controllers that talk to member clusters, and the one of Plugin objects, which the copy does not have.
-const LEFT_OUT: [&str; 5] = ["execution", "workStatus", "clusterStatus", "cluster", "pluginStatus"];
+/// Controllers that talk to member clusters, and those of Plugin objects and of records, which the copy does not have.
+const LEFT_OUT: [&str; 6] = [
+    "execution",
+    "workStatus",
+    "clusterStatus",
+    "cluster",
+    "pluginStatus",
+    "failoverRecord",
+];
 /// Maximum number of failures that become notes.
 const FAILURES_MAX: usize = 5;
 

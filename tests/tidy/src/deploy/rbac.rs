@@ -154,6 +154,29 @@ fn the_role_of_queries_allows_every_path_of_the_endpoint_and_nothing_else() {
     );
 }
 
+#[test]
+fn everyone_who_may_view_a_namespace_may_read_records_of_failovers_and_nothing_else() {
+    let role = one_yaml(&format!("{FOLDER}/view.yaml"));
+    assert_eq!(
+        (at(&role, "/kind"), at(&role, "/metadata/name")),
+        ("ClusterRole", "bulkhead-view")
+    );
+    let label = "rbac.authorization.k8s.io/aggregate-to-view";
+    assert_eq!(role["metadata"]["labels"][label], "true");
+    let written = Mode::All.duties().iter().find(|duty| duty.name == "failoverRecord");
+    let kinds: BTreeSet<_> = written.unwrap().rules.iter().map(|rule| rule.resource).collect();
+    let resources: BTreeSet<_> = role["rules"][0]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|plural| plural.as_str())
+        .collect();
+    assert_eq!(resources, kinds);
+    assert_eq!(role["rules"].as_array().unwrap().len(), 1);
+    assert_eq!(role["rules"][0]["apiGroups"], serde_json::json!(["bulkhead.dev"]));
+    assert_eq!(role["rules"][0]["verbs"], serde_json::json!(["get", "list", "watch"]));
+}
+
 /// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
 #[test]
 fn a_role_may_get_what_it_changes() {
@@ -191,8 +214,11 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
         rule.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb))
             && !["*", "secrets"].contains(&rule.resource)
     };
-    // Every writing mode reports the state of plugins.
-    let tells = |rule: &Rule| ["plugins/status", "events"].contains(&rule.resource);
+    // Every writing mode reports the state of plugins, and those that evict the steps of failovers.
+    let tells = |rule: &Rule| {
+        let reports = ["plugins/status", "events", "failoverrecords", "clusterfailoverrecords"];
+        reports.contains(&rule.resource)
+    };
     // A review stores nothing.
     let reviews =
         |rule: &Rule| ["tokenreviews", "subjectaccessreviews"].contains(&rule.resource) && rule.verbs == ["create"];

@@ -119,6 +119,16 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("docs/src/how-to/pause-evictions.md", "$ bulkhead resume", CONTROL_PLANE),
     (
+        "docs/src/how-to/read-a-failover-record.md",
+        "$ kubectl --kubeconfig KARMADA -n default get failoverrecords",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/read-a-failover-record.md",
+        "$ kubectl --kubeconfig KARMADA apply -f host/deploy/chart/rbac/view.yaml",
+        CONTROL_PLANE,
+    ),
+    (
         "docs/src/how-to/rehearse-a-takeover.md",
         "$ bulkhead doctor --for all --config bulkhead.yaml",
         CONTROL_PLANE,
@@ -160,7 +170,7 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     (
         "docs/src/how-to/take-it-out-again.md",
-        "$ kubectl --kubeconfig KARMADA delete crd evictionpauses.bulkhead.dev clusterdrains.bulkhead.dev plugins.bulkhead.dev",
+        "$ kubectl --kubeconfig KARMADA delete crd evictionpauses.bulkhead.dev clusterdrains.bulkhead.dev plugins.bulkhead.dev \\",
         CONTROL_PLANE,
     ),
     (

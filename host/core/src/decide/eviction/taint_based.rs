@@ -205,8 +205,8 @@ pub fn due(
     }
     let tolerations = applied_tolerations(binding)?;
     let all: Vec<_> = tolerations.iter().collect();
-    let by_taint = due_by(tolerance_of(&hard, &all, now), REASON_TAINT_UNTOLERATED);
-    Ok(due_by(tolerance_of(&drains, &all, now), REASON_DRAINED)
+    let by_taint = due_by(tolerance_of(&hard, &all, now), &hard, REASON_TAINT_UNTOLERATED);
+    Ok(due_by(tolerance_of(&drains, &all, now), &drains, REASON_DRAINED)
         .or(by_taint)
         .or(preferred))
 }
@@ -252,11 +252,15 @@ pub fn stays(binding: Evictable<'_>, cluster: &Cluster, options: EvictOptions, n
     ))
 }
 
-fn due_by(tolerance: Tolerance, reason: &str) -> Due {
+fn due_by(tolerance: Tolerance, taints: &[&Taint], reason: &str) -> Due {
     match tolerance {
         Tolerance::Untainted | Tolerance::Forever => Due::Never,
         Tolerance::For { remaining_ms } if remaining_ms > 0 => Due::In { remaining_ms },
-        Tolerance::For { .. } => Due::Now(Attribution::rule(reason, "the toleration of the taint has expired")),
+        Tolerance::For { .. } => {
+            let names: Vec<_> = taints.iter().map(ToString::to_string).collect();
+            let message = format!("the toleration of {} has expired", names.join(" or "));
+            Due::Now(Attribution::rule(reason, message))
+        }
         Tolerance::Not(taint) => Due::Now(Attribution::rule(reason, format!("the taint {taint} is not tolerated"))),
     }
 }
