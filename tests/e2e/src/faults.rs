@@ -18,7 +18,7 @@ use crate::soundness::wait_for_line;
 use crate::{losses, storm, wait};
 
 /// Lease settings short enough for a test.
-const LEASE: &[&str] = &[
+pub(crate) const LEASE: &[&str] = &[
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
@@ -189,7 +189,8 @@ fn stolen() -> String {
     r#"{"spec": {"holderIdentity": "a-thief", "leaseDurationSeconds": 3}}"#.to_owned()
 }
 
-async fn some_left(federation: &Federation<'_>, count: usize) -> anyhow::Result<()> {
+/// Waits until bindings have left `member1`.
+pub(crate) async fn some_left(federation: &Federation<'_>, count: usize) -> anyhow::Result<()> {
     wait::until(&format!("{count} have left"), Duration::from_secs(90), async || {
         let left = storm::left(&federation.client, "member1")
             .await

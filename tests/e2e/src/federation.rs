@@ -1,9 +1,9 @@
 //! A hub, its member clusters, and the `bulkhead run` processes that connect them.
 
+mod endpoint;
 mod state;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use crate::control_plane::{ControlPlane, Role};
 use crate::process::{Process, Supervisor};
 use crate::site::{Site, set_aside};
 use crate::wait;
+pub(crate) use endpoint::http_get;
 
 /// User name of the account that `host/deploy` creates.
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
@@ -107,9 +108,7 @@ impl<'s> Federation<'s> {
             bulkhead: Vec::new(),
             agents: BTreeMap::new(),
         };
-        let definitions = federation.bulkhead(&["crds"])?;
-        federation.kubectl_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
-        federation.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
+        federation.apply_definitions()?;
         federation.kubectl(&["create", "namespace", "karmada-system"])?;
         federation.start_bulkhead(first)?;
         for name in federation.members.keys().cloned().collect::<Vec<_>>() {
@@ -119,6 +118,19 @@ impl<'s> Federation<'s> {
             federation.wait_ready(name, true).await?;
         }
         Ok(federation)
+    }
+
+    /// Uses the program and the manifests of another version from now on.
+    pub(crate) fn switch_to(&mut self, site: &'s Site) {
+        self.site = site;
+    }
+
+    /// Applies the definitions of the kinds.
+    pub(crate) fn apply_definitions(&self) -> anyhow::Result<()> {
+        let definitions = self.bulkhead(&["crds"])?;
+        self.kubectl_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+            .map(drop)
     }
 
     /// Joins a member again, with its current credentials.
@@ -187,16 +199,21 @@ impl<'s> Federation<'s> {
             ),
             format!("--member-kubeconfig={}", member.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            format!(
-                "--plugin-state-directory={}",
-                self.directory.join(format!("agent-{name}-state")).display()
-            ),
         ];
+        arguments.extend(self.state_directory(&format!("agent-{name}")));
         arguments.extend(self.settings.iter().cloned());
         let log = self.directory.join(format!("agent-{name}.log"));
         self.agents
             .insert(name.to_owned(), Process::start(&self.site.program, &arguments, log)?);
         Ok(())
+    }
+
+    /// Returns the argument for a process's own state, for versions that have one.
+    fn state_directory(&self, process: &str) -> Option<String> {
+        let argument = "--plugin-state-directory";
+        let directory = self.directory.join(format!("{process}-state"));
+        let has = self.site.accepts(argument);
+        has.then(|| format!("{argument}={}", directory.display()))
     }
 
     /// Kills the agent of a member.
@@ -316,11 +333,8 @@ impl<'s> Federation<'s> {
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            format!(
-                "--plugin-state-directory={}",
-                self.directory.join(format!("bulkhead-{number}-state")).display()
-            ),
         ];
+        arguments.extend(self.state_directory(&format!("bulkhead-{number}")));
         arguments.extend(self.settings.iter().cloned());
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
         let log = self.directory.join(format!("bulkhead-{number}.log"));
@@ -351,33 +365,6 @@ impl<'s> Federation<'s> {
     /// Returns the `bulkhead run` processes, in start order.
     pub(crate) fn processes(&mut self) -> &mut [Process] {
         &mut self.bulkhead
-    }
-
-    /// Returns the address at which a process serves health and metrics.
-    fn address(&self, process: usize) -> anyhow::Result<String> {
-        let process = self.bulkhead.get(process).context("there is no such process")?;
-        let log = fs::read_to_string(process.log())?;
-        let address = log
-            .lines()
-            .find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
-        Ok(address
-            .with_context(|| format!("{} names no address", process.log().display()))?
-            .to_owned())
-    }
-
-    /// Returns the body of `/readyz` of a process.
-    pub(crate) async fn readiness(&self, process: usize) -> anyhow::Result<String> {
-        http_get(&self.address(process)?, "/readyz").await
-    }
-
-    /// Returns the sum of all series of a metric of a process.
-    pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
-        let text = http_get(&self.address(process)?, "/metrics").await?;
-        let values = text
-            .lines()
-            .filter(|line| line.starts_with(name))
-            .filter_map(|line| line.rsplit(' ').next());
-        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 
     /// Runs `bulkhead` with arguments and returns its output.
@@ -441,23 +428,6 @@ impl<'s> Federation<'s> {
             .get_mut(name)
             .with_context(|| format!("there is no member {name}"))
     }
-}
-
-/// Returns the body of an HTTP response.
-pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address)
-        .await
-        .with_context(|| format!("connecting to {address}"))?;
-    stream
-        .write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())
-        .await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (_, body) = answer
-        .split_once("\r\n\r\n")
-        .context("this is no answer of an HTTP server")?;
-    Ok(body.to_owned())
 }
 
 fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use bulkhead_core::model::FailoverState;
 use rustix::process::Signal;
 
 use crate::federation::{Federation, Plan, QUICK};
@@ -49,7 +50,12 @@ pub(crate) async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
     }
     federation.wait_ready("member1", true).await?;
     federation.wait_deployed("member1", "nginx", None).await?;
-    nothing_moves_back(&federation, &[("member2", 3)]).await
+    nothing_moves_back(&federation, &[("member2", 3)]).await?;
+    let steps = [
+        (FailoverState::Evicted, "member1"),
+        (FailoverState::Released, "member1"),
+    ];
+    federation.wait_recorded(BINDING, &steps).await
 }
 
 async fn nothing_moves_back(federation: &Federation<'_>, expected: &[(&str, i32)]) -> anyhow::Result<()> {

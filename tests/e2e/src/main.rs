@@ -25,6 +25,7 @@ mod storm;
 mod takeover;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
+mod upgrade;
 mod wait;
 
 use std::path::PathBuf;
@@ -69,6 +70,18 @@ enum Task {
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
     },
+    /// Upgrade from another version and roll back to it, in the middle of a storm.
+    Upgrade {
+        /// Path of the other version's `bulkhead` program.
+        #[arg(long)]
+        previous: PathBuf,
+        /// Checkout that the other program was built from.
+        #[arg(long)]
+        previous_root: PathBuf,
+        /// Modes of the processes.
+        #[arg(long, value_delimiter = ',', default_value = "evict,all")]
+        modes: Vec<String>,
+    },
 }
 
 #[tokio::main]
@@ -86,11 +99,18 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let root = arguments.root.canonicalize()?;
     let servers = servers::build(&root)?;
-    let program = arguments.program.canonicalize()?;
-    let site = site::Site { servers, program, root };
+    let site = site::Site::new(servers, &arguments.program, &root)?;
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
+        Task::Upgrade {
+            previous,
+            previous_root,
+            modes,
+        } => {
+            let previous = site.of_version(&previous, &previous_root)?;
+            Box::pin(upgrade::run(&site, &previous, &modes)).await
+        }
         Task::Run { filter, attempts } => {
             let (mut failed, mut again) = (0, 0);
             let chosen: Vec<_> = scenarios::all()

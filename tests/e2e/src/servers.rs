@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 const KUBERNETES: &str = "v1.36.3";
 
 /// Paths of the built programs.
+#[derive(Clone)]
 pub(crate) struct Servers {
     /// Directory of the programs.
     pub(crate) programs: PathBuf,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bulkhead_api::ResourceBinding;
+use bulkhead_core::model::FailoverState;
 use kube::Api;
 
 use crate::federation::{ACCOUNT, Federation, Plan};
@@ -108,6 +109,9 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         !requests.is_empty(),
         "the process does not use the account of the tutorial"
     );
+    federation
+        .wait_recorded("till", &[(FailoverState::Released, "member1")])
+        .await?;
     // Commands of the tutorial that read the journal.
     let journal = folder.join("journal").display().to_string();
     let history = federation.bulkhead(&["history", "--journal", &journal])?;
@@ -138,6 +142,8 @@ fn delete_installed(federation: &Federation<'_>) -> anyhow::Result<()> {
         "evictionpauses.bulkhead.dev",
         "clusterdrains.bulkhead.dev",
         "plugins.bulkhead.dev",
+        "failoverrecords.bulkhead.dev",
+        "clusterfailoverrecords.bulkhead.dev",
     ];
     federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
     Ok(())

@@ -1,9 +1,10 @@
-//! Programs that the scenarios run, and the folders that they leave.
+//! Program and checkout of one version, the servers that it runs on, and the folders that its scenarios leave.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 use crate::servers::Servers;
 
@@ -13,28 +14,62 @@ pub(crate) struct Site {
     pub(crate) servers: Servers,
     /// Path of the `bulkhead` program.
     pub(crate) program: PathBuf,
-    /// Root of the workspace.
+    /// Root of the workspace that the program was built from.
     pub(crate) root: PathBuf,
+    logs: PathBuf,
+    /// Help of `bulkhead run`, with all arguments of this version.
+    help: String,
 }
 
 impl Site {
+    /// Uses a program, and the manifests in the workspace that it was built from.
+    pub(crate) fn new(servers: Servers, program: &Path, root: &Path) -> anyhow::Result<Self> {
+        let logs = root.join("target/e2e/run");
+        Self::with_logs(servers, program, root, logs)
+    }
+
+    /// Returns the site of another version, with the same servers and log folder.
+    pub(crate) fn of_version(&self, program: &Path, root: &Path) -> anyhow::Result<Self> {
+        Self::with_logs(self.servers.clone(), program, root, self.logs.clone())
+    }
+
+    fn with_logs(servers: Servers, program: &Path, root: &Path, logs: PathBuf) -> anyhow::Result<Self> {
+        let found = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
+        let (program, root) = (found(program)?, found(root)?);
+        let output = Command::new(&program).args(["run", "--help"]).output();
+        let output = output.with_context(|| format!("starting {}", program.display()))?;
+        ensure!(output.status.success(), "{} run --help failed", program.display());
+        Ok(Self {
+            servers,
+            program,
+            root,
+            logs,
+            help: String::from_utf8_lossy(&output.stdout).into_owned(),
+        })
+    }
+
     /// Returns the folder with the logs of all scenarios, one subfolder each.
-    pub(crate) fn logs(&self) -> PathBuf {
-        self.root.join("target/e2e/run")
+    pub(crate) fn logs(&self) -> &Path {
+        &self.logs
     }
 
     /// Removes the data of the control planes of all scenarios, several hundred megabytes each, once they ended. The
     /// logs stay.
     pub(crate) fn remove_data(&self) -> anyhow::Result<()> {
-        let logs = self.logs();
+        let logs = &self.logs;
         let about = || format!("removing the data of control planes from {}", logs.display());
-        let Ok(scenarios) = fs::read_dir(&logs) else {
+        let Ok(scenarios) = fs::read_dir(logs) else {
             return Ok(());
         };
         for scenario in scenarios {
             remove_data(&scenario.with_context(about)?.path()).with_context(about)?;
         }
         Ok(())
+    }
+
+    /// Returns true if `bulkhead run` of this version has the argument.
+    pub(crate) fn accepts(&self, argument: &str) -> bool {
+        self.help.split([' ', '\n', '=']).any(|word| word == argument)
     }
 }
 

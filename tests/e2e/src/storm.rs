@@ -1,11 +1,13 @@
 //! Storm: many small Deployments on one of two members, which is lost while other faults occur.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use bulkhead_api::ResourceBinding;
+use bulkhead_core::model::Health;
+use bulkhead_core::names::keys;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::PostParams;
@@ -26,15 +28,21 @@ const AGAIN: Duration = Duration::from_millis(200);
 
 /// Creates the policies and the Deployments, and waits until all of them run on `member1`.
 pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> anyhow::Result<()> {
+    prepare_with(federation, deployments, |number| deployment(number, 1, &json!({}))).await
+}
+
+/// Like [`prepare`], with the Deployment of each number.
+pub(crate) async fn prepare_with(
+    federation: &Federation<'_>,
+    deployments: usize,
+    deployment: impl Fn(usize) -> serde_json::Value,
+) -> anyhow::Result<()> {
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
     for number in 0..deployments {
-        api.create(
-            &PostParams::default(),
-            &serde_json::from_value(deployment(number, 1, &json!({})))?,
-        )
-        .await?;
+        api.create(&PostParams::default(), &serde_json::from_value(deployment(number))?)
+            .await?;
     }
     everything_on(&federation.client, deployments, "member1").await
 }
@@ -52,11 +60,8 @@ pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &
                 .map_err(|error| error.to_string())?
                 .items;
             let is_moved = |binding: &&ResourceBinding| {
-                let healthy = binding.status.aggregated_status.iter().any(|item| {
-                    item.cluster_name == member && item.health == Some(bulkhead_core::model::Health::Healthy)
-                });
                 let placed = matches!(binding.spec.clusters.as_slice(), [only] if only.name == member);
-                placed && healthy && binding.spec.graceful_eviction_tasks.is_empty()
+                placed && is_healthy(binding) && binding.spec.graceful_eviction_tasks.is_empty()
             };
             let count = bindings.iter().filter(is_moved).count();
             if count == deployments {
@@ -87,6 +92,10 @@ pub(crate) struct Seen {
     bindings: BTreeMap<String, BindingMove>,
     /// Observed violations.
     wrong: Vec<String>,
+    /// Tasks that ended before the binding was healthy elsewhere.
+    early: Vec<String>,
+    /// Key and decision of each change.
+    decisions: BTreeSet<(String, String)>,
 }
 
 /// Move of one binding away from its first member.
@@ -94,6 +103,8 @@ pub(crate) struct Seen {
 struct BindingMove {
     /// Creation time of its task.
     task: Option<String>,
+    /// Time at which the task was first seen.
+    evicted: Option<Instant>,
     ended: bool,
     /// True once the binding was placed only on other members.
     left: bool,
@@ -164,11 +175,33 @@ impl Recorder {
         );
         Ok(())
     }
+
+    /// Returns the times at which evictions were first seen, in order.
+    pub(crate) fn evictions(&self) -> Vec<Instant> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times: Vec<_> = seen.bindings.values().filter_map(|passage| passage.evicted).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// Returns the bindings whose task ended while they were not healthy on their targets.
+    pub(crate) fn early(&self) -> Vec<String> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).early.clone()
+    }
+
+    /// Returns the key of each binding with each id that its annotation had.
+    pub(crate) fn decisions(&self) -> BTreeSet<(String, String)> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.decisions.clone()
+    }
 }
 
 impl Seen {
     fn note(&mut self, binding: &ResourceBinding, member: &str) {
         let name = binding.name_any();
+        if let Some(decision) = binding.annotations().get(keys::DECISION) {
+            self.decisions.insert((format!("default/{name}"), decision.clone()));
+        }
         let passage = self.bindings.entry(name.clone()).or_default();
         let tasks: Vec<_> = binding
             .spec
@@ -186,7 +219,7 @@ impl Seen {
             None => UNDATED.to_owned(),
         });
         match (&passage.task, made) {
-            (None, Some(made)) => passage.task = Some(made),
+            (None, Some(made)) => (passage.task, passage.evicted) = (Some(made), Some(Instant::now())),
             (Some(first), Some(made)) if first == UNDATED && !passage.ended => passage.task = Some(made),
             (Some(first), Some(made)) if *first != made => {
                 self.wrong.push(format!(
@@ -194,7 +227,12 @@ impl Seen {
                 ));
             }
             (Some(_), Some(_)) if passage.ended => self.wrong.push(format!("the task of {name} ended and is back")),
-            (Some(_), None) => passage.ended = true,
+            (Some(_), None) => {
+                if !passage.ended && !is_healthy(binding) {
+                    self.early.push(name.clone());
+                }
+                passage.ended = true;
+            }
             _ => {}
         }
         let is_there = binding.spec.clusters.iter().any(|target| target.name == member);
@@ -205,6 +243,18 @@ impl Seen {
         }
         passage.left |= !is_there && !binding.spec.clusters.is_empty();
     }
+}
+
+/// Returns true if a binding is healthy on each of its targets.
+fn is_healthy(binding: &ResourceBinding) -> bool {
+    let healthy = |cluster: &str| {
+        let items = &binding.status.aggregated_status;
+        items
+            .iter()
+            .any(|item| item.cluster_name == cluster && item.health == Some(Health::Healthy))
+    };
+    let targets = &binding.spec.clusters;
+    !targets.is_empty() && targets.iter().all(|target| healthy(&target.name))
 }
 
 /// Returns a Deployment of a storm.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bulkhead_api::{Cluster, ResourceBinding};
-use bulkhead_core::model::Health;
+use bulkhead_api::{Cluster, FailoverRecord, ResourceBinding};
+use bulkhead_core::model::{FailoverState, Health};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 
@@ -40,6 +40,26 @@ impl Federation<'_> {
             self.placed(binding, expected).await
         })
         .await
+    }
+
+    /// Waits until the record of a binding ends with these steps and their clusters; holds are left out.
+    pub(crate) async fn wait_recorded(&self, binding: &str, expected: &[(FailoverState, &str)]) -> anyhow::Result<()> {
+        let api: Api<FailoverRecord> = Api::namespaced(self.client.clone(), "default");
+        let what = format!("the record of {binding} ends with {expected:?}");
+        let elapsed = wait::until(&what, Duration::from_secs(30), async || {
+            let record = api.get(binding).await.map_err(|error| error.to_string())?;
+            let steps = record.status.steps.iter();
+            let steps: Vec<_> = steps
+                .filter(|step| step.state != FailoverState::Held)
+                .map(|step| (step.state, step.from.as_str()))
+                .collect();
+            if steps.ends_with(expected) {
+                Ok(())
+            } else {
+                Err(format!("{:?}", record.status))
+            }
+        });
+        elapsed.await.map(drop)
     }
 
     /// Returns an error unless a binding has these replicas per cluster, all healthy, and no eviction task.

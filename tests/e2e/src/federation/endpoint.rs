@@ -1,0 +1,53 @@
+//! Health and metrics of the `bulkhead run` processes.
+
+use std::fs;
+
+use anyhow::Context as _;
+
+use super::Federation;
+
+impl Federation<'_> {
+    /// Returns the address at which a process serves health and metrics.
+    fn address(&self, process: usize) -> anyhow::Result<String> {
+        let process = self.bulkhead.get(process).context("there is no such process")?;
+        let log = fs::read_to_string(process.log())?;
+        let address = log
+            .lines()
+            .find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
+        Ok(address
+            .with_context(|| format!("{} names no address", process.log().display()))?
+            .to_owned())
+    }
+
+    /// Returns the body of `/readyz` of a process.
+    pub(crate) async fn readiness(&self, process: usize) -> anyhow::Result<String> {
+        http_get(&self.address(process)?, "/readyz").await
+    }
+
+    /// Returns the sum of all series of a metric of a process.
+    pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
+        let text = http_get(&self.address(process)?, "/metrics").await?;
+        let values = text
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .filter_map(|line| line.rsplit(' ').next());
+        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
+    }
+}
+
+/// Returns the body of an HTTP response.
+pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address)
+        .await
+        .with_context(|| format!("connecting to {address}"))?;
+    stream
+        .write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())
+        .await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (_, body) = answer
+        .split_once("\r\n\r\n")
+        .context("this is no answer of an HTTP server")?;
+    Ok(body.to_owned())
+}
