@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, languages, mutations, promtool, release, sh, supply};
+use crate::{BUILD, browser, docs, guests, languages, mutants, mutations, promtool, release, sh, supply, upgrade};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -17,6 +17,8 @@ const EXAMPLE_SEEDS: &str = "200";
 const FLEET_SEEDS: &str = "5";
 /// Seeds of each deliberate mistake.
 const MUTATION_SEEDS: &str = "200";
+/// Shard of the small changes of core: every tenth.
+const MUTANTS_SHARD: &str = "0/10";
 /// Cases of each property test.
 const PROPERTY_CASES: &str = "20000";
 
@@ -29,6 +31,8 @@ pub(crate) enum Step {
     Examples,
     /// Find every deliberate mistake in 200 seeds.
     Mutations,
+    /// Change every tenth condition or result of the decisions in core; its tests must find 95 %.
+    Mutants,
     /// Check the reference pages and build the site with mdBook.
     Docs,
     /// Check HTML reports in headless Chromium; needs Node.js and npm.
@@ -43,6 +47,8 @@ pub(crate) enum Step {
     Soak,
     /// Build the release for this machine twice, and compare the bytes.
     Release,
+    /// Upgrade from the previous version and roll back, on real control planes; needs Go, kubectl and the Git history.
+    Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
     SupplyChain,
 }
@@ -59,6 +65,7 @@ impl Step {
             Self::Trials => trials(root),
             Self::Examples => examples(root),
             Self::Mutations => sh::run(root, &mutations::build(root)?, &["--seeds", MUTATION_SEEDS]),
+            Self::Mutants => mutants::check(root, MUTANTS_SHARD),
             Self::Docs => docs::build(root).map(|_| ()),
             Self::Browser => {
                 guests::build(root)?;
@@ -70,6 +77,7 @@ impl Step {
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
+            Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
         }
     }
@@ -216,6 +224,7 @@ mod tests {
                 "trials",
                 "examples",
                 "mutations",
+                "mutants",
                 "docs",
                 "browser",
                 "languages",
@@ -223,6 +232,7 @@ mod tests {
                 "proptest",
                 "soak",
                 "release",
+                "upgrade",
                 "supply-chain"
             ]
         );

@@ -7,6 +7,7 @@ mod docs;
 mod full;
 mod guests;
 mod languages;
+mod mutants;
 mod mutations;
 mod promtool;
 mod release;
@@ -14,6 +15,7 @@ mod sh;
 mod supply;
 mod targets;
 mod tools;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,6 +59,12 @@ enum Task {
         /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Change conditions and results of the decisions in core, one at a time; fail if its tests miss more than 5 %.
+    Mutants {
+        /// Part of all changes: the K-th of N, counted from 0.
+        #[arg(long, value_name = "K/N", default_value = "0/1")]
+        shard: String,
     },
     /// Run the checks that take too long for CI, and print a table of their results.
     Full {
@@ -147,6 +155,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::exit_code(&root, &mutations::build(&root)?, &arguments)
         }
         Task::Mutations { arguments, .. } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
+        Task::Mutants { shard } => {
+            mutants::check(&root, &shard)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Full { list: true, .. } => {
             print!("{}", full::list());
             Ok(ExitCode::SUCCESS)

@@ -67,3 +67,15 @@ pub(crate) fn exit_code(root: &Path, program: &Path, arguments: &[String]) -> an
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
+
+/// Runs git in a folder, and returns its output without the last line break. Fails if it fails.
+pub(crate) fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let shown = format!("git {}", arguments.join(" "));
+    let output = Command::new("git").args(arguments).current_dir(root).output();
+    let output = output.with_context(|| format!("starting {shown}"))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        bail!("{shown} failed: {}", message.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}

@@ -1,9 +1,10 @@
 //! Commit that a release is made from.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
+
+use crate::sh::git;
 
 /// Hexadecimal digits of a commit, as `bulkhead version` prints them.
 const COMMIT_DIGITS: &str = "--short=12";
@@ -59,17 +60,6 @@ impl Source {
         let time = i64::try_from(self.epoch_s).context("time of the commit")?;
         Ok(jiff::Timestamp::from_second(time)?.to_string())
     }
-}
-
-fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let shown = format!("git {}", arguments.join(" "));
-    let output = Command::new("git").args(arguments).current_dir(root).output();
-    let output = output.with_context(|| format!("starting {shown}"))?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        bail!("{shown} failed: {}", message.trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
 #[cfg(test)]
