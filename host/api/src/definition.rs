@@ -303,6 +303,10 @@ mod tests {
         for (kind, pointer) in [
             ("Cluster", "/properties/status"),
             ("ResourceBinding", "/properties/spec"),
+            (
+                "PropagationPolicy",
+                "/properties/spec/properties/placement/properties/workloadAffinity",
+            ),
         ] {
             let schema = schema(kind);
             let kept = &schema.pointer(pointer).unwrap()["x-kubernetes-preserve-unknown-fields"];

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use bulkhead_core::label;
 use bulkhead_core::model::{
     ClusterAffinity, ClusterAffinityTerm, Placement, ReplicaDivisionPreference, ReplicaScheduling,
-    ReplicaSchedulingType, SelectorOperator, SpreadConstraint, TaintEffect, Toleration,
+    ReplicaSchedulingType, SelectorOperator, SpreadConstraint, TaintEffect, Toleration, WorkloadAffinity,
 };
-use serde_json::Value;
 
 use super::denied::Denied;
 use crate::decode::decode;
@@ -231,12 +230,9 @@ fn check_spread_constraints(constraints: &[SpreadConstraint], path: &str, denied
     }
 }
 
-fn check_workload_affinity(affinity: &Value, path: &str, denied: &mut Vec<Denied>) {
-    let key = |part: &str| {
-        let part = affinity.get(part).filter(|value| !value.is_null())?;
-        Some(part.get("groupByLabelKey").and_then(Value::as_str).unwrap_or_default())
-    };
-    let (own, anti) = (key("affinity"), key("antiAffinity"));
+fn check_workload_affinity(affinity: &WorkloadAffinity, path: &str, denied: &mut Vec<Denied>) {
+    let own = affinity.affinity.as_ref().map(|term| &term.group_by_label_key);
+    let anti = affinity.anti_affinity.as_ref().map(|term| &term.group_by_label_key);
     for (part, key) in [("affinity", own), ("antiAffinity", anti)] {
         let Some(key) = key else { continue };
         let invalid = |detail| Denied::invalid(format!("{path}.{part}.groupByLabelKey"), key, detail);
@@ -275,21 +271,6 @@ fn validate_schema(placement: &Placement, path: &str) -> Result<(), Denied> {
             scheduling,
             &format!("{path}.replicaScheduling.weightPreference.staticWeightList"),
         )?;
-    }
-    for part in ["affinity", "antiAffinity"] {
-        let part_value = placement
-            .workload_affinity
-            .as_ref()
-            .and_then(|affinity| affinity.get(part));
-        let Some(part_value) = part_value.filter(|value| !value.is_null()) else {
-            continue;
-        };
-        if part_value.get("groupByLabelKey").and_then(Value::as_str).is_none() {
-            return Err(Denied::required(
-                format!("{path}.workloadAffinity.{part}.groupByLabelKey"),
-                "",
-            ));
-        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Condition, FailoverBehavior, Placement, PurgeMode};
+use super::{Condition, FailoverBehavior, Placement, PurgeMode, WorkloadAffinityGroups};
 use crate::time::Time;
 
 /// `ResourceBinding` (with a namespace) or `ClusterResourceBinding` (without), as decisions and plugins see it.
@@ -111,6 +111,10 @@ fn is_zero(value: &i32) -> bool {
     *value == 0
 }
 
+const WORKLOAD_AFFINITY_GROUPS: &str = "workloadAffinityGroups";
+const AFFINITY_GROUP: &str = "affinityGroup";
+const ANTI_AFFINITY_GROUP: &str = "antiAffinityGroup";
+
 impl BindingSpec {
     /// Returns true if the cluster is a target cluster.
     pub fn targets(&self, cluster: &str) -> bool {
@@ -131,16 +135,34 @@ impl BindingSpec {
 
     /// Returns the workload affinity group, whose members must share clusters; empty for none.
     pub fn affinity_group(&self) -> &str {
-        self.workload_group("affinityGroup")
+        self.workload_group(AFFINITY_GROUP)
     }
 
     /// Returns the workload anti-affinity group, whose members must not share clusters; empty for none.
     pub fn anti_affinity_group(&self) -> &str {
-        self.workload_group("antiAffinityGroup")
+        self.workload_group(ANTI_AFFINITY_GROUP)
+    }
+
+    /// Sets the workload affinity groups; without any, the field is removed.
+    pub fn set_workload_groups(&mut self, groups: WorkloadAffinityGroups) {
+        let groups = [
+            (AFFINITY_GROUP, groups.affinity_group),
+            (ANTI_AFFINITY_GROUP, groups.anti_affinity_group),
+        ];
+        let fields: serde_json::Map<String, serde_json::Value> = groups
+            .into_iter()
+            .filter_map(|(name, group)| Some((name.to_owned(), serde_json::Value::String(group?))))
+            .collect();
+        if fields.is_empty() {
+            self.rest.remove(WORKLOAD_AFFINITY_GROUPS);
+        } else {
+            self.rest
+                .insert(WORKLOAD_AFFINITY_GROUPS.to_owned(), serde_json::Value::Object(fields));
+        }
     }
 
     fn workload_group(&self, name: &str) -> &str {
-        let groups = self.rest.get("workloadAffinityGroups");
+        let groups = self.rest.get(WORKLOAD_AFFINITY_GROUPS);
         groups
             .and_then(|groups| groups.get(name))
             .and_then(serde_json::Value::as_str)

@@ -22,6 +22,7 @@ mod schema;
 mod selector;
 mod taint;
 mod taint_policy;
+mod workload_affinity;
 
 pub use binding::{
     AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, Health, ObjectReference,
@@ -59,3 +60,4 @@ pub use taint_policy::{
     ADD_ON_MATCH_SECONDS, ClusterTaintPolicySpec, MatchCondition, PolicyTaint, REMOVE_ON_MISMATCH_SECONDS,
     TargetClusters,
 };
+pub use workload_affinity::{WorkloadAffinity, WorkloadAffinityGroups, WorkloadAffinityTerm};

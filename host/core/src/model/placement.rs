@@ -1,7 +1,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{LabelSelector, List, SelectorRequirement, Toleration};
+use super::{LabelSelector, List, SelectorRequirement, Toleration, WorkloadAffinity};
 
 /// Cluster selection and replica division of a workload: `spec.placement` of policies and bindings.
 ///
@@ -25,10 +25,9 @@ pub struct Placement {
     /// Division of replicas; absent means Duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaScheduling>,
-    /// Affinity between workloads, preserved as received. The scheduler reads the groups that Karmada's detector
-    /// derives from it.
+    /// Affinity and anti-affinity between the workloads of a namespace, behind the feature gate `WorkloadAffinity`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload_affinity: Option<Value>,
+    pub workload_affinity: Option<WorkloadAffinity>,
 }
 
 impl Placement {

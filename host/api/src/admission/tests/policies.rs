@@ -321,6 +321,19 @@ fn malformed_constraints_of_placements_are_refused() {
         group("-", "a"),
         &format!("{path}.affinity.groupByLabelKey: Invalid value: \"-\""),
     );
+    check(
+        group("", "a"),
+        &format!("{path}.affinity.groupByLabelKey: Invalid value: \"\""),
+    );
+    check(json!({"workloadAffinity": {"affinity": null}}), "");
+    check(
+        json!({"workloadAffinity": {"antiAffinity": {}}}),
+        &format!("{path}.antiAffinity.groupByLabelKey: Required value"),
+    );
+    check(
+        json!({"workloadAffinity": {"affinity": {"groupByLabelKey": 7}}}),
+        &format!("{path}.affinity.groupByLabelKey: Invalid value: invalid type"),
+    );
 }
 
 #[test]

@@ -60,3 +60,26 @@ fn tasks_of_other_programs_come_back_as_they_came() {
         Some("Eventually"),
     );
 }
+
+#[test]
+fn the_field_of_workload_groups_exists_with_a_group_only() {
+    let check = |affinity: Option<&str>, anti_affinity: Option<&str>, expected: Option<serde_json::Value>| {
+        let mut spec = BindingSpec::default();
+        let before = json!({"affinityGroup": "app=old", "antiAffinityGroup": "tier=old"});
+        spec.rest.insert(WORKLOAD_AFFINITY_GROUPS.to_owned(), before);
+        spec.set_workload_groups(WorkloadAffinityGroups {
+            affinity_group: affinity.map(str::to_owned),
+            anti_affinity_group: anti_affinity.map(str::to_owned),
+        });
+        assert_eq!(spec.rest.get(WORKLOAD_AFFINITY_GROUPS), expected.as_ref());
+        assert_eq!(spec.affinity_group(), affinity.unwrap_or_default());
+        assert_eq!(spec.anti_affinity_group(), anti_affinity.unwrap_or_default());
+    };
+    check(None, None, None);
+    check(Some("app=shop"), None, Some(json!({"affinityGroup": "app=shop"})));
+    check(
+        Some("app=shop"),
+        Some("tier=db"),
+        Some(json!({"affinityGroup": "app=shop", "antiAffinityGroup": "tier=db"})),
+    );
+}
