@@ -1,5 +1,6 @@
 //! Policy → binding: the policy that claims a resource template, and the resulting binding (Karmada: `pkg/detector`).
 
+mod affinity_groups;
 mod claim;
 mod needs;
 
@@ -448,10 +449,10 @@ async fn describe(
     }
     spec.suspension = suspension;
     if spec.resource.namespace.is_empty() {
-        Ok(())
-    } else {
-        priority::describe(&deps.templates, &deps.flags, policy, spec).await
+        return Ok(());
     }
+    affinity_groups::describe(&deps.flags, policy, template, spec);
+    priority::describe(&deps.templates, &deps.flags, policy, spec).await
 }
 
 fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &KeptObject) {

@@ -1,10 +1,12 @@
-use bulkhead_api::{PropagationPolicy, ResourceBinding};
+use bulkhead_api::{ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding};
 use bulkhead_runtime::events;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 
 use super::*;
 use crate::components::Components;
+use crate::flags::FeatureGate;
 use crate::testing::{components, hub_of_everything, member, object, written_events};
 
 /// Control plane with the Deployment `web`, which the detector watches.
@@ -138,6 +140,90 @@ async fn a_lazy_policy_takes_effect_with_the_next_change_of_the_template() {
         hub.reconcile().await.unwrap();
         assert_eq!(scheduler().await, "edited", "{lazy}");
     }
+}
+
+/// Returns flags with the feature gate `WorkloadAffinity` on or off.
+fn flags(workload_affinity: bool) -> Arc<Flags> {
+    Arc::new(Flags {
+        feature_gates: [(FeatureGate::WorkloadAffinity, workload_affinity)].into(),
+        ..Flags::default()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_follow_the_labels_of_the_template_behind_the_gate() {
+    let mut policy = policy_for("web");
+    policy.spec.placement.workload_affinity = Some(object(json!({
+        "affinity": {"groupByLabelKey": "app"}, "antiAffinity": {"groupByLabelKey": "tier"},
+    })));
+    let mut hub = Hub::new(policy.clone()).await;
+    let templates: Api<Deployment> = Api::namespaced(hub.hub.clone(), "default");
+    let both = json!({"affinityGroup": "app=shop", "antiAffinityGroup": "tier=db"});
+    for (gate, labels, expected) in [
+        (false, json!({"app": "shop", "tier": "db"}), Value::Null),
+        (true, json!({}), both.clone()),
+        (
+            true,
+            json!({"app": "blog", "tier": null}),
+            json!({"affinityGroup": "app=blog"}),
+        ),
+        (true, json!({"app": null}), Value::Null),
+        (true, json!({"app": "shop", "tier": "db"}), both),
+        (false, json!({}), Value::Null),
+    ] {
+        hub.components.flags = flags(gate);
+        let labelled = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        templates
+            .patch("web", &PatchParams::default(), &labelled)
+            .await
+            .unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        hub.reconcile().await.unwrap();
+        let bound = hub.binding().await.unwrap();
+        assert_eq!(
+            bound.spec.placement.as_ref(),
+            Some(&policy.spec.placement),
+            "{gate} {labels}"
+        );
+        let groups = bound.spec.rest.get("workloadAffinityGroups").cloned();
+        assert_eq!(groups.unwrap_or_default(), expected, "{gate} {labels}");
+        hub.components.stores.bindings.replace_all([bound]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_of_a_cluster_scoped_template_has_no_groups() {
+    let mut hub = Hub::new(policy_for("web")).await;
+    hub.components.flags = flags(true);
+    let roles: Api<ClusterRole> = Api::all(hub.hub.clone());
+    let role: ClusterRole = object(json!({"metadata": {"name": "view", "labels": {"app": "shop"}}}));
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let kind = ObjectKind::new("rbac.authorization.k8s.io/v1", "ClusterRole");
+    let selector = json!({"apiVersion": &kind.api_version, "kind": &kind.kind, "name": "view"});
+    let policy: ClusterPropagationPolicy = object(json!({
+        "metadata": {"name": "policy", "labels": {keys::CLUSTER_PROPAGATION_POLICY_ID: "id"}},
+        "spec": {
+            "resourceSelectors": [selector],
+            "placement": {"workloadAffinity": {"affinity": {"groupByLabelKey": "app"}}},
+        },
+    }));
+    hub.components.stores.cluster_policies.replace_all([policy]);
+    let known = hub.components.detector().templates;
+    known.ensure(&kind).await.unwrap();
+    known.store(&kind).unwrap().wait_for_cache_sync().await;
+    let key = (kind, Key::new("", "view"));
+    reconcile(hub.components.detector(), Arc::clone(&hub.refused), key)
+        .await
+        .unwrap();
+    let bindings: Api<ClusterResourceBinding> = Api::all(hub.hub.clone());
+    let bound = bindings.get("view-clusterrole").await.unwrap();
+    assert!(
+        bound
+            .spec
+            .placement
+            .is_some_and(|placement| placement.workload_affinity.is_some())
+    );
+    assert_eq!(bound.spec.rest.get("workloadAffinityGroups"), None);
 }
 
 #[tokio::test(start_paused = true)]
