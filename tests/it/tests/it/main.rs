@@ -41,3 +41,4 @@ mod support;
 mod taints;
 mod trials;
 mod what_if;
+mod workload_affinity;
