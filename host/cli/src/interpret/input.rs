@@ -1,14 +1,16 @@
 //! Input objects of an operation.
 
+use std::fmt::Display;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use bulkhead_api::decode::decode;
 use bulkhead_conformance::Request;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{limits_of_files, read_documents};
+use bulkhead_plugin::{Positions, limits_of_files, read_documents};
 use clap::Args;
 use serde_json::Value;
 
@@ -102,14 +104,20 @@ impl Files {
         let Some(file) = &self.status_file else {
             return Ok(Vec::new());
         };
-        let item = |(index, item): (usize, Value)| {
-            let at = format!("{}: status item {}", file.display(), index + 1);
+        let source = Source::read(file)?;
+        let item = |(index, (document, item)): (usize, &(usize, Value))| {
+            let about = format!("status item {}", index + 1);
             if item.is_array() {
-                bail!("{at} is a list; each item is a document of its own");
+                let message = format!("{about} is a list; each item is a document of its own");
+                return Err(source.problem(*document, "", message));
             }
-            serde_json::from_value(item).context(at)
+            decode::<AggregatedStatusItem>(item).map_err(|error| {
+                let words = [about.as_str(), &error.path, &error.message];
+                let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+                source.problem(*document, &error.path, words.join(": "))
+            })
         };
-        documents(file)?.into_iter().enumerate().map(item).collect()
+        source.documents.iter().enumerate().map(item).collect()
     }
 }
 
@@ -125,30 +133,51 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
 }
 
-/// Parses the non-empty documents of a file. Prints a warning for YAML that only other programs accept.
-fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
-    let name = file.display().to_string();
-    let read = read_documents::<Value>(&name, &read(file)?, &limits_of_files());
-    let read = read.map_err(anyhow::Error::msg)?;
-    for warning in &read.warnings {
-        writeln!(anstream::stderr(), "warning: {name}: {warning}")?;
+/// File of documents.
+struct Source {
+    name: String,
+    text: String,
+    /// Documents that are not empty, each with its number in the file, from 0.
+    documents: Vec<(usize, Value)>,
+}
+
+impl Source {
+    /// Reads a file. Prints a warning for YAML that only other programs accept.
+    fn read(file: &Path) -> anyhow::Result<Self> {
+        let (name, text) = (file.display().to_string(), read(file)?);
+        let read = read_documents::<Value>(&name, &text, &limits_of_files()).map_err(anyhow::Error::msg)?;
+        for warning in &read.warnings {
+            writeln!(anstream::stderr(), "warning: {name}: {warning}")?;
+        }
+        let numbered = read.documents.into_iter().enumerate();
+        let documents = numbered.filter(|(_, document)| !document.is_null()).collect();
+        Ok(Self { name, text, documents })
     }
-    Ok(read
-        .documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect())
+
+    /// Returns an error about the value at a path in a document, with file, line and column. The text is parsed again
+    /// for the position.
+    fn problem(&self, document: usize, path: &str, message: impl Display) -> anyhow::Error {
+        let position = Positions::read(&self.text, &limits_of_files()).value(document, path);
+        let place = position.map_or_else(String::new, |at| format!(":{at}"));
+        anyhow!("{}{place}: {message}", self.name)
+    }
 }
 
 fn object(file: &Path) -> anyhow::Result<Arc<Value>> {
-    let mut documents = documents(file)?;
-    let (Some(object), true) = (documents.pop(), documents.is_empty()) else {
+    let mut source = Source::read(file)?;
+    if let Some((second, _)) = source.documents.get(1) {
+        return Err(source.problem(*second, "", "a second document; the file must contain one object"));
+    }
+    let Some((document, object)) = source.documents.pop() else {
         bail!("{} must contain one object", file.display());
     };
     for field in ["apiVersion", "kind"] {
-        if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-            bail!("{} contains no object: {field} is missing", file.display());
-        }
+        let message = match object.get(field) {
+            Some(Value::String(text)) if !text.is_empty() => continue,
+            None | Some(Value::Null | Value::String(_)) => format!("not an object: {field} is missing"),
+            Some(other) => format!("{field}: {other} is not a string"),
+        };
+        return Err(source.problem(document, field, message));
     }
     Ok(Arc::new(object))
 }

@@ -282,6 +282,8 @@ fn status_items_are_documents_as_karmada_wants_them() {
         ("a.lua", script),
         ("items.yaml", items),
         ("list.yaml", "- {clusterName: m1}\n"),
+        ("ill.yaml", "clusterName: m1\n---\nclusterName: m2\nhealth: Ill\n"),
+        ("text.json", "{\"clusterName\": \"m1\",\n \"applied\": \"yes\"}"),
     ];
     let folder = folder("items", &files);
     fs::copy(game.join("game.yaml"), folder.join("game.yaml")).unwrap();
@@ -300,12 +302,37 @@ fn status_items_are_documents_as_karmada_wants_them() {
         0,
         &["# [1/1] aggregatedStatus:", "clusters: 2"],
     );
-    check(
-        &folder,
-        &[&run[..], &["list.yaml"]].concat(),
-        2,
-        &["list.yaml: status item 1 is a list"],
+    let refused = |file: &str, parts: &[&str]| check(&folder, &[&run[..], &[file]].concat(), 2, parts);
+    refused("list.yaml", &["list.yaml:1:", ": status item 1 is a list"]);
+    refused(
+        "ill.yaml",
+        &["ill.yaml:4:9: status item 2: health: unknown variant `Ill`"],
     );
+    refused(
+        "text.json",
+        &["text.json:2:13: status item 1: applied: invalid type: string \"yes\""],
+    );
+}
+
+#[test]
+fn a_wrong_value_of_an_object_has_its_line_and_column() {
+    let refused = |text: &str, part: &str| {
+        let folder = folder("wrong-object", &[("a.yaml", text)]);
+        let run = ["--operation", "InterpretHealth", "--observed-file", "a.yaml"];
+        check(&folder, &run, 2, &[part]);
+    };
+    refused("kind: A\napiVersion: 7\n", "a.yaml:2:13: apiVersion: 7 is not a string");
+    refused(
+        "apiVersion: v1\nkind: ''\n",
+        "a.yaml:2:7: not an object: kind is missing",
+    );
+    refused("apiVersion: v1\n", "a.yaml:1:1: not an object: kind is missing");
+    refused(
+        "apiVersion: v1\nkind: A\n---\napiVersion: v1\nkind: B\n",
+        "a.yaml:4:1: a second document; the file must contain one object",
+    );
+    refused("# nothing\n", "a.yaml must contain one object");
+    refused("apiVersion: v1\nkind: [\n", "a.yaml:2:7: ");
 }
 
 /// A component answers as a script does, and is compiled only once.
