@@ -163,10 +163,11 @@ impl<'a> Loader<'a> {
                 .iter()
                 .fold(message, |message: String, place: &Place| place.located(&message))
         };
-        let engine = LuaEngine::new(Options {
+        let options = Options {
             no_items,
             ..Options::default()
-        });
+        };
+        let engine = LuaEngine::new(options).with_lines(guest_lines());
         let loaded = engine.load(&source).map_err(|error| {
             let has_place = error.message.starts_with(&error.origin);
             let message = if has_place {

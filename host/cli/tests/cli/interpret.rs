@@ -247,6 +247,40 @@ fn the_time_that_a_script_reads_is_noted() {
 }
 
 #[test]
+fn lines_that_a_script_prints_are_shown_beside_the_result() {
+    let script = "function InterpretHealth(o)\n  print('kind', o.kind)\n  return true\nend";
+    let customization = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: mine}}\nspec:\n  \
+         target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {}\n",
+        script.replace('\n', "\n        ")
+    );
+    let files = [
+        ("a.lua", script),
+        ("a.yaml", &customization),
+        ("object.yaml", "apiVersion: v1\nkind: A\n"),
+    ];
+    let folder = folder("printed", &files);
+    let run = |file: &str, line: &str| {
+        let arguments = [
+            "-f",
+            file,
+            "--operation",
+            "InterpretHealth",
+            "--observed-file",
+            "object.yaml",
+        ];
+        let (code, answer, complaint) = interpret(&folder, &arguments, "");
+        assert_eq!((code, complaint.as_str()), (Some(0), line), "{answer}");
+        assert!(
+            answer.contains("healthy:\ntrue") && !answer.contains("kind"),
+            "{answer}"
+        );
+    };
+    run("a.lua", "a.lua [info] kind A\n");
+    run("a.yaml", "mine [info] kind A\n");
+}
+
+#[test]
 fn directories_are_gone_through_when_that_is_asked_for() {
     let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
                 spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    healthInterpretation:\n      \
