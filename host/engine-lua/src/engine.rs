@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use bulkhead_core::manifest::{Dialect, EntryPoint};
-use bulkhead_core::policy::{EngineKind, PolicyId};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, PolicyId};
 use bulkhead_plugin::{
     Description, Engine, Entry, Inspection, LoadError, LoadStage, Loaded, LogSink, Module, PluginSource, check_config,
 };
 use mlua::chunk::Compiler;
 
+use crate::culprit::explained;
 use crate::dialect::bridged;
 use crate::edit::Difference;
 use crate::foreign::foreign;
@@ -223,7 +224,16 @@ fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -
             promised(module, session)
         })
     });
-    found.map_err(|fault| failed(fault.to_string()))?.map_err(failed)
+    found
+        .map_err(|fault| failed(with_cause(&fault, module)))?
+        .map_err(failed)
+}
+
+/// Returns the message of a fault at the top level of a script, with its cause if the text shows it.
+fn with_cause(fault: &Fault, module: &Module) -> String {
+    let text = String::from_utf8_lossy(&module.code);
+    let cause = (fault.kind == FaultKind::Trap).then(|| explained(&fault.message, &module.origin, &text));
+    cause.flatten().unwrap_or_else(|| fault.to_string())
 }
 
 /// Returns the entries that the operator names, or an error if the script does not define one of their functions.

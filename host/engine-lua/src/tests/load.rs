@@ -55,6 +55,11 @@ fn a_promised_function_must_be_there() {
 fn the_top_level_runs_under_the_budget() {
     check_error("\nerror('boom')", LoadStage::Inspected, "test.lua:2: boom");
     check_error(
+        "hs = {}\nif obj.status ~= nil then\n  hs.status = 'Healthy'\nend\nreturn hs",
+        LoadStage::Inspected,
+        "test.lua:2: attempt to index nil with 'status': obj is not defined; scripts of Argo CD need the dialect argo",
+    );
+    check_error(
         "while true do end",
         LoadStage::Inspected,
         "test.lua:1: used up its 100000 steps",
