@@ -196,7 +196,7 @@ fn check_file(loader: &Loader<'_>, file: &Path, checked: &mut Vec<Checked>) -> a
         checked.extend(find_in(file)?.iter().map(|found| other(loader, found)));
         return Ok(());
     }
-    let Parsed { documents, unread } = match parse(file) {
+    let Parsed { documents, unread, .. } = match parse(file) {
         Ok(parsed) => parsed,
         Err(error) => {
             checked.push(Checked::failed(file.display().to_string(), format!("{error:#}")));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::EngineKind;
-use bulkhead_plugin::{Entry, Module, PluginSource, yaml_error};
+use bulkhead_plugin::{Entry, Module, PluginSource, Position};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -24,6 +24,7 @@ macro_rules! shapes {
     ($module:ident $(, $unknown:ident)?) => {
         mod $module {
             use bulkhead_core::manifest::EntryPoint;
+            use bulkhead_plugin::{Documents, limits_of_files, read_documents};
             use serde::Deserialize;
             use serde_json::Value;
             use serde_saphyr::Spanned;
@@ -74,10 +75,13 @@ macro_rules! shapes {
                 lua_script: Spanned<String>,
             }
 
-            /// Parses the non-empty documents of a text.
-            pub(super) fn documents(text: &str) -> Result<Vec<Raw>, serde_saphyr::Error> {
-                let documents: Vec<Option<Document>> = serde_saphyr::from_multiple(text)?;
-                Ok(documents.into_iter().flatten().map(raw).collect())
+            /// Parses the non-empty documents of a text. An error contains line and column.
+            pub(super) fn documents(origin: &str, text: &str) -> Result<Documents<Raw>, String> {
+                let read = read_documents::<Option<Document>>(origin, text, &limits_of_files())?;
+                Ok(Documents {
+                    documents: read.documents.into_iter().flatten().map(raw).collect(),
+                    warnings: read.warnings,
+                })
             }
 
             fn raw(document: Document) -> Raw {
@@ -153,29 +157,35 @@ pub(super) struct Parsed {
     pub(super) documents: Vec<Result<Customization, Unfit>>,
     /// Message about the first unknown field, with line and column.
     pub(super) unread: Option<String>,
+    /// Deviations from YAML that were accepted, each with its line.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Document that is not a valid customization.
 pub(super) struct Unfit {
     /// Name of the document, or of its file if it has none.
     pub(super) source: String,
-    /// Cause, with the line number.
+    /// Cause, with line and column.
     pub(super) message: String,
 }
 
 /// Parses the documents of a file. An error contains line and column.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Parsed, String> {
     let file = file.display().to_string();
-    let located = |error: serde_saphyr::Error| yaml_error(&file, text, &error);
-    let (documents, unread) = match strict::documents(text) {
-        Ok(documents) => (documents, None),
-        Err(strictly) => (lenient::documents(text).map_err(located)?, Some(located(strictly))),
+    let (read, unread) = match strict::documents(&file, text) {
+        Ok(read) => (read, None),
+        Err(strictly) => (lenient::documents(&file, text)?, Some(strictly)),
     };
-    let documents = documents
+    let documents = read
+        .documents
         .into_iter()
         .map(|document| customization(&file, text, document))
         .collect();
-    Ok(Parsed { documents, unread })
+    Ok(Parsed {
+        documents,
+        unread,
+        warnings: read.warnings,
+    })
 }
 
 fn customization(file: &str, text: &str, document: Raw) -> Result<Customization, Unfit> {
@@ -189,7 +199,7 @@ fn customization(file: &str, text: &str, document: Raw) -> Result<Customization,
         let source = if name.is_empty() { file.to_owned() } else { name.clone() };
         Unfit {
             source,
-            message: format!("{file}:{}: {message}", spanned.referenced.line()),
+            message: format!("{file}:{}: {message}", Position::from(spanned.referenced)),
         }
     };
     let (api_version, kind) = (&document.api_version.value, &document.kind.value);

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -257,9 +258,13 @@ fn kind_of(file: &Path) -> Option<FileKind> {
     }
 }
 
-/// Parses a file of customizations. An empty file is an error.
+/// Parses a file of customizations. An empty file is an error. Prints a warning for YAML that only other programs
+/// accept.
 pub(super) fn parse(file: &Path) -> anyhow::Result<Parsed> {
     let parsed = customization::parse(file, &read(file)?).map_err(anyhow::Error::msg)?;
+    for warning in &parsed.warnings {
+        writeln!(anstream::stderr(), "warning: {}: {warning}", file.display())?;
+    }
     if parsed.documents.is_empty() {
         bail!("{} is empty", file.display());
     }
@@ -274,7 +279,7 @@ pub(super) fn is_customizations(file: &Path) -> bool {
 pub(super) fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
     match kind_of(file) {
         Some(FileKind::Customizations) => {
-            let Parsed { documents, unread } = parse(file)?;
+            let Parsed { documents, unread, .. } = parse(file)?;
             let found = documents.into_iter().map(|document| {
                 let customization = document.map_err(|unfit| anyhow::anyhow!("{}", unfit.message))?;
                 Ok(Found::Customization(customization))

@@ -152,6 +152,35 @@ fn mistakes_are_reported_with_line_and_column() {
     );
 }
 
+/// karmadactl reads both.
+#[test]
+fn yaml_that_only_go_accepts_is_read_with_a_warning() {
+    let customization = "apiVersion: config.karmada.io/v1alpha1\nkind: Pod\nkind: ResourceInterpreterCustomization\n\
+                         metadata: {name: a}\nspec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    \
+                         healthInterpretation:\n      luaScript: 'function InterpretHealth(o)\n      return true\n      end'\n";
+    let files = [("a.yaml", customization), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+    let folder = folder("loose", &files);
+    let warnings = [
+        "warning: a.yaml: line 3: the key \"kind\" is repeated; the last value of each key counts",
+        "warning: a.yaml: line 10: a line of a quoted text must be indented further than its key",
+    ];
+    let run = [
+        "-f",
+        "a.yaml",
+        "--operation",
+        "InterpretHealth",
+        "--observed-file",
+        "object.yaml",
+    ];
+    check(&folder, &run, 0, &[&warnings[..], &["healthy:\ntrue"]].concat());
+    check(
+        &folder,
+        &["-f", "a.yaml", "--check"],
+        0,
+        &[&warnings[..], &["PASS"]].concat(),
+    );
+}
+
 #[test]
 fn mistakes_in_the_body_of_a_health_script_are_reported_with_their_line() {
     let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
@@ -200,7 +229,7 @@ fn what_may_be_wrong_is_a_warning_and_no_failure() {
         0,
         &["InterpretHealth:           PASS", "WARNING: a.yaml:", "returned nil"],
     );
-    let other = "SOURCE: p\nERROR: two.yaml:19: not a ResourceInterpreterCustomization, but v1 Pod";
+    let other = "SOURCE: p\nERROR: two.yaml:19:7: not a ResourceInterpreterCustomization, but v1 Pod";
     check(
         &folder,
         &["-f", "two.yaml", "--check"],
