@@ -1,5 +1,6 @@
 //! Errors of YAML readers in one line: file, line, column, path in the document, cause, and the nearest valid name.
 
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DefaultMessageFormatter, DuplicateKeyPolicy, Error, MessageFormatter as _};
 
 use super::positions::{Path, Positions, joined};
@@ -58,6 +59,11 @@ fn cause(error: &Error) -> String {
         Error::DuplicateMappingKey { .. } => "the field is repeated".to_owned(),
         Error::NonFiniteFloat { value, .. } => format!("{value} is not a finite number"),
         Error::RecursiveReferencesRequireWeakTypes { .. } => "an alias must not be within its own anchor".to_owned(),
+        Error::Budget { breach, .. } => exceeded(breach),
+        Error::AliasReplayLimitExceeded {
+            max_total_replayed_events,
+            ..
+        } => format!("aliases repeat more than {max_total_replayed_events} values"),
         other => {
             let message = DefaultMessageFormatter.format_message(other).into_owned();
             match suggested(&message) {
@@ -65,6 +71,21 @@ fn cause(error: &Error) -> String {
                 None => message,
             }
         }
+    }
+}
+
+/// Names the limit of a reader that a text exceeds. The parser stops at the first element beyond the limit.
+fn exceeded(breach: &BudgetBreach) -> String {
+    let limit = |count: &usize| count.saturating_sub(1);
+    match breach {
+        BudgetBreach::Documents { documents } => format!("more than {} documents in one file", limit(documents)),
+        BudgetBreach::Nodes { nodes: values } | BudgetBreach::Events { events: values } => {
+            format!("more than {} values in one file", limit(values))
+        }
+        BudgetBreach::Depth { depth } => format!("more than {} levels of nesting", limit(depth)),
+        BudgetBreach::ScalarBytes { .. } | BudgetBreach::InputBytes { .. } => "the file is too long".to_owned(),
+        // The other limits are about parts that one value shares with another.
+        _ => "too many anchors, aliases or merge keys".to_owned(),
     }
 }
 
@@ -179,6 +200,18 @@ mod tests {
         };
         check("rate: .inf\n", ": .inf is not a finite number");
         check("rate: .nan\n", ": .nan is not a finite number");
+    }
+
+    #[test]
+    fn a_limit_is_named_with_its_number() {
+        let check = |text: &str, expected: &str| {
+            let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_documents: 2, max_nodes: 4 } };
+            let error = serde_saphyr::from_multiple_with_options::<serde_json::Value>(text, options).unwrap_err();
+            let message = yaml_error("a.yaml", text, &error);
+            assert!(message.ends_with(expected), "{message}");
+        };
+        check("a\n---\nb\n---\nc\n", ": more than 2 documents in one file");
+        check("[1, 2, 3, 4]\n", ": more than 4 values in one file");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::read_documents;
+use bulkhead_plugin::{limits_of_files, read_documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -85,8 +85,7 @@ pub(super) fn is_format_of(text: &str) -> bool {
 
 /// Returns the cases of a file, or everything that is wrong with it.
 pub(super) fn cases(origin: &str, text: &str, warnings: &mut Vec<String>) -> Result<Vec<Case>, Vec<String>> {
-    let read = read_documents::<Option<Document>>(origin, text, &serde_saphyr::Options::default());
-    let read = read.map_err(|error| vec![error])?;
+    let read = read_documents::<Option<Document>>(origin, text, &limits_of_files()).map_err(|error| vec![error])?;
     warnings.extend(read.warnings.iter().map(|warning| format!("{origin}: {warning}")));
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     for document in read.documents.into_iter().flatten() {

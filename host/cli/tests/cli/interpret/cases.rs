@@ -62,6 +62,24 @@ fn a_repeated_key_of_a_case_file_is_a_warning_and_its_last_value_counts() {
     );
 }
 
+#[test]
+fn a_file_of_thousands_of_cases_is_read() {
+    let case = |number| {
+        format!(
+            "name: case {number}\noperation: InterpretReplica\ndesiredObj: {{apiVersion: example.io/v1, kind: Game, \
+             spec: {{servers: 3, template: {{spec: {{}}}}}}}}\noutput: {{replica: 3}}\n"
+        )
+    };
+    let cases: Vec<_> = (0..1_500).map(case).collect();
+    let folder = folder("many", &[("a_test.yaml", &cases.join("---\n"))]);
+    fs::copy(
+        root().join(GAME).join("customization.yaml"),
+        folder.join("customization.yaml"),
+    )
+    .unwrap();
+    check(&folder, &["--test", "."], 0, &["1500 passed, 0 failed"]);
+}
+
 /// Karmada's test data has status items without a cluster, and dependencies in any order.
 #[test]
 fn cases_are_read_and_compared_as_in_karmada() {
