@@ -66,8 +66,10 @@ impl Line<'_, '_> {
             let counted = self.indexes(|index| self.text(index) == "#");
             return self.nil(counted.filter_map(|index| self.starting_at(index + 1)));
         }
-        if let Some((_, rest)) = words.split_once(" to '") {
-            let function = rest.split('\'').next().unwrap_or_default();
+        // Luau quotes the names of its functions; those of the module kube are not quoted, as in Karmada.
+        let quoted = words.split_once(" to '").and_then(|(_, rest)| rest.split('\'').next());
+        let function = quoted.or_else(|| words.strip_prefix("bad argument #1 to ")?.split(' ').next());
+        if let Some(function) = function {
             let calls = self.indexes(|index| self.text(index) == function && self.text(index + 1) == "(");
             return self.nil(calls.filter_map(|index| self.starting_at(index + 2)));
         }
@@ -257,6 +259,11 @@ mod tests {
             "function F(o) for k in pairs(o.labels) do end end",
             pairs,
             Some("o.labels is nil, test it first"),
+        );
+        check(
+            "local kube = require('kube') function F(o) return kube.accuratePodRequirements(o.spec.template) end",
+            "bad argument #1 to accuratePodRequirements (table expected, got nil)",
+            Some("o.spec.template is nil, test it first"),
         );
         check(
             "function F(o) return o.n > 1 end",
