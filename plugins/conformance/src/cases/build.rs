@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bulkhead_plugin::{Position, Positions, limits_of_files};
 use serde_saphyr::Spanned;
 
 use super::Case;
@@ -9,22 +10,24 @@ use super::format::{CaseFile, CaseSpec};
 use crate::owned_call::OwnedCall;
 
 /// Returns the cases of a file, or everything that is wrong with it.
-pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<String>> {
+pub(crate) fn cases(origin: &str, text: &str, file: CaseFile) -> Result<Vec<Case>, Vec<String>> {
     let (mut cases, mut problems, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     if file.cases.is_empty() {
-        problems.push(format!("{origin}:1: cases: there are none"));
+        let at = Positions::read(text, &limits_of_files()).value(0, "cases");
+        let at = at.map_or_else(String::new, |at| format!(":{at}"));
+        problems.push(format!("{origin}{at}: cases: there are none"));
     }
     for (index, spec) in file.cases.into_iter().enumerate() {
-        let (line, spec) = (spec.referenced.line(), spec.value);
+        let (position, spec) = (position_of(&spec), spec.value);
         let mut at = At {
             origin,
             case: format!("cases[{index}]"),
-            line,
+            position,
             problems: &mut problems,
         };
         if !names.insert(spec.name.value.clone()) {
             at.problem(
-                spec.name.referenced.line(),
+                position_of(&spec.name),
                 "name",
                 &format!("there are two cases {:?}", spec.name.value),
             );
@@ -38,15 +41,15 @@ pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<Strin
 pub(crate) struct At<'a> {
     origin: &'a str,
     case: String,
-    /// Line where the case begins.
-    pub(super) line: u64,
+    /// Position where the case begins.
+    pub(super) position: Position,
     problems: &'a mut Vec<String>,
 }
 
 impl At<'_> {
-    pub(super) fn problem(&mut self, line: u64, field: &str, message: &str) {
+    pub(super) fn problem(&mut self, at: Position, field: &str, message: &str) {
         self.problems
-            .push(format!("{}:{line}: {}.{field}: {message}", self.origin, self.case));
+            .push(format!("{}:{at}: {}.{field}: {message}", self.origin, self.case));
     }
 
     fn case(&mut self, spec: CaseSpec) -> Option<Case> {
@@ -68,7 +71,7 @@ impl At<'_> {
         self.names(&call, &expect);
         (self.problems.len() == before).then(|| Case {
             name: name.value,
-            origin: format!("{}:{}", self.origin, self.line),
+            origin: format!("{}:{}", self.origin, self.position.line),
             config,
             call,
             expected,
@@ -78,7 +81,7 @@ impl At<'_> {
     }
 }
 
-/// Returns the line of a value.
-pub(super) fn line_of<T>(spanned: &Spanned<T>) -> u64 {
-    spanned.referenced.line()
+/// Returns the position of a value.
+pub(super) fn position_of<T>(spanned: &Spanned<T>) -> Position {
+    spanned.referenced.into()
 }

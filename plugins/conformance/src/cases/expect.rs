@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::model::TaintEffect;
+use bulkhead_plugin::Position;
 use serde_saphyr::Spanned;
 
-use super::build::{At, line_of};
+use super::build::{At, position_of};
 use super::format::{ChangeSpec, ExpectSpec, FilterSpec, FitSpec, VerdictSpec};
 use crate::expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
 use crate::owned_call::OwnedCall;
@@ -20,19 +21,19 @@ impl At<'_> {
         let verdicts = expect
             .clusters
             .iter()
-            .flat_map(|map| map.value.keys().map(|name| ("clusters", line_of(map), name)));
+            .flat_map(|map| map.value.keys().map(|name| ("clusters", position_of(map), name)));
         let scores = expect
             .scores
             .iter()
-            .flat_map(|map| map.value.keys().map(|name| ("scores", line_of(map), name)));
+            .flat_map(|map| map.value.keys().map(|name| ("scores", position_of(map), name)));
         let order = expect
             .order
             .iter()
-            .flat_map(|list| list.value.iter().map(|name| ("order", line_of(list), name)));
-        for (field, line, name) in verdicts.chain(scores).chain(order) {
+            .flat_map(|list| list.value.iter().map(|name| ("order", position_of(list), name)));
+        for (field, at, name) in verdicts.chain(scores).chain(order) {
             if !known.contains(name.as_str()) {
                 self.problem(
-                    line,
+                    at,
                     &format!("expect.{field}"),
                     &format!("there is no cluster {name:?} in the input"),
                 );
@@ -42,7 +43,7 @@ impl At<'_> {
 
     /// Returns the expectation, or `None` after reporting what is invalid.
     pub(super) fn expectation(&mut self, kind: CallKind, written: &Spanned<ExpectSpec>) -> Option<Expectation> {
-        let (line, expect) = (line_of(written), &written.value);
+        let (at, expect) = (position_of(written), &written.value);
         let wanted: &[&str] = match kind {
             CallKind::Health => &["health", "reason", "message"],
             CallKind::ClusterTaint => &["taints"],
@@ -55,9 +56,9 @@ impl At<'_> {
         let main = |name: &&str| !matches!(*name, "reason" | "message" | "recheckAfterSeconds");
         if let Some(fault) = &expect.fault {
             let others = given.iter().find(|(name, _)| *name != "fault");
-            if let Some((name, line)) = others {
+            if let Some((name, at)) = others {
                 self.problem(
-                    *line,
+                    *at,
                     &format!("expect.{name}"),
                     "a fault is the whole answer, nothing else can be expected",
                 );
@@ -66,9 +67,9 @@ impl At<'_> {
             return Some(Expectation::Fault(fault.value));
         }
         let mut fine = true;
-        for (name, line) in given.iter().filter(|(name, _)| !wanted.contains(name)) {
+        for (name, at) in given.iter().filter(|(name, _)| !wanted.contains(name)) {
             let message = format!("a {kind} case expects {} or fault", wanted.join(", "));
-            self.problem(*line, &format!("expect.{name}"), &message);
+            self.problem(*at, &format!("expect.{name}"), &message);
             fine = false;
         }
         let mains: Vec<_> = given
@@ -78,17 +79,17 @@ impl At<'_> {
         if fine && mains.is_empty() {
             let mains: Vec<_> = wanted.iter().copied().filter(main).collect();
             self.problem(
-                line,
+                at,
                 "expect",
                 &format!("expects nothing; a {kind} case needs {} or fault", mains.join(" or ")),
             );
             fine = false;
         }
-        if let [_, (name, line), ..] = mains.as_slice()
+        if let [_, (name, at), ..] = mains.as_slice()
             && kind == CallKind::Interpret
         {
             self.problem(
-                *line,
+                *at,
                 &format!("expect.{name}"),
                 "only one of result, contains and noRule can be expected",
             );
@@ -133,7 +134,7 @@ impl At<'_> {
                 };
                 if let Some(recheck) = recheck.filter(|_| !matches!(verdict, ExpectedVerdict::Hold(_))) {
                     self.problem(
-                        line_of(recheck),
+                        position_of(recheck),
                         "expect.recheckAfterSeconds",
                         "only a hold is asked about again",
                     );
@@ -145,8 +146,8 @@ impl At<'_> {
                 (None, Some(part), _) => Expectation::Contains(part.value.clone()),
                 (None, None, Some(no_rule)) if no_rule.value => Expectation::NoRule,
                 (None, None, no_rule) => {
-                    let line = no_rule.as_ref().map_or(self.line, line_of);
-                    self.problem(line, "expect.noRule", "can only be true; leave it out to expect a rule");
+                    let at = no_rule.as_ref().map_or(self.position, position_of);
+                    self.problem(at, "expect.noRule", "can only be true; leave it out to expect a rule");
                     return None;
                 }
             },
@@ -154,7 +155,7 @@ impl At<'_> {
     }
 
     fn change(&mut self, index: usize, spec: &Spanned<ChangeSpec>) -> Option<ExpectedChange> {
-        let (line, spec) = (line_of(spec), &spec.value);
+        let (at, spec) = (position_of(spec), &spec.value);
         let why = Why {
             code: spec.reason.clone(),
             message: spec.message.clone(),
@@ -167,7 +168,7 @@ impl At<'_> {
         if let Some(effect) = effect.filter(|effect| effect.is_foreign()) {
             let known = TaintEffect::KNOWN.join(", ");
             let problem = format!("effect {:?} is none of {known}", effect.as_str());
-            self.problem(line, &format!("expect.taints[{index}]"), &problem);
+            self.problem(at, &format!("expect.taints[{index}]"), &problem);
             return None;
         }
         match (&spec.add, &spec.remove) {
@@ -192,7 +193,7 @@ impl At<'_> {
                 })
             }
             _ => {
-                self.problem(line, &format!("expect.taints[{index}]"), "needs either add or remove");
+                self.problem(at, &format!("expect.taints[{index}]"), "needs either add or remove");
                 None
             }
         }
@@ -200,27 +201,27 @@ impl At<'_> {
 }
 
 impl ExpectSpec {
-    /// Returns every field that is present, with its line.
-    fn given(&self) -> Vec<(&'static str, u64)> {
+    /// Returns every field that is present, with its position.
+    fn given(&self) -> Vec<(&'static str, Position)> {
         let fields = [
-            ("health", self.health.as_ref().map(line_of)),
-            ("taints", self.taints.as_ref().map(line_of)),
-            ("clusters", self.clusters.as_ref().map(line_of)),
-            ("scores", self.scores.as_ref().map(line_of)),
-            ("order", self.order.as_ref().map(line_of)),
-            ("verdict", self.verdict.as_ref().map(line_of)),
-            ("recheckAfterSeconds", self.recheck_after_seconds.as_ref().map(line_of)),
-            ("result", self.result.as_ref().map(line_of)),
-            ("contains", self.contains.as_ref().map(line_of)),
-            ("noRule", self.no_rule.as_ref().map(line_of)),
-            ("fault", self.fault.as_ref().map(line_of)),
-            ("reason", self.reason.as_ref().map(line_of)),
-            ("message", self.message.as_ref().map(line_of)),
+            ("health", self.health.as_ref().map(position_of)),
+            ("taints", self.taints.as_ref().map(position_of)),
+            ("clusters", self.clusters.as_ref().map(position_of)),
+            ("scores", self.scores.as_ref().map(position_of)),
+            ("order", self.order.as_ref().map(position_of)),
+            ("verdict", self.verdict.as_ref().map(position_of)),
+            (
+                "recheckAfterSeconds",
+                self.recheck_after_seconds.as_ref().map(position_of),
+            ),
+            ("result", self.result.as_ref().map(position_of)),
+            ("contains", self.contains.as_ref().map(position_of)),
+            ("noRule", self.no_rule.as_ref().map(position_of)),
+            ("fault", self.fault.as_ref().map(position_of)),
+            ("reason", self.reason.as_ref().map(position_of)),
+            ("message", self.message.as_ref().map(position_of)),
         ];
-        fields
-            .into_iter()
-            .filter_map(|(name, line)| Some((name, line?)))
-            .collect()
+        fields.into_iter().filter_map(|(name, at)| Some((name, at?))).collect()
     }
 }
 

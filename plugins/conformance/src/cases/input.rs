@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::build::{At, line_of};
+use super::build::{At, position_of};
 use super::format::{InputSpec, OperationSpec};
 use super::model;
 use crate::owned_call::{Candidates, Eviction, NOW, Request};
@@ -23,7 +23,7 @@ impl At<'_> {
         let time = serde_json::from_value(Value::String(now.value.clone()));
         if time.is_err() {
             let message = format!("{:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z", now.value);
-            self.problem(now.referenced.line(), "input.now", &message);
+            self.problem(position_of(now), "input.now", &message);
         }
         time.ok()
     }
@@ -36,15 +36,11 @@ impl At<'_> {
         input: &Spanned<InputSpec>,
     ) -> Option<Request> {
         if let Some(operation) = operation.filter(|_| kind != CallKind::Interpret) {
-            self.problem(
-                operation.referenced.line(),
-                "operation",
-                "only interpret cases have one",
-            );
+            self.problem(position_of(operation), "operation", "only interpret cases have one");
         }
         if kind == CallKind::Interpret && operation.is_none() {
             self.problem(
-                self.line,
+                self.position,
                 "operation",
                 "is missing; an interpret case needs one, such as InterpretReplica",
             );
@@ -98,28 +94,28 @@ impl At<'_> {
 
     /// Reports every missing input and every input that this kind does not take.
     fn only(&mut self, kind: CallKind, wanted: &[&str], input: &Spanned<InputSpec>) -> Option<()> {
-        let (line, input) = (input.referenced.line(), &input.value);
+        let (whole, input) = (position_of(input), &input.value);
         let given = [
-            ("object", input.object.as_ref().map(line_of)),
-            ("desired", input.desired.as_ref().map(line_of)),
-            ("observed", input.observed.as_ref().map(line_of)),
-            ("cluster", input.cluster.as_ref().map(line_of)),
-            ("clusters", input.clusters.as_ref().map(line_of)),
-            ("binding", input.binding.as_ref().map(line_of)),
-            ("task", input.task.as_ref().map(line_of)),
-            ("reports", input.reports.as_ref().map(line_of)),
-            ("replicas", input.replicas.as_ref().map(line_of)),
+            ("object", input.object.as_ref().map(position_of)),
+            ("desired", input.desired.as_ref().map(position_of)),
+            ("observed", input.observed.as_ref().map(position_of)),
+            ("cluster", input.cluster.as_ref().map(position_of)),
+            ("clusters", input.clusters.as_ref().map(position_of)),
+            ("binding", input.binding.as_ref().map(position_of)),
+            ("task", input.task.as_ref().map(position_of)),
+            ("reports", input.reports.as_ref().map(position_of)),
+            ("replicas", input.replicas.as_ref().map(position_of)),
         ];
         let mut fine = true;
-        for (name, line_of) in given {
-            let message = match (wanted.contains(&name), line_of) {
+        for (name, at) in given {
+            let message = match (wanted.contains(&name), at) {
                 // Without reports no cluster has reported yet.
                 (true, None) if name == "reports" => continue,
                 (true, None) => "is missing".to_owned(),
                 (false, Some(_)) => format!("is not an input of this {kind} case, which has {}", wanted.join(", ")),
                 (true, Some(_)) | (false, None) => continue,
             };
-            self.problem(line_of.unwrap_or(line), &format!("input.{name}"), &message);
+            self.problem(at.unwrap_or(whole), &format!("input.{name}"), &message);
             fine = false;
         }
         fine.then_some(())
@@ -127,7 +123,7 @@ impl At<'_> {
 
     fn model<T: Serialize + DeserializeOwned>(&mut self, field: &str, written: &Spanned<Value>) -> Option<T> {
         let read = model::read(&written.value);
-        read.map_err(|message| self.problem(line_of(written), &format!("input.{field}"), &message))
+        read.map_err(|message| self.problem(position_of(written), &format!("input.{field}"), &message))
             .ok()
     }
 

@@ -20,14 +20,14 @@ use std::sync::Arc;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{limits_of_files, read_documents};
+use bulkhead_plugin::{Position, limits_of_files, read_documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::Case;
-use super::build::line_of;
+use super::build::position_of;
 use crate::expectation::Expectation;
 use crate::outputs::{NAMES, Outputs};
 use crate::owned_call::{NOW, OwnedCall, Request};
@@ -91,28 +91,28 @@ pub(super) fn cases(origin: &str, text: &str, warnings: &mut Vec<String>) -> Res
     for document in read.documents.into_iter().flatten() {
         match case(origin, &document) {
             Ok(case) => cases.push(case),
-            Err((line, field, message)) => problems.push(format!("{origin}:{line}: {field}: {message}")),
+            Err((at, field, message)) => problems.push(format!("{origin}:{at}: {field}: {message}")),
         }
     }
     if problems.is_empty() { Ok(cases) } else { Err(problems) }
 }
 
-/// Line, field and message.
-type Problem = (u64, &'static str, String);
+/// Position, field and message.
+type Problem = (Position, &'static str, String);
 
 fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
-    let line = line_of(&document.name);
+    let at = position_of(&document.name);
     let request = request(document)?;
     let expected = match (&document.output, &document.fault) {
         (Some(output), None) => {
-            let named = Outputs::named(&output.value).map_err(|message| (line_of(output), "output", message))?;
+            let named = Outputs::named(&output.value).map_err(|message| (position_of(output), "output", message))?;
             Expectation::Outputs(named)
         }
         (None, Some(fault)) => Expectation::Fault(fault.value),
-        (None, None) => return Err((line, "output", "is missing; without it nothing is expected".to_owned())),
+        (None, None) => return Err((at, "output", "is missing; without it nothing is expected".to_owned())),
         (Some(_), Some(fault)) => {
             return Err((
-                line_of(fault),
+                position_of(fault),
                 "fault",
                 "is the whole answer, there can be no output beside it".to_owned(),
             ));
@@ -122,7 +122,7 @@ fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
         request,
         now: Time::from_millis(NOW),
     };
-    let origin = format!("{origin}:{line}");
+    let origin = format!("{origin}:{}", at.line);
     let has_empty_list = document
         .status_items
         .as_ref()
@@ -174,14 +174,14 @@ fn request(document: &Document) -> Result<Request, Problem> {
                 document.operation.value,
                 OPERATIONS.join(", ")
             );
-            return Err((line_of(&document.operation), "operation", message));
+            return Err((position_of(&document.operation), "operation", message));
         }
     })
 }
 
 fn missing(document: &Document, field: &'static str) -> Problem {
     (
-        line_of(&document.operation),
+        position_of(&document.operation),
         field,
         format!("is missing; {} needs it", document.operation.value),
     )
@@ -197,7 +197,7 @@ fn only(document: &Document) -> Result<Arc<Value>, Problem> {
                 "{} is about one object; leave out one of the two",
                 document.operation.value
             );
-            Err((line_of(observed), "observedObj", message))
+            Err((position_of(observed), "observedObj", message))
         }
     }
 }

@@ -158,7 +158,7 @@ fn parse(origin: &str, text: &str, warnings: &mut Vec<String>) -> Result<Vec<Cas
     }
     let file: format::CaseFile =
         bulkhead_plugin::read_document(origin, text).map_err(|error| CaseErrors { problems: vec![error] })?;
-    build::cases(origin, file).map_err(|problems| CaseErrors { problems })
+    build::cases(origin, text, file).map_err(|problems| CaseErrors { problems })
 }
 
 /// Runs every case.

@@ -50,48 +50,48 @@ input:
 ";
 
 #[test]
-fn errors_name_file_line_and_field() {
+fn errors_name_file_line_column_and_field() {
     let check = |case: &str, expected: &str| assert_eq!(problems(&one(case)), expected);
     let game = |expect: &str| format!("{GAME}{expect}");
     check(
         &game("expect: {}"),
-        "c.yaml:6: cases[0].expect: expects nothing; a health case needs health or fault",
+        "c.yaml:6:13: cases[0].expect: expects nothing; a health case needs health or fault",
     );
     check(
         &game("expect:\n  health: Healthy\n  scores: {m1: 1}"),
-        "c.yaml:8: cases[0].expect.scores: a health case expects health, reason, message or fault",
+        "c.yaml:8:15: cases[0].expect.scores: a health case expects health, reason, message or fault",
     );
     check(
         &game("expect:\n  fault: trap\n  reason: Broken"),
-        "c.yaml:8: cases[0].expect.reason: a fault is the whole answer, nothing else can be expected",
+        "c.yaml:8:15: cases[0].expect.reason: a fault is the whole answer, nothing else can be expected",
     );
     check(
         "kind: health\ninput: {}\nexpect: {health: Healthy}",
-        "c.yaml:4: cases[0].input.object: is missing",
+        "c.yaml:4:12: cases[0].input.object: is missing",
     );
     check(
         "kind: health\ninput:\n  object: {}\n  cluster: {}\nexpect: {health: Healthy}",
-        "c.yaml:6: cases[0].input.cluster: is not an input of this health case, which has object",
+        "c.yaml:6:16: cases[0].input.cluster: is not an input of this health case, which has object",
     );
     check(
         "kind: cluster-taint\ninput:\n  cluster: {name: m1, spec: {syncMode: Push}, statsu: {a: 1}}\nexpect: {taints: []}",
-        "c.yaml:5: cases[0].input.cluster: there is no field statsu",
+        "c.yaml:5:16: cases[0].input.cluster: there is no field statsu",
     );
     check(
         &format!("kind: filter{CANDIDATES}expect:\n  clusters: {{m3: fit}}"),
-        "c.yaml:10: cases[0].expect.clusters: there is no cluster \"m3\" in the input",
+        "c.yaml:10:17: cases[0].expect.clusters: there is no cluster \"m3\" in the input",
     );
     check(
         "kind: health\ninput:\n  object: {}\n  now: yesterday\nexpect: {health: Healthy}",
-        "c.yaml:6: cases[0].input.now: \"yesterday\" is not an RFC 3339 time, such as 2026-01-01T00:00:00Z",
+        "c.yaml:6:12: cases[0].input.now: \"yesterday\" is not an RFC 3339 time, such as 2026-01-01T00:00:00Z",
     );
     check(
         "kind: interpret\ninput: {object: {}}\nexpect: {noRule: true}",
-        "c.yaml:2: cases[0].operation: is missing; an interpret case needs one, such as InterpretReplica",
+        "c.yaml:2:5: cases[0].operation: is missing; an interpret case needs one, such as InterpretReplica",
     );
     check(
         "kind: cluster-taint\ninput: {cluster: {name: m1}}\nexpect:\n  taints:\n    - {reason: A}",
-        "c.yaml:7: cases[0].expect.taints[0]: needs either add or remove",
+        "c.yaml:7:11: cases[0].expect.taints[0]: needs either add or remove",
     );
 }
 
@@ -101,12 +101,12 @@ fn every_problem_of_a_file_is_reported() {
     let twice = format!(
         "cases:\n  - {{name: a, {game}}}\n  - {{name: a, {game}}}\n  - {{name: b, kind: score, input: {{}}, expect: {{}}}}\n"
     );
-    let expected = "c.yaml:3: cases[1].name: there are two cases \"a\"\n\
-                    c.yaml:4: cases[2].input.clusters: is missing\n\
-                    c.yaml:4: cases[2].input.binding: is missing\n\
-                    c.yaml:4: cases[2].expect: expects nothing; a score case needs scores or order or fault";
+    let expected = "c.yaml:3:12: cases[1].name: there are two cases \"a\"\n\
+                    c.yaml:4:35: cases[2].input.clusters: is missing\n\
+                    c.yaml:4:35: cases[2].input.binding: is missing\n\
+                    c.yaml:4:47: cases[2].expect: expects nothing; a score case needs scores or order or fault";
     assert_eq!(problems(&twice), expected);
-    assert_eq!(problems("cases: []\n"), "c.yaml:1: cases: there are none");
+    assert_eq!(problems("cases: []\n"), "c.yaml:1:8: cases: there are none");
 }
 
 #[test]
