@@ -13,6 +13,7 @@ use bulkhead_core::policy::EngineKind;
 use serde_saphyr::Spanned;
 
 use crate::manifest::{API_VERSION, KIND, stage_of};
+use crate::yaml::Position;
 use crate::{FoundPlugin, ImageProblem, Images, LoadError, LoadStage, PluginList, yaml};
 
 /// Name of the list in a directory or in the data of a ConfigMap.
@@ -327,11 +328,10 @@ fn parse(
     } in &list.plugins
     {
         if !names.insert(manifest.name.as_str()) {
-            let line = referenced.line();
-            return Err(error(format!(
-                "line {line}: a second plugin is named {:?}; names are unique",
-                manifest.name
-            )));
+            return Err(CatalogError {
+                origin: format!("{origin}:{}", Position::from(*referenced)),
+                message: format!("a second plugin is named {:?}; names are unique", manifest.name),
+            });
         }
     }
     let named = list.plugins.iter().filter_map(|spanned| spanned.value.image.clone());
@@ -339,7 +339,7 @@ fn parse(
     let manifests = list
         .plugins
         .into_iter()
-        .map(|spanned| (Some(spanned.referenced.line()), spanned.value));
+        .map(|spanned| (Some(Position::from(spanned.referenced)), spanned.value));
     if let Some(images) = images {
         images.listed(LIST, named);
     }
@@ -348,13 +348,13 @@ fn parse(
 
 fn listing(
     composition: Composition,
-    manifests: impl Iterator<Item = (Option<u64>, PluginManifest)>,
+    manifests: impl Iterator<Item = (Option<Position>, PluginManifest)>,
     images: Option<&dyn Images>,
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Listing {
-    let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
+    let listed = |(position, manifest): (Option<Position>, PluginManifest)| {
         let name = manifest.name.clone();
-        let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
+        let at = position.map(|at| format!("{LIST}:{at}: ")).unwrap_or_default();
         if let Some(entry) = of_image(&at, &manifest, images) {
             return entry;
         }

@@ -190,7 +190,7 @@ fn one_bad_plugin_does_not_touch_the_others() {
             .2
             .as_ref()
             .unwrap()
-            .starts_with("plugins.yaml line 5: answers is for scripts"),
+            .starts_with("plugins.yaml:5:3: answers is for scripts"),
         "{actual:?}"
     );
     assert_eq!(actual[1].1, LoadStage::Verified);
@@ -226,7 +226,7 @@ fn a_list_that_cannot_be_read_changes_nothing() {
     );
     check(
         &list("- {name: a, wasm: a.wasm}\n- {name: a, wasm: b.wasm}\n"),
-        "line 5: a second plugin is named \"a\"",
+        "plugins.yaml:5:3: a second plugin is named \"a\"",
     );
     check(&list("- {name: a, wasm: a.wasm, colour: red}\n"), "colour");
     fs::write(folder.path().join(LIST), list("- {name: a, wasm: a.wasm}\n")).unwrap();
