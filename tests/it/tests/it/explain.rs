@@ -74,6 +74,11 @@ fn a_cluster_is_tainted_by_its_condition() {
 }
 
 #[test]
+fn a_cluster_is_tainted_when_the_window_of_its_policy_is_over() {
+    check("window", "optimized", Decision::Tainted, "MatchConditions");
+}
+
+#[test]
 fn a_cluster_that_is_back_loses_its_taint() {
     check("untainted", "nginx-divided", Decision::Untainted, "");
 }
