@@ -264,6 +264,16 @@ mod tests {
         CheckedAnnotations(Everything).admit(request).err()
     }
 
+    #[tokio::test]
+    async fn a_namespace_of_a_member_has_the_authority_of_its_api_server() {
+        let clock = Clock::new(jiff::Timestamp::UNIX_EPOCH);
+        let member = build("member1", 1, &clock, "the certificate", None).unwrap();
+        let kind = member.server().kind_id("v1", "ConfigMap").unwrap();
+        let key = ObjectKey::new(kind, "default", "kube-root-ca.crt");
+        let found = member.server().store().get(&key).unwrap();
+        assert_eq!(found.value()["data"]["ca.crt"], "the certificate");
+    }
+
     #[test]
     fn a_misspelt_annotation_is_refused_where_it_is_written() {
         let denied = denial(None, STATE, "unreachabel").unwrap();
