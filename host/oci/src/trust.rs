@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bulkhead_core::call::CallKind;
-use bulkhead_plugin::read_document;
+use bulkhead_plugin::{Positions, limits_of_files, read_document};
 use serde::Deserialize;
 
 use crate::reference::is_below;
@@ -103,7 +103,7 @@ pub struct Requirements {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct TrustError {
-    /// File, with line or rule if known.
+    /// File, with line, column and rule if known.
     pub origin: String,
     /// Cause and remedy.
     pub message: String,
@@ -140,9 +140,13 @@ impl Trust {
             let found = format!("{} {}", file.api_version, file.kind);
             return Err(error(format!("is a {found:?}; a trust file is {API_VERSION} {KIND}")));
         }
+        let positions = Positions::read(text, &limits_of_files());
         let mut rules: Vec<Rule> = Vec::new();
         for (index, rule) in file.rules.into_iter().enumerate() {
-            let at = format!("{origin} rules[{index}]");
+            let path = format!("rules[{index}]");
+            let position = positions.value(0, &path);
+            let at = position.map_or_else(String::new, |at| format!(":{at}"));
+            let at = format!("{origin}{at}: {path}");
             let rule = rule.read(&at, folder)?;
             if rules.iter().any(|other| other.prefix == rule.prefix) {
                 return Err(TrustError {
@@ -358,7 +362,7 @@ mod tests {
             let message = parse(rules).unwrap_err().to_string();
             assert!(message.contains(part), "{rules}: no {part:?} in: {message}");
         };
-        check("- {images: r.io}", "trust.yaml rules[0]: needs either keys");
+        check("- {images: r.io}", "trust.yaml:4:3: rules[0]: needs either keys");
         check(
             "- {images: r.io, unsigned: true, keys: [{file: a.pub}]}",
             "rules[0]: needs either keys",
