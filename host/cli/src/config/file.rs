@@ -98,7 +98,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Field>, String> {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 return Err(format!("{place}: {name}: {value} is not supported; it must be {right}"));
             }
-            None => return Err(format!("{}:1: {name} is missing; it must be {right}", path.display())),
+            None => return Err(format!("{}:1:1: {name} is missing; it must be {right}", path.display())),
         }
     }
     fields.retain(|field| field.name != "apiVersion" && field.name != "kind");
@@ -134,7 +134,7 @@ mod tests {
         };
         check(
             "kind: BulkheadConfiguration\n",
-            "a.yaml:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1",
+            "a.yaml:1:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1",
         );
         check(
             "apiVersion: v1\nkind: BulkheadConfiguration\n",
