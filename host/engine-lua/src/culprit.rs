@@ -159,6 +159,9 @@ impl Line<'_, '_> {
                 return None;
             }
         }
+        if let Some(first) = distinct.iter().find(|value| value.ends_with("[0]")) {
+            return Some(format!("{first} is nil: lists begin at 1"));
+        }
         let found: Vec<String> = distinct.into_iter().collect();
         match found.as_slice() {
             [] => None,
@@ -226,6 +229,11 @@ mod tests {
             "function F(o) return o.a.ready == o.b.ready end",
             index,
             Some("o.a or o.b is nil, test them first"),
+        );
+        check(
+            "function F(o) return o.ready or o.list[0].ready end",
+            index,
+            Some("o.list[0] is nil: lists begin at 1"),
         );
         check("function F(o) return f(o).ready end", index, None);
         check("return {o.a.ready, o.b.ready, o.c.ready, o.d.ready}", index, None);
