@@ -103,7 +103,12 @@ fn cases(files: &[PathBuf], checks: &mut Vec<Check>) -> anyhow::Result<Vec<Case>
 /// Runs the cases against the customization. The name of each check starts with the kind of the tested object.
 fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
     let files = [customization.to_path_buf()];
-    let (usual, with_lists) = (loader.load(&files)?, loader.load_with(&files, EmptyItems::EmptyTable)?);
+    let usual = loader.load(&files)?;
+    let with_lists = if cases.iter().any(|case| case.has_empty_list) {
+        loader.load_with(&files, EmptyItems::EmptyTable)?
+    } else {
+        Vec::new()
+    };
     let mut checks = Vec::new();
     for case in cases {
         let interpreters = if case.has_empty_list { &with_lists } else { &usual };
