@@ -33,7 +33,7 @@ pub mod writer;
 
 pub use background::Background;
 pub use error::{JournalError, Problem};
-pub use reader::{Contents, read, visit};
+pub use reader::{Contents, read, visit, visit_segments};
 pub use selection::Selection;
 pub use storage::{Disk, Storage};
 pub use stored::{Stored, StoredDecision};

@@ -42,6 +42,21 @@ pub fn read(directory: &Path) -> Result<Contents, JournalError> {
 ///
 /// The directory cannot be read, or has no journal.
 pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Problem>, JournalError> {
+    visit_segments(directory, |_| true, |_, stored| record(stored))
+}
+
+/// Passes the records of some segments of a journal to `record`, each with the number of its segment, in order of id.
+/// `wants` returns true for the numbers of these segments. The abandonment of a record may be in the next segment.
+/// Returns the problems with the other parts of these segments.
+///
+/// # Errors
+///
+/// Those of [`visit`].
+pub fn visit_segments(
+    directory: &Path,
+    wants: impl Fn(u64) -> bool,
+    mut record: impl FnMut(u64, Stored),
+) -> Result<Vec<Problem>, JournalError> {
     let segments = segment::list(directory)?;
     let Some(last) = segments.last().map(|(number, _)| *number) else {
         return Err(JournalError::Empty(directory.to_path_buf()));
@@ -50,7 +65,14 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
     let mut before: Option<(PathBuf, Option<SegmentScan>)> = None;
     // The next segment may mark a record of this one as abandoned.
     let mut waiting: Vec<Stored> = Vec::new();
+    let mut waiting_of = 0;
     for (number, path) in segments {
+        if !wants(number) {
+            waiting.drain(..).for_each(|stored| record(waiting_of, stored));
+            // The chain cannot be checked across a segment that is not read.
+            before = None;
+            continue;
+        }
         let mut open = Open::new(&path, std::mem::take(&mut waiting));
         let scanned = match segment::scan(&path, |at, kind, payload| open.frame(at, kind, payload)) {
             Ok(scanned) => Some(scanned),
@@ -72,8 +94,9 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
             Err(error) => return Err(error),
         };
         problems.append(&mut open.problems);
-        open.before.into_iter().for_each(&mut record);
+        open.before.into_iter().for_each(|stored| record(waiting_of, stored));
         waiting = open.records;
+        waiting_of = number;
         let Some(mut scanned) = scanned else {
             before = Some((path, None));
             continue;
@@ -99,7 +122,7 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
         }
         before = Some((path, Some(scanned)));
     }
-    waiting.into_iter().for_each(record);
+    waiting.into_iter().for_each(|stored| record(waiting_of, stored));
     Ok(problems)
 }
 

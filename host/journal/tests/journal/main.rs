@@ -12,7 +12,7 @@ mod support;
 use std::sync::Arc;
 
 use bulkhead_core::journal::{Outcome, Sink, canonical};
-use bulkhead_journal::{Background, Bounds, JournalError, Writer, read};
+use bulkhead_journal::{Background, Bounds, JournalError, Writer, read, segment, visit_segments};
 
 use records::{decision, record};
 use support::open;
@@ -48,6 +48,38 @@ fn what_is_kept_is_read_again_whole() {
     assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a decision record is kept once");
     assert_eq!(kept(0).snapshot.len(), 32);
     assert_ne!(kept(0).snapshot, kept(3).snapshot);
+}
+
+#[test]
+fn some_segments_are_read_without_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    // One record per segment.
+    let bounds = Bounds {
+        segment_bytes: 1,
+        ..Bounds::default()
+    };
+    let writer = Writer::open(directory.path(), bounds, |error| panic!("{error}"))
+        .unwrap()
+        .writer;
+    for id in 1..=5 {
+        writer.keep(&record(id, 5), None);
+    }
+    let segments: Vec<_> = segment::list(directory.path()).unwrap();
+    let of = |wanted: &[usize]| {
+        let wanted: Vec<_> = wanted.iter().map(|at| segments[*at].0).collect();
+        let mut found = Vec::new();
+        let wants = |number| wanted.contains(&number);
+        let problems = visit_segments(directory.path(), wants, |segment, stored| {
+            found.push((segment, stored.record.id))
+        });
+        assert_eq!(problems.unwrap(), []);
+        assert!(found.iter().map(|(segment, _)| *segment).eq(wanted));
+        found.into_iter().map(|(_, id)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[0, 1, 2, 3, 4]), [1, 2, 3, 4, 5]);
+    assert_eq!(of(&[1, 3]), [2, 4]);
+    assert_eq!(of(&[3, 4]), [4, 5]);
+    assert_eq!(of(&[]), [0; 0]);
 }
 
 #[test]
