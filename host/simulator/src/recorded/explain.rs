@@ -1,7 +1,7 @@
 //! Explanation of a decision, as a tree of findings.
 
 use bulkhead_core::decide::schedule::ScheduleExplanation;
-use bulkhead_core::journal::Outcome;
+use bulkhead_core::journal::{DecisionRecord, Outcome};
 use bulkhead_core::time::Time;
 use bulkhead_journal::Stored;
 use serde::Serialize;
@@ -81,6 +81,11 @@ pub fn explain(stored: &Stored) -> Explanation {
     let plan = decision.reschedule(&decision.policies(|slot| replayer.same(slot)), true);
     explanation.scheduling = plan.and_then(|plan| plan.explanation);
     explanation
+}
+
+/// Returns the recorded replies of the policies that a decision called, in order.
+pub fn answers(decision: &DecisionRecord) -> Vec<Finding> {
+    findings::answers(decision, None)
 }
 
 impl Explanation {

@@ -37,7 +37,7 @@ fn finding(gate: impl Into<String>, verdict: impl Into<String>) -> Finding {
 }
 
 /// Returns the recorded replies to calls about `about`, or all replies.
-fn answers(decision: &DecisionRecord, about: Option<&str>) -> Vec<Finding> {
+pub(super) fn answers(decision: &DecisionRecord, about: Option<&str>) -> Vec<Finding> {
     let concerns = |asked: &&RecordedCall| about.is_none_or(|about| asked.about == about);
     decision
         .calls

@@ -37,7 +37,8 @@ pub enum Step {
 }
 
 impl Step {
-    fn describe(self) -> &'static str {
+    /// Returns a clause that follows the object.
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Eviction => "waits to leave",
             Self::Failover => "counts down to its failover",
@@ -298,7 +299,7 @@ impl Waiting {
     }
 
     /// Describes the next check.
-    fn next_check(&self) -> String {
+    pub fn next_check(&self) -> String {
         if let Some(next_ms) = self.next_check_ms {
             return format!(
                 "checked in {}, or when something it depends on changes",

@@ -1,7 +1,7 @@
 //! Rendering of reports as text, JSON and HTML.
 
 mod html;
-mod page;
+pub mod page;
 mod schedule;
 mod svg;
 mod text;

@@ -1,16 +1,18 @@
 //! Frame of the HTML pages: landmarks, headings, tables and the origin of the content.
 //!
 //! A page is one file without network, fonts or scripts of others. It can be read without colours, with a keyboard
-//! and with a screen reader; `checks` tests that.
+//! and with a screen reader; `checks` tests that. The web console has a frame of its own and the same components.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::origin::Origin;
 
 #[cfg(test)]
+#[path = "../../../../tests/pages/checks.rs"]
 pub(super) mod checks;
 
-const CSS: &str = include_str!("page.css");
+/// Style sheet of the components, for light and dark screens and for printers.
+pub const CSS: &str = include_str!("page.css");
 /// Maximum number of rows of a table; the number of further rows is printed below it.
 const ROWS_MAX: usize = 2_000;
 
@@ -130,17 +132,17 @@ pub(super) fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> Ma
 }
 
 /// Returns a block that scrolls to the side if the screen is too narrow for its content, with keyboard or mouse.
-pub(super) fn scroll(label: &str, body: &Markup) -> Markup {
+pub fn scroll(label: &str, body: &Markup) -> Markup {
     html! { div class="scroll" role="group" aria-label=(label) tabindex="0" { (body) } }
 }
 
 /// Returns the head of a table.
-pub(super) fn heads(columns: &[&str]) -> Markup {
+pub fn heads(columns: &[&str]) -> Markup {
     html! { thead { tr { @for column in columns { th scope="col" { (column) } } } } }
 }
 
 /// Returns key figures: name, value, and class of the value.
-pub(super) fn tiles(tiles: &[(&str, String, &str)]) -> Markup {
+pub fn tiles(tiles: &[(&str, String, &str)]) -> Markup {
     html! {
         dl class="tiles" {
             @for (name, value, class) in tiles { div class={ "tile " (class) } { dt { (name) } dd { (value) } } }
@@ -149,7 +151,7 @@ pub(super) fn tiles(tiles: &[(&str, String, &str)]) -> Markup {
 }
 
 /// Returns a block that opens on demand, with keyboard or mouse.
-pub(super) fn details(summary: &str, body: &Markup) -> Markup {
+pub fn details(summary: &str, body: &Markup) -> Markup {
     html! { details { summary { (summary) } (body) } }
 }
 

@@ -1,9 +1,11 @@
 //! Structure that keyboards and screen readers need, checked on the produced HTML.
+//!
+//! Included by the tests of crates that render pages. The module around it has the function `scroll` of the renderer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements without an end tag.
-const VOID: [&str; 3] = ["meta", "input", "br"];
+const VOID: [&str; 4] = ["meta", "input", "br", "link"];
 /// Elements whose content is no HTML.
 const RAW: [&str; 2] = ["style", "script"];
 
@@ -93,13 +95,16 @@ pub(crate) fn check(page: &str) -> Vec<Element> {
     }
     assert!(!named("title").first().expect("a title").text.trim().is_empty());
 
+    // A page with a style sheet of its own address is one of several. A report has no other address.
+    let is_of_site = all.iter().any(|element| element.name == "link");
     let ids: Vec<_> = all.iter().filter_map(|element| element.get("id")).collect();
     let unique: BTreeSet<_> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len(), "an id is there twice");
     for element in &all {
-        let link = element
-            .get("href")
-            .map(|href| href.strip_prefix('#').expect("a link stays in the page"));
+        let link = element.get("href").and_then(|href| match href.strip_prefix('#') {
+            None if is_of_site && href.starts_with('/') && !href.starts_with("//") => None,
+            within => Some(within.expect("a link stays in the page")),
+        });
         let refers = ["aria-labelledby", "aria-describedby", "aria-controls", "for"];
         let refers = refers.iter().filter_map(|attribute| element.get(attribute));
         for id in refers.flat_map(str::split_whitespace).chain(link) {
@@ -154,7 +159,8 @@ fn check_content(all: &[Element]) {
                 is_named || element.get("aria-hidden") == Some("true"),
                 "a drawing without a name"
             ),
-            "input" | "select" => assert!(is_named || element.is_in("label"), "a field without a label"),
+            "input" if element.get("type") == Some("hidden") => {}
+            "input" | "select" | "textarea" => assert!(is_named || element.is_in("label"), "a field without a label"),
             "a" if element.is_in("svg") => {
                 let label = element.get("aria-label").unwrap_or_default();
                 assert!(!label.is_empty(), "a link of a drawing has no label");
@@ -210,6 +216,8 @@ fn a_page_without_the_structure_fails_the_check() {
         "<svg role=\"img\" aria-label=\"d\"><a aria-label=\"x\"></a></svg>",
         "<input>",
         "<i tabindex=\"3\"></i>",
+        "<a href=\"/other\">x</a>",
+        "<link href=\"/style.css\"><a href=\"//example.com\">x</a>",
     ] {
         assert!(std::panic::catch_unwind(|| check(&page(wrong))).is_err(), "{wrong}");
     }
