@@ -4,6 +4,7 @@ mod account;
 mod block_on;
 mod config;
 mod conflict;
+mod console;
 mod crds;
 mod decisions;
 mod doctor;
@@ -77,6 +78,7 @@ enum Command {
     Interpret(Box<interpret::Arguments>),
     #[command(flatten)]
     Decisions(decisions::Command),
+    Console(console::ConsoleArguments),
     WhatIf(Box<what_if::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
@@ -99,7 +101,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Run(arguments) => {
             log::install(arguments.log());
-            exit::of_server(bulkhead_server::run(&arguments, version::build_info()))
+            exit::of_server(bulkhead_server::run(&arguments, version::build_info(), console::pages))
         }
         Command::Agent(arguments) => {
             log::install(arguments.log());
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Command::Resume(arguments) => pause::resume(&arguments),
         Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Decisions(command) => decisions::run(&command),
+        Command::Console(arguments) => console::run(&arguments),
         Command::WhatIf(arguments) => what_if::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
         Command::Version(arguments) => version::run(&arguments),

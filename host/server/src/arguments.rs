@@ -7,6 +7,7 @@ use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
 
+use super::console::{ConsoleArguments, Hosting};
 use super::https_url::host_of;
 use super::leader::{Election, ElectionArguments};
 use super::mode::{self, Modes};
@@ -101,6 +102,9 @@ pub struct RunArguments {
     #[command(flatten)]
     pub(super) queries: QueryArguments,
 
+    #[command(flatten)]
+    pub(super) console: ConsoleArguments,
+
     /// Operations that mode interpret offers to Karmada: names, `*` for all, `-name` to exclude one. Karmada's own
     /// interpreters answer the others.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES",
@@ -183,6 +187,7 @@ impl RunArguments {
         // A process without writes needs no election, and an embedded control plane has only one process.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
         self.queries.check(elects)?;
+        self.console.check(self.hosting(), self.journal.directory())?;
         Ok(Checked {
             flags,
             modes,
@@ -190,6 +195,15 @@ impl RunArguments {
             election,
             elects,
         })
+    }
+
+    /// Returns the kind of the control plane.
+    pub(super) fn hosting(&self) -> Hosting {
+        match (self.embedded.embedded, self.mode.modes.contains(&Mode::Report)) {
+            (true, _) => Hosting::Embedded,
+            (false, true) => Hosting::ReportOnly,
+            (false, false) => Hosting::ControlPlane,
+        }
     }
 
     /// Replaces the modes, as if they were given on the command line.

@@ -7,6 +7,7 @@ pub mod agent;
 mod arguments;
 pub mod config_file;
 pub mod connect_error;
+pub mod console;
 #[cfg(test)]
 #[path = "../../../tests/edits/edit.rs"]
 mod edit;
@@ -76,13 +77,13 @@ const RETRY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Failed;
 
-/// Runs the controllers on the control plane until the process is stopped.
+/// Runs the controllers on the control plane until the process is stopped. `pages` makes the pages of the console.
 ///
 /// # Errors
 ///
 /// The process cannot work, or may no longer write.
-pub fn run(arguments: &RunArguments, build: BuildInfo) -> Result<(), Failed> {
-    until_stopped(|lease_runtime| serve(arguments, build, lease_runtime))
+pub fn run(arguments: &RunArguments, build: BuildInfo, pages: console::MakePages) -> Result<(), Failed> {
+    until_stopped(|lease_runtime| serve(arguments, build, pages, lease_runtime))
 }
 
 /// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
@@ -120,7 +121,12 @@ pub fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
 
-async fn serve(arguments: &RunArguments, build: BuildInfo, lease_runtime: Handle) -> anyhow::Result<()> {
+async fn serve(
+    arguments: &RunArguments,
+    build: BuildInfo,
+    pages: console::MakePages,
+    lease_runtime: Handle,
+) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
     let Checked {
@@ -170,6 +176,7 @@ async fn serve(arguments: &RunArguments, build: BuildInfo, lease_runtime: Handle
         embedded.join_members(&hub.unguarded).await?;
     }
     let queries = queries(arguments, &hub, &federation).await?;
+    let _console = console(arguments, &hub, &federation, pages).await?;
 
     let clock = federation.clock().clone();
     // A standby has synced caches when it becomes the leader.
@@ -262,6 +269,29 @@ async fn queries(
         info!("queries answered at {}", endpoint.advertised.url);
     }
     Ok(endpoint)
+}
+
+/// Starts the console, if it is enabled.
+async fn console(
+    arguments: &RunArguments,
+    hub: &hub::Hub,
+    federation: &Federation,
+    pages: console::MakePages,
+) -> anyhow::Result<Option<console::Running>> {
+    let Some(journal) = arguments.journal.directory() else {
+        return Ok(None);
+    };
+    let sources = console::Sources {
+        journal: journal.to_path_buf(),
+        queued: federation.queued(),
+        registry: Arc::clone(federation.registry()),
+    };
+    let (hosting, reviews) = (arguments.hosting(), hub.unguarded.clone());
+    let console = console::start(&arguments.console, hosting, sources, reviews, pages).await?;
+    Ok(console.map(|(running, url)| {
+        info!("console at {url}");
+        running
+    }))
 }
 
 /// Stops the controllers, then ends the journal, then releases the lease. The lease is renewed until then.

@@ -1,7 +1,9 @@
-// Opens HTML reports in headless Chromium and checks them as a reader with a small screen, a keyboard or a screen
-// reader would. `cargo xtask full browser` runs it; NODE_PATH leads to playwright-core and axe-core.
+// Opens HTML reports and pages of the console in headless Chromium and checks them as a reader with a small screen, a
+// keyboard or a screen reader would. `cargo xtask full browser` runs it; NODE_PATH leads to playwright-core and axe-core.
 //
 //   node check.cjs CHROMIUM PICTURES PAGE...
+//
+// A page is a file, or an address of the console, which may request other addresses of the console.
 //
 // Prints one line for each problem, and ends with exit code 1 if there is one.
 
@@ -136,15 +138,18 @@ async function audit(page) {
 }
 
 async function check(browser, file, pictures, size, scheme) {
-  const name = path.basename(file, ".html");
+  const isFile = !file.startsWith("http://");
+  const address = isFile ? pathToFileURL(file) : new URL(file);
+  const name = isFile ? path.basename(file, ".html") : `console${address.pathname.replaceAll("/", "-")}`;
+  const own = isFile ? "file:" : address.origin;
   // The page is opened once for each check, because a check leaves focus and filter behind.
-  const open = async (problems) => {
-    const page = await browser.newPage({ viewport: size, colorScheme: scheme });
+  const open = async (problems, options = {}) => {
+    const page = await browser.newPage({ viewport: size, colorScheme: scheme, ...options });
     page.setDefaultTimeout(TIMEOUT_MS);
     page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
     page.on("pageerror", (error) => problems.push(`script: ${error.message}`));
-    page.on("request", (request) => request.url().startsWith("file:") || problems.push(`network: ${request.url()}`));
-    await page.goto(pathToFileURL(file).href);
+    page.on("request", (request) => request.url().startsWith(own) || problems.push(`network: ${request.url()}`));
+    await page.goto(address.href);
     return page;
   };
   const problems = [];
@@ -155,7 +160,8 @@ async function check(browser, file, pictures, size, scheme) {
   problems.push(...(await page.evaluate(inspect, CONTRAST_MIN)));
   for (const step of [walk, use, audit]) {
     await page.close();
-    page = await open(problems);
+    // The content security policy of the console has no room for the script of the audit.
+    page = await open(problems, { bypassCSP: step === audit });
     problems.push(...(await step(page)));
   }
   problems.push(...(await page.evaluate(inspect, CONTRAST_MIN)).map((problem) => `with open details: ${problem}`));
@@ -168,9 +174,9 @@ async function main([executablePath, pictures, ...files]) {
   const browser = await chromium.launch({ executablePath, chromiumSandbox: process.getuid?.() !== 0 });
   const found = [];
   try {
-    for (const file of files) {
+    for (const file of files.map((file) => (file.startsWith("http://") ? file : path.resolve(file)))) {
       for (const size of SIZES) {
-        for (const scheme of SCHEMES) found.push(...(await check(browser, path.resolve(file), pictures, size, scheme)));
+        for (const scheme of SCHEMES) found.push(...(await check(browser, file, pictures, size, scheme)));
       }
     }
   } finally {

@@ -1,11 +1,12 @@
-//! HTML reports in headless Chromium: errors, layout, keyboard, contrast and structure, with pictures.
+//! HTML reports and the web console in headless Chromium: errors, layout, keyboard, contrast and structure, with pictures.
 //!
 //! `host/xtask/browser/check.cjs` makes the checks. Chromium is the package of the distribution; the packages of
 //! Node.js are installed into `target/tools/browser`.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
@@ -23,6 +24,11 @@ const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "g
 const EXPORT: &str = "host/xtask/browser/export";
 /// Examples with a report: one with plugins, one with regions, and one with more clusters than lanes.
 const EXAMPLES: [&str; 3] = ["nginx-divided", "two-regions", "fleet"];
+
+/// Example whose journal the console shows.
+const RECORDED: &str = "two-regions";
+/// Pages of the console, with a filter that finds an eviction.
+const CONSOLE: [&str; 4] = ["", "timeline?decision=Evicted", "bindings", "plugins"];
 
 /// Makes the reports with `target/debug/bulkhead`, and checks each on two sizes of screen in two colour schemes.
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
@@ -57,6 +63,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         &[&["what-if", EXPORT, "--down", "member1", "--report", &page], &gates[..]].concat(),
     )?;
     pages.push(page);
+    let (_console, address) = console(root, &program)?;
+    pages.extend(CONSOLE.iter().map(|page| format!("{address}{page}")));
 
     let status = Command::new("node")
         .arg("host/xtask/browser/check.cjs")
@@ -71,6 +79,40 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         bail!("the reports have problems ({status}); the pictures are in {OUT}");
     }
     Ok(())
+}
+
+/// Console that is stopped when it is dropped.
+struct Console(Child);
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the console over the journal of an example. Returns it with its address.
+fn console(root: &Path, program: &Path) -> anyhow::Result<(Console, String)> {
+    let journal = format!("{OUT}/journal");
+    let _ = fs::remove_dir_all(root.join(&journal));
+    let scenario = format!("examples/{RECORDED}/scenario.yaml");
+    sh::run(root, program, &["simulate", &scenario, "--journal", &journal])?;
+    let child = Command::new(program)
+        .args(["console", "--journal", &journal, "--bind-address", "127.0.0.1:0"])
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut console = Console(child.context("starting bulkhead console")?);
+    let out = console.0.stdout.take().context("bulkhead console has no output")?;
+    let mut line = String::new();
+    BufReader::new(out)
+        .read_line(&mut line)
+        .context("reading the address of the console")?;
+    let address = line
+        .trim()
+        .strip_prefix("console at ")
+        .context("bulkhead console prints no address")?;
+    Ok((console, address.to_owned()))
 }
 
 /// Returns the browser. Installs it with apt-get if it is missing and the user is root.

@@ -63,6 +63,16 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bulkhead-console",
+        &[
+            "bulkhead-controllers",
+            "bulkhead-core",
+            "bulkhead-journal",
+            "bulkhead-plugin",
+            "bulkhead-simulator",
+        ],
+    ),
+    (
         "bulkhead-server",
         &[
             "bulkhead-api",
@@ -85,6 +95,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
         &[
             "bulkhead-api",
             "bulkhead-conformance",
+            "bulkhead-console",
             "bulkhead-controllers",
             "bulkhead-core",
             "bulkhead-defaults",
@@ -148,6 +159,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("bulkhead-controllers", &["wasmtime", "mlua"]),
     ("bulkhead-defaults", &["tokio", "wasmtime", "mlua"]),
     ("bulkhead-simulator", &["clap", "wasmtime", "mlua"]),
+    (
+        "bulkhead-console",
+        &["clap", "kube", "k8s-openapi", "tokio", "wasmtime", "mlua"],
+    ),
     ("bulkhead-server", &["wasmtime", "mlua"]),
     ("bulkhead-runtime", &["wasmtime", "mlua", "prometheus-client"]),
     ("bulkhead-estimator", &["kube", "k8s-openapi", "wasmtime", "mlua"]),

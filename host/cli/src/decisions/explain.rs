@@ -102,7 +102,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
         about: about.clone(),
         namespace: namespace.clone(),
         decisions: decisions(),
-        last: None,
+        ..Query::default()
     };
     let found = arguments.source.find(&query, true, event)?;
     let (mut waits, mut now) = (waiting(found.kept), last);

@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         about,
         decisions: arguments.decision.clone(),
         last: arguments.last,
+        since_ms: None,
     };
     let listed = |stored: Stored| {
         query.selects(&stored.record.entry).then(|| Listed {

@@ -4,6 +4,7 @@
 mod about;
 mod action;
 mod configuration;
+mod console;
 mod documents;
 mod embedded;
 mod formats;

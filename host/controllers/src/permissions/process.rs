@@ -39,13 +39,13 @@ pub(super) const QUERIES: Duty = Duty {
             "authentication.k8s.io",
             "tokenreviews",
             &["create"],
-            "the user of a query; only with --query-bind-address",
+            "the user of a query; only with --query-bind-address or --console-bind-address",
         ),
         rule(
             "authorization.k8s.io",
             "subjectaccessreviews",
             &["create"],
-            "the right of that user to read decisions; only with --query-bind-address",
+            "the right of that user to read decisions; only with --query-bind-address or --console-bind-address",
         ),
     ],
 };

@@ -18,11 +18,11 @@ const REVIEW_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Reason for rejecting a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Denied {
-    pub(super) code: StatusCode,
+pub(crate) struct Denied {
+    pub(crate) code: StatusCode,
     /// `CamelCase` reason, as in a Kubernetes `Status`.
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 impl Denied {
@@ -34,7 +34,7 @@ impl Denied {
         }
     }
 
-    fn unauthorized(message: impl Into<String>) -> Self {
+    pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
     }
 
@@ -48,14 +48,14 @@ impl Denied {
 }
 
 /// Reviewer of requests.
-pub(super) struct Access {
+pub(crate) struct Access {
     tokens: Api<TokenReview>,
     accesses: Api<SubjectAccessReview>,
     turns: Semaphore,
 }
 
 impl Access {
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self {
             tokens: Api::all(client.clone()),
             accesses: Api::all(client),
@@ -65,7 +65,11 @@ impl Access {
 
     /// Checks that the bearer token of a request belongs to a user who may `get` the path.
     pub(super) async fn check(&self, headers: &HeaderMap, path: &str) -> Result<(), Denied> {
-        let token = bearer_token(headers)?;
+        self.check_token(bearer_token(headers)?, path).await
+    }
+
+    /// Checks that a token belongs to a user who may `get` the path.
+    pub(crate) async fn check_token(&self, token: &str, path: &str) -> Result<(), Denied> {
         let reviewed = async {
             let Ok(_turn) = self.turns.acquire().await else {
                 return Err(Denied::unavailable("the process is stopping"));

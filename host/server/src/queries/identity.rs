@@ -1,6 +1,6 @@
-//! Certificate of the endpoint, which the process makes itself.
+//! Certificates of the endpoints of queries and of the console, which the process makes itself.
 //!
-//! It is kept beside the journal: a leader that is restarted, and not the leader any more, still answers for its
+//! They are kept beside the journal: a leader that is restarted, and not the leader any more, still answers for its
 //! decisions with the certificate that the Lease names.
 
 use std::path::Path;
@@ -13,8 +13,10 @@ use tracing::warn;
 use crate::private_file;
 use crate::webhook::certificate::Certificate;
 
-/// Name of the file in the directory of the journal.
-const FILE: &str = ".query-certificate.json";
+/// Name of the file of the endpoint of queries in the directory of the journal.
+pub(crate) const QUERIES: &str = ".query-certificate.json";
+/// Name of the file of the console.
+pub(crate) const CONSOLE: &str = ".console-certificate.json";
 /// Validity of a new certificate, in years.
 const VALID_YEARS: i32 = 10;
 /// Remaining validity below which a certificate is replaced at a start, in years.
@@ -30,9 +32,9 @@ struct Kept {
     ca: String,
 }
 
-/// Returns the certificate for a host: the one beside the journal, or a new one, which is kept there.
-pub(super) fn certificate(host: &str, today: Date, journal: Option<&Path>) -> anyhow::Result<Certificate> {
-    let path = journal.map(|journal| journal.join(FILE));
+/// Returns the certificate for a host: the one in this file beside the journal, or a new one, which is kept there.
+pub(crate) fn certificate(host: &str, today: Date, journal: Option<&Path>, file: &str) -> anyhow::Result<Certificate> {
+    let path = journal.map(|journal| journal.join(file));
     if let Some(kept) = path.as_deref().and_then(|path| read(path, host, today)) {
         return Ok(kept);
     }
@@ -49,7 +51,10 @@ pub(super) fn certificate(host: &str, today: Date, journal: Option<&Path>) -> an
         // Without the file, a restart changes the certificate; everything else works.
         let written = serde_json::to_vec(&kept).map_err(std::io::Error::other);
         if let Err(error) = written.and_then(|content| private_file::replace(&path, &content)) {
-            warn!("cannot keep the certificate of queries in {}: {error}", path.display());
+            warn!(
+                "cannot keep the certificate of an endpoint in {}: {error}",
+                path.display()
+            );
         }
     }
     Ok(made)
@@ -82,19 +87,26 @@ mod tests {
     fn a_restart_keeps_the_certificate_and_another_host_or_a_near_end_replaces_it() {
         let folder = tempfile::tempdir().unwrap();
         let today = date(2026, 11, 27);
-        let made = |host: &str, today: Date| certificate(host, today, Some(folder.path())).unwrap().chain_pem;
+        let made = |host: &str, today: Date| {
+            certificate(host, today, Some(folder.path()), QUERIES)
+                .unwrap()
+                .chain_pem
+        };
         let first = made("10.0.0.1", today);
         assert_eq!(made("10.0.0.1", today), first);
         assert_eq!(made("10.0.0.1", date(2031, 11, 27)), first);
         let moved = made("10.0.0.2", today);
         assert_ne!(moved, first);
         assert_ne!(made("10.0.0.2", date(2031, 11, 28)), moved);
-        let file = folder.path().join(FILE);
+        let file = folder.path().join(QUERIES);
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&file, "{").unwrap();
         assert!(!made("10.0.0.2", today).is_empty());
-        assert!(certificate("10.0.0.1", today, None).is_ok());
+        assert!(certificate("10.0.0.1", today, None, QUERIES).is_ok());
         let missing = folder.path().join("missing");
-        assert!(certificate("10.0.0.1", today, Some(&missing)).is_ok(), "only a warning");
+        assert!(
+            certificate("10.0.0.1", today, Some(&missing), CONSOLE).is_ok(),
+            "only a warning"
+        );
     }
 }

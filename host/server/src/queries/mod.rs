@@ -4,10 +4,10 @@
 //! certificate are in the Lease of the leader election ([`advertised`]), where [`client`] finds them. Explanations are
 //! made by the client: it gets the records.
 
-mod access;
+pub(crate) mod access;
 pub mod advertised;
 pub mod client;
-mod identity;
+pub(crate) mod identity;
 mod records;
 
 use std::convert::Infallible;
@@ -120,7 +120,12 @@ pub(super) async fn start(arguments: &QueryArguments, sources: Sources) -> anyho
         .unwrap_or_else(|| format!("https://{address}"));
     let host = host_of("query-url", &url)?;
     let today = crate::now().to_zoned(TimeZone::UTC).date();
-    let certificate = identity::certificate(host.trim_matches(['[', ']']), today, sources.journal.as_deref())?;
+    let certificate = identity::certificate(
+        host.trim_matches(['[', ']']),
+        today,
+        sources.journal.as_deref(),
+        identity::QUERIES,
+    )?;
     let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config(None)?));
     let transport = Transport::Tls(Box::new(move || acceptor.clone()));
     let mut tasks = JoinSet::new();
@@ -230,4 +235,4 @@ fn status(code: StatusCode, reason: &str, message: &str) -> Response<Full<Bytes>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

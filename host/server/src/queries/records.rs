@@ -24,6 +24,8 @@ pub struct Query {
     pub decisions: Vec<Decision>,
     /// Only this many of the newest records.
     pub last: Option<usize>,
+    /// Only records from this time on, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
 }
 
 impl Query {
@@ -43,10 +45,13 @@ impl Query {
                         .decisions
                         .push(decision.map_err(|_| format!("decision: unknown decision {value:?}"))?);
                 }
+                "since" => {
+                    query.since_ms = Some(value.parse().map_err(|_| format!("since: {value:?} is not a number"))?);
+                }
                 "last" => query.last = Some(value.parse().map_err(|_| format!("last: {value:?} is not a number"))?),
                 _ => {
                     return Err(format!(
-                        "unknown parameter {name:?}; there are about, namespace, decision and last"
+                        "unknown parameter {name:?}; there are about, namespace, decision, last and since"
                     ));
                 }
             }
@@ -62,6 +67,7 @@ impl Query {
             namespace,
             decisions,
             last,
+            since_ms,
         } = self;
         let about = about.iter().map(|about| encode("about", about));
         let namespace = namespace.iter().map(|namespace| encode("namespace", namespace));
@@ -69,14 +75,22 @@ impl Query {
             .iter()
             .map(|decision| encode("decision", &format!("{decision:?}")));
         let last = last.iter().map(|last| encode("last", &last.to_string()));
-        let pairs: Vec<_> = about.chain(namespace).chain(decisions).chain(last).collect();
+        let since = since_ms.iter().map(|since_ms| encode("since", &since_ms.to_string()));
+        let pairs: Vec<_> = about
+            .chain(namespace)
+            .chain(decisions)
+            .chain(last)
+            .chain(since)
+            .collect();
         pairs.join("&")
     }
 
-    /// Returns true if the query selects the kind of a decision and the namespace of its subject.
+    /// Returns true if the query selects the kind of a decision, the namespace of its subject, and its time.
     pub fn selects(&self, entry: &Entry) -> bool {
         let namespace = self.namespace.as_ref();
-        (self.decisions.is_empty() || self.decisions.contains(&entry.decision))
+        let is_recent = self.since_ms.is_none_or(|since_ms| entry.at.as_millis() >= since_ms);
+        is_recent
+            && (self.decisions.is_empty() || self.decisions.contains(&entry.decision))
             && namespace.is_none_or(|namespace| entry.subject.namespace == *namespace)
     }
 }
@@ -125,6 +139,7 @@ mod tests {
             namespace: Some("größe".to_owned()),
             decisions: vec![Decision::Evicted, Decision::Held],
             last: Some(7),
+            since_ms: Some(1_700_000_000_000),
         };
         assert_eq!(Query::parse(&query.text()).unwrap(), query);
         assert_eq!(Query::parse("").unwrap(), Query::default());
@@ -134,7 +149,7 @@ mod tests {
         };
         check("decision=Nothing", "unknown decision \"Nothing\"");
         check("last=many", "last: \"many\" is not a number");
-        check("colour=red", "there are about, namespace, decision and last");
+        check("colour=red", "there are about, namespace, decision, last and since");
         check("about=%ff", "about: not UTF-8");
     }
 
@@ -144,7 +159,7 @@ mod tests {
         /// A query of any content is refused, or read as it would be written.
         #[test]
         fn any_query_is_read_or_refused(edits in edits()) {
-            let text = b"about=default%2Fweb&namespace=default&decision=Evicted&last=7";
+            let text = b"about=default%2Fweb&namespace=default&decision=Evicted&last=7&since=-12";
             let text = String::from_utf8_lossy(&with_edits(text, &edits, 8 * 1024)).into_owned();
             match Query::parse(&text) {
                 Ok(query) => prop_assert_eq!(Query::parse(&query.text()), Ok(query)),

@@ -20,7 +20,7 @@ const READER: &str = "Bearer reader";
 const OTHER: &str = "bearer other";
 
 /// Returns the client of an API server that knows two tokens. `reviewed` gets the paths that it was asked about.
-fn reviewer(reviewed: Arc<Mutex<Vec<Value>>>) -> Client {
+pub(crate) fn reviewer(reviewed: Arc<Mutex<Vec<Value>>>) -> Client {
     let service = service_fn(move |request: Request<Body>| {
         let reviewed = Arc::clone(&reviewed);
         async move {
@@ -146,6 +146,7 @@ async fn a_query_selects_records_and_the_client_reads_them() {
     assert_eq!(ids("about=default%2Fweb&decision=Held").await, ["2", "3"]);
     assert_eq!(ids("about=m1&decision=Held&decision=Released&last=2").await, ["3", "4"]);
     assert_eq!(ids("about=3f9a1c2e55-3").await, ["3"]);
+    assert_eq!(ids("since=2&decision=Held").await, ["3"]);
     assert_eq!(ids("namespace=other").await, [""; 0]);
     let (status, body) = get(&queries, &format!("{RECORDS}?last=x"), Some(READER)).await;
     assert_eq!((status, body.contains("is not a number")), (400, true), "{body}");

@@ -6,6 +6,7 @@ const REGISTRY: &str = "needs a registry; host/cli/tests/cli/images.rs runs the 
 const TOOLCHAIN: &str = "needs a toolchain; `cargo xtask full languages` runs the same commands";
 const RELEASE: &str = "needs a release of the Helm chart";
 const PACKAGES: &str = "needs the files of a release, which `cargo xtask release` checks";
+const CONSOLE: &str = "serves until it is interrupted; host/cli/tests/cli/console.rs starts the same commands";
 const OWN_REGISTRY: &str = "needs a registry of the reader";
 
 /// Blocks that no test runs: page, first line, and the reason.
@@ -177,6 +178,21 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
         "docs/src/how-to/upgrade.md",
         "$ bulkhead crds --group bulkhead.dev | kubectl --kubeconfig KARMADA apply --server-side -f -",
         MEMBER,
+    ),
+    (
+        "docs/src/how-to/use-the-console.md",
+        "$ bulkhead console --journal target/use-the-console",
+        CONSOLE,
+    ),
+    (
+        "docs/src/how-to/use-the-console.md",
+        "$ bulkhead console --kubeconfig karmada.kubeconfig",
+        CONTROL_PLANE,
+    ),
+    (
+        "docs/src/how-to/use-the-console.md",
+        "$ bulkhead run --embedded --members 3 --journal journal --console-bind-address 127.0.0.1:10372",
+        CONSOLE,
     ),
     (
         "docs/src/reference/modes-and-roles.md",

@@ -1,0 +1,110 @@
+//! `bulkhead console`, and the pages of the console of `bulkhead run`.
+
+mod leader;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bulkhead_console::Console;
+use bulkhead_console::source::{Journals, Process};
+use bulkhead_core::time::Time;
+use bulkhead_server::console::{Pages, Sources, serve_local};
+use bulkhead_server::help;
+use bulkhead_server::queries::client::LeaderArguments;
+use bytes::Bytes;
+use clap::Args;
+use http::Response;
+use http::request::Parts;
+use tokio::runtime::Handle;
+
+use self::leader::Leader;
+use crate::block_on::block_on;
+use crate::output;
+
+/// Serve the web console over recorded decisions, on this machine.
+///
+/// Shows the federation with clusters, taints and evictions, the timeline of the decisions, each binding with its
+/// decisions, gates and inputs, and the plugins with their answers. Follows new decisions. Serves plain HTTP without
+/// authentication, at a loopback address only, until it is interrupted. Exit code: 2 if there is no journal, if the
+/// leader does not answer, or if the address cannot be used.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead console --journal journal
+  bulkhead console --kubeconfig karmada.kubeconfig --bind-address 127.0.0.1:8080")]
+pub(crate) struct ConsoleArguments {
+    /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes, or of the journals of several
+    /// processes, each in a directory of its own. Repeat it for more; all are read as one. Without it, the leader is
+    /// asked.
+    #[arg(long, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
+    journal: Vec<PathBuf>,
+
+    /// Loopback address of the console; port 0 selects a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10372")]
+    bind_address: SocketAddr,
+
+    #[command(flatten)]
+    leader: LeaderArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ConsoleArguments) -> ExitCode {
+    crate::exit::code(block_on(serve(arguments)).map(|()| true))
+}
+
+async fn serve(arguments: &ConsoleArguments) -> anyhow::Result<()> {
+    if !arguments.bind_address.ip().is_loopback() {
+        bail!(
+            "--bind-address {}: it is not a loopback address, and the console has no authentication; name one such as \
+             127.0.0.1:0",
+            arguments.bind_address
+        );
+    }
+    let console = Arc::new(Served(if arguments.journal.is_empty() {
+        Console::new(Leader::new(arguments.leader.clone(), Handle::current()), now)
+    } else {
+        Console::new(Journals::new(arguments.journal.clone()), now)
+    }));
+    let reading = Arc::clone(&console);
+    let read = tokio::task::spawn_blocking(move || reading.0.read()).await?;
+    if arguments.journal.is_empty() {
+        read.context("asking the leader for its decisions; --journal DIR reads a journal instead")?;
+    } else {
+        read?;
+    }
+    let running = serve_local(arguments.bind_address, console)
+        .await
+        .context("--bind-address")?;
+    output::print(&format!("console at http://{}/\n", running.address))?;
+    tokio::signal::ctrl_c().await.context("waiting for an interrupt")
+}
+
+/// Makes the pages of the console of `bulkhead run`.
+pub(crate) fn pages(sources: Sources) -> Arc<dyn Pages> {
+    let process = Process {
+        queued: sources.queued,
+        registry: sources.registry,
+    };
+    let journals = Journals::new(vec![sources.journal]).with_process(process);
+    Arc::new(Served(Console::new(journals, now)))
+}
+
+fn now() -> Time {
+    Time::new(bulkhead_server::now())
+}
+
+/// Console as the server serves it.
+struct Served(Console);
+
+impl Pages for Served {
+    fn answer(&self, head: &Parts) -> Response<Bytes> {
+        self.0.answer(head)
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+}
