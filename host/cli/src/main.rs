@@ -78,7 +78,7 @@ enum Command {
     Interpret(Box<interpret::Arguments>),
     #[command(flatten)]
     Decisions(decisions::Command),
-    Console(console::ConsoleArguments),
+    Console(Box<console::ConsoleArguments>),
     WhatIf(Box<what_if::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         Command::Resume(arguments) => pause::resume(&arguments),
         Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Decisions(command) => decisions::run(&command),
-        Command::Console(arguments) => console::run(&arguments),
+        Command::Console(arguments) => console::run(*arguments),
         Command::WhatIf(arguments) => what_if::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
         Command::Version(arguments) => version::run(&arguments),

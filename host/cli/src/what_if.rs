@@ -83,15 +83,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let mut flags = arguments.settings.flags()?;
-    if let Some(rate) = arguments.rate {
-        flags.resource_eviction_rate = rate;
-        flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;
-    }
-    let export = match &arguments.export {
-        Some(directory) => exported(directory, &arguments.down)?,
-        None => live(&arguments.hub)?,
-    };
+    let flags = flags(&arguments.settings, arguments.rate)?;
+    let export = objects(arguments.export.as_deref(), &arguments.hub, &arguments.down)?;
     for note in export.notes.iter().cloned().chain(off(&flags)) {
         writeln!(anstream::stderr(), "note: {note}")?;
     }
@@ -111,6 +104,25 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     arguments.output.print(|| text(&answer), &answer)?;
     Ok(answer.nowhere.is_empty() && !answer.no_cluster_left)
+}
+
+/// Returns the settings with another rate of evictions per second, if one is given.
+pub(crate) fn flags(settings: &Settings, rate: Option<f64>) -> anyhow::Result<Flags> {
+    let mut flags = settings.flags()?;
+    if let Some(rate) = rate {
+        flags.resource_eviction_rate = rate;
+        flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;
+    }
+    Ok(flags)
+}
+
+/// Returns the exported objects of a directory; without one, those of the control plane. `down` is for the advice about
+/// a missing directory.
+pub(crate) fn objects(export: Option<&Path>, hub: &HubArguments, down: &[String]) -> anyhow::Result<Export> {
+    match export {
+        Some(directory) => exported(directory, down),
+        None => live(hub),
+    }
 }
 
 /// Returns the origin of an answer: the settings and the objects that it was computed from.
@@ -157,7 +169,7 @@ fn live(hub: &HubArguments) -> anyhow::Result<Export> {
 }
 
 /// Returns a note if the settings disable all evictions.
-fn off(flags: &Flags) -> Option<String> {
+pub(crate) fn off(flags: &Flags) -> Option<String> {
     let message = "with these settings no taint evicts; --feature-gates Failover=true and \
                    --enable-no-execute-taint-eviction=true switch failover on";
     (!flags.evict_options().no_execute).then(|| message.to_owned())

@@ -16,11 +16,12 @@ use crate::query::{POSITION_MAX, Paged, Parameters};
 pub(crate) mod checks;
 
 /// Pages with a link in the head: path and name.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("/", "Map"),
     ("/timeline", "Timeline"),
     ("/bindings", "Bindings"),
     ("/plugins", "Plugins"),
+    ("/what-if", "What if"),
 ];
 
 /// Content that pages are made of.

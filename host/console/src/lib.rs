@@ -11,6 +11,7 @@ pub mod frame;
 pub mod history;
 pub mod pages;
 pub mod query;
+pub mod rehearsal;
 pub mod source;
 
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -28,8 +29,10 @@ use http::{HeaderValue, Method, Response, StatusCode};
 
 use self::frame::{Page, View};
 use self::history::{History, Row};
-use self::pages::{binding, bindings, decision, map, plugins, problem, timeline};
+use self::pages::what_if::Played;
+use self::pages::{binding, bindings, decision, map, plugins, problem, timeline, what_if};
 use self::query::Parameters;
+use self::rehearsal::{Loss, Rehearsal};
 use self::source::Source;
 
 /// Path of the event stream that reports new decisions. The program serves it.
@@ -45,6 +48,7 @@ const READ_SHARE: u32 = 10;
 /// Console over a source of records.
 pub struct Console {
     source: Box<dyn Source>,
+    rehearsal: Option<Box<dyn Rehearsal>>,
     now: fn() -> Time,
     history: RwLock<History>,
     reads: Mutex<Reads>,
@@ -63,9 +67,19 @@ impl Console {
     pub fn new(source: impl Source, now: fn() -> Time) -> Self {
         Self {
             source: Box::new(source),
+            rehearsal: None,
             now,
             history: RwLock::default(),
             reads: Mutex::default(),
+        }
+    }
+
+    /// Adds rehearsals of a loss of clusters.
+    #[must_use]
+    pub fn with_rehearsal(self, rehearsal: impl Rehearsal) -> Self {
+        Self {
+            rehearsal: Some(Box::new(rehearsal)),
+            ..self
         }
     }
 
@@ -91,17 +105,24 @@ impl Console {
             history.finish();
         }
         reads.next = Some(Instant::now() + (start.elapsed() * READ_SHARE).max(self.source.pause()));
-        reads.problems = read?;
-        Ok(())
+        match read {
+            Ok(problems) => {
+                reads.problems = problems;
+                Ok(())
+            }
+            Err(error) => {
+                reads.problems = vec![format!("{error:#}")];
+                Err(error)
+            }
+        }
     }
 
     /// Reads the source if the last read was long enough ago. Returns the problems of the source.
     fn refresh(&self) -> Vec<String> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        if reads.next.is_none_or(|next| next <= Instant::now())
-            && let Err(error) = self.read_into(&mut reads)
-        {
-            reads.problems = vec![format!("{error:#}")];
+        if reads.next.is_none_or(|next| next <= Instant::now()) {
+            // The error is one of the problems.
+            let _ = self.read_into(&mut reads);
         }
         reads.problems.clone()
     }
@@ -135,14 +156,19 @@ impl Console {
     fn answer_page(&self, path: &str, query: &str) -> Response<Bytes> {
         let mut status = StatusCode::OK;
         let find = |rows: &[&Row]| self.find(rows);
+        let parameters = Parameters::parse(query);
+        // A rehearsal takes long, and must not keep the index from being read.
+        let wanted = parameters.as_ref().ok().filter(|_| path == what_if::PATH);
+        let played = wanted.map_or(Ok(Played::Nothing), |parameters| self.play(parameters));
         let make = |view: &View<'_>| {
-            let made = Parameters::parse(query).and_then(|parameters| match path {
+            let made = parameters.and_then(|parameters| match path {
                 map::PATH => map::page(view, &parameters).map(Ok),
                 timeline::PATH => timeline::page(view, &parameters).map(Ok),
                 bindings::PATH => bindings::page(view, &parameters).map(Ok),
                 binding::PATH => binding::page(view, &parameters, &find),
                 decision::PATH => decision::page(view, &parameters, &find),
                 plugins::PATH => plugins::page(view, &parameters).map(Ok),
+                what_if::PATH => played.map(|played| Ok(what_if::page(view, &parameters, &played))),
                 _ => Ok(Err(problem::unknown_path(path))),
             });
             match made {
@@ -158,6 +184,20 @@ impl Console {
         });
         *response.status_mut() = status;
         response
+    }
+
+    /// Rehearses the loss of a form.
+    fn play(&self, parameters: &Parameters) -> Result<Played, String> {
+        let Some(rehearsal) = &self.rehearsal else {
+            return Ok(Played::Unavailable);
+        };
+        let Some(loss) = Loss::read(parameters)? else {
+            return Ok(Played::Nothing);
+        };
+        Ok(match rehearsal.play(&loss) {
+            Ok(rehearsed) => Played::Done(loss, rehearsed),
+            Err(error) => Played::Failed(loss, format!("{error:#}")),
+        })
     }
 
     /// Returns the records of rows, with the outcomes that are known.

@@ -13,6 +13,8 @@ use crate::frame::checks::{self, Element};
 use crate::history::tests::{TestJournal, binding, cluster};
 use crate::source::Journals;
 
+mod process;
+
 const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// Journal of an example: a cluster is lost, and its workload moves.
@@ -122,7 +124,7 @@ fn each_page_of_a_recorded_failover_has_its_facts() {
     assert_eq!(decisions.len(), 1, "{timeline}");
     check(
         &decisions[0],
-        &["Recorded inputs", "gracefulEvictionTasks", "BrakeOpen", "Federation at"],
+        &["Recorded inputs", "preCheck", "BrakeOpen", "Federation at"],
     );
 }
 
@@ -338,99 +340,6 @@ fn new_records_appear_and_old_segments_are_not_read_again() {
     assert!(shop.contains("m2:1") && shop.contains("3f9a1c2e55-101"), "{shop}");
     let (gone, _) = page(&console, "/decision?id=3f9a1c2e55-1");
     assert!(gone.contains("The record is gone."), "{gone}");
-}
-
-#[test]
-fn the_cost_of_calls_is_that_of_the_running_process() {
-    let usage = bulkhead_core::policy::Usage {
-        steps: 900,
-        memory_bytes_max: 70_000,
-    };
-    let counts = bulkhead_plugin::CallCounts {
-        calls: 3,
-        faults: 1,
-        ..Default::default()
-    };
-    let mut durations = bulkhead_plugin::Durations::default();
-    durations.buckets[0] = 3;
-    durations.sum = std::time::Duration::from_micros(60);
-    let report = bulkhead_plugin::PluginReport {
-        id: bulkhead_core::policy::PolicyId {
-            name: HOSTILE.to_owned(),
-            version: "1".to_owned(),
-            engine: bulkhead_core::policy::EngineKind::Lua,
-        },
-        layer: bulkhead_plugin::Layer::Plugins,
-        mode: bulkhead_core::composition::Mode::Enforce,
-        breaker: bulkhead_plugin::BreakerState::Open,
-        counts,
-        kinds: vec![bulkhead_plugin::KindReport {
-            kind: bulkhead_core::call::CallKind::EvictionCheck,
-            counts,
-            durations,
-            usage,
-        }],
-    };
-    let console = Console::new(Costs(Journals::new(vec![EXAMPLE.path().to_path_buf()]), report), || {
-        Time::from_millis(0)
-    });
-    let (page, _) = page(&console, "/plugins");
-    for fact in [
-        "(lua)",
-        "eviction-check",
-        "20 µs",
-        "<td>300</td>",
-        "68 KiB",
-        "in quarantine",
-    ] {
-        assert!(page.contains(fact), "{fact}: {page}");
-    }
-    assert!(!page.contains("<script>"), "{page}");
-    // The queue of the process is on the map, but not in the past.
-    let (now, past) = (get(&console, "/").1, get(&console, "/?position=1").1);
-    assert!(
-        now.contains("default/tolerating") && now.contains("no free slot") && !past.contains("tolerating"),
-        "{now}"
-    );
-}
-
-/// Journals of a process with one plugin.
-struct Costs(Journals, bulkhead_plugin::PluginReport);
-
-impl Source for Costs {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn read_new(&self, take: &mut dyn FnMut(Option<source::Place>, Stored)) -> anyhow::Result<Vec<String>> {
-        self.0.read_new(take)
-    }
-
-    fn find(
-        &self,
-        about: &str,
-        wanted: &[(bulkhead_core::journal::DecisionId, Option<source::Place>)],
-    ) -> anyhow::Result<Vec<Stored>> {
-        self.0.find(about, wanted)
-    }
-
-    fn queued(&self) -> Option<Vec<bulkhead_controllers::QueuedEviction>> {
-        let queued = bulkhead_controllers::QueuedEviction {
-            kind: "ResourceBinding".to_owned(),
-            namespace: "default".to_owned(),
-            name: "tolerating".to_owned(),
-            cluster: "member1".to_owned(),
-            is_failback: false,
-            gate: bulkhead_controllers::RATE.to_owned(),
-            waited_ms: 60_000,
-            next_check_ms: Some(1_000),
-        };
-        Some(vec![queued])
-    }
-
-    fn costs(&self) -> Option<Vec<bulkhead_plugin::PluginReport>> {
-        Some(vec![self.1.clone()])
-    }
 }
 
 #[test]

@@ -79,6 +79,7 @@ pages! {
     the_brake_is_set_as_shown: "docs/src/how-to/set-the-brake.md",
     simulations_and_trials_run_as_shown: "docs/src/how-to/simulate-and-trials.md",
     the_embedded_control_plane_runs_as_shown: "docs/src/how-to/try-with-kubectl.md",
+    the_console_has_the_journal_as_shown: "docs/src/how-to/use-the-console.md",
     the_commands_about_interpreters_work: "docs/src/reference/interpreters.md",
     a_schema_is_printed_as_shown: "docs/src/reference/schemas.md",
     the_tutorial_of_the_first_federation_works: "docs/src/tutorials/first-federation.md",

@@ -9,7 +9,7 @@ use bulkhead_simulator::render::duration;
 use bulkhead_simulator::render::page::tiles;
 use maud::{Markup, html};
 
-use super::waits;
+use super::{waits, what_if};
 use crate::federation::{self, ClusterNow, Federation};
 use crate::frame::{
     Page, View, choice, cluster, decision_link, field, filter, moment, object, pager, scale, section, table, text,
@@ -145,12 +145,14 @@ fn cell(now: &ClusterNow<'_>, at: Time) -> Markup {
         "False" => format!("✗ not ready{since}: {}", state.reason),
         _ => format!("? readiness unknown{since}"),
     };
+    let loss = Parameters::default().with("down", now.name).link(what_if::PATH);
     html! {
         li class=(class) {
             h4 { (cluster(now.name)) }
             p { (ready) }
             @for taint in &state.taints { p { "taint " (taint) } }
             p class="soft" { (now.placed) " bindings, " (now.leaving) " leaving" }
+            p { a href=(loss) aria-label={ "What if " (now.name) " were lost" } { "What if" } }
         }
     }
 }

@@ -10,3 +10,4 @@ pub mod problem;
 mod rows;
 pub mod timeline;
 mod waits;
+pub mod what_if;

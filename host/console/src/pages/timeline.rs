@@ -124,7 +124,7 @@ fn drawing(rows: &[&Row], parameters: &Parameters) -> Markup {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return html! { p { "There are no decisions to draw." } };
     };
-    let step_ms = (last.order_ms - first.order_ms) / COLUMNS + 1;
+    let step_ms = ((last.order_ms - first.order_ms) / COLUMNS + 1).max(1_000);
     let mut columns = [Column::default(); COLUMNS as usize];
     for row in rows {
         let position = usize::try_from((row.order_ms - first.order_ms) / step_ms).unwrap_or_default();

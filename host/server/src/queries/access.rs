@@ -64,7 +64,7 @@ impl Access {
     }
 
     /// Checks that the bearer token of a request belongs to a user who may `get` the path.
-    pub(super) async fn check(&self, headers: &HeaderMap, path: &str) -> Result<(), Denied> {
+    pub(crate) async fn check(&self, headers: &HeaderMap, path: &str) -> Result<(), Denied> {
         self.check_token(bearer_token(headers)?, path).await
     }
 

@@ -12,7 +12,7 @@ use crate::report::Report;
 pub use html::html;
 pub use schedule::schedule;
 pub use text::{TextOptions, text};
-pub use what_if::what_if;
+pub use what_if::{what_if, what_if_sections};
 
 /// Formats the number of interpreters that a table leaves out, with a hint where to find them.
 fn hidden_interpreters(count: usize, hint: &str) -> String {

@@ -24,10 +24,23 @@ pub fn what_if(answer: &Answer, question: &Question, origin: &Origin) -> String 
         "Decisions of a failover on exported objects, in virtual time. Nothing was written."
     };
     let mut page = Page::new(&title, description);
-    page.section("summary", "Summary", summary(answer));
-    page.section("replicas", "Replicas of each cluster", replicas(answer));
-    page.section("taints", "Taints", taints(answer));
-    page.section("moves", "Moves", moves(answer));
+    for (id, title, body) in what_if_sections(answer) {
+        page.section(id, title, body);
+    }
+    let lasts = question
+        .lasts
+        .map_or_else(|| "permanent".to_owned(), |lasts| lasts.to_string());
+    let facts = [
+        ("lost clusters", question.down.join(", ")),
+        ("duration of the loss", lasts),
+        ("maximum virtual time", question.horizon.to_string()),
+    ];
+    page.origin(origin, &facts);
+    page.render("")
+}
+
+/// Renders the sections of an answer: id, title and content of each. The ids are unique.
+pub fn what_if_sections(answer: &Answer) -> Vec<(&'static str, &'static str, Markup)> {
     let stays = answer.stays.iter();
     let stays: Vec<_> = stays
         .map(|stay| {
@@ -40,28 +53,21 @@ pub fn what_if(answer: &Answer, question: &Question, origin: &Origin) -> String 
         })
         .collect();
     let columns = ["Binding", "Cluster", "Gate", "Reason"];
-    page.section(
-        "stays",
-        "Stays",
-        table("Workloads that stay on a lost cluster", &columns, &stays),
-    );
+    let stays = table("Workloads that stay on a lost cluster", &columns, &stays);
     let nowhere: Vec<_> = answer
         .nowhere
         .iter()
         .map(|left| vec![left.binding.clone(), left.why.clone()])
         .collect();
     let nowhere = table("Workloads without another placement", &["Binding", "Reason"], &nowhere);
-    page.section("nowhere", "Nowhere to go", nowhere);
-    let lasts = question
-        .lasts
-        .map_or_else(|| "permanent".to_owned(), |lasts| lasts.to_string());
-    let facts = [
-        ("lost clusters", question.down.join(", ")),
-        ("duration of the loss", lasts),
-        ("maximum virtual time", question.horizon.to_string()),
-    ];
-    page.origin(origin, &facts);
-    page.render("")
+    vec![
+        ("summary", "Summary", summary(answer)),
+        ("replicas", "Replicas of each cluster", replicas(answer)),
+        ("taints", "Taints", taints(answer)),
+        ("moves", "Moves", moves(answer)),
+        ("stays", "Stays", stays),
+        ("nowhere", "Nowhere to go", nowhere),
+    ]
 }
 
 fn milliseconds(ms: u64) -> String {
