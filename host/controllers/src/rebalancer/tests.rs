@@ -130,7 +130,11 @@ async fn a_finished_object_is_deleted_after_its_time_and_not_before() {
     bind_web(&hub, json!({})).await;
     create(&hub, json!({"workloads": [web()], "ttlSecondsAfterFinished": 60})).await;
     match reconcile(&hub, &rebalancer).await {
-        Ok(Action::After(left)) => assert_eq!(left, Duration::from_mins(1)),
+        // The time since its end has passed, less than a second unless the machine is overloaded.
+        Ok(Action::After(left)) => assert!(
+            left <= Duration::from_mins(1) && left > Duration::from_secs(30),
+            "{left:?}"
+        ),
         other => panic!("{other:?}"),
     }
     let ended = Patch::Merge(json!({"status": {"finishTime": BEFORE}}));
