@@ -170,17 +170,13 @@ impl Source for Journals {
 
 impl Known {
     /// Reads the segments that were added or have grown.
-    fn read_new(&mut self, mut take: impl FnMut(u64, Stored)) -> anyhow::Result<()> {
+    fn read_new(&mut self, take: impl FnMut(u64, Stored)) -> anyhow::Result<()> {
         let end = end(&self.path)?;
         if end == self.end {
             return Ok(());
         }
         let first = self.end.map_or(0, |(segment, _)| segment);
-        let problems = visit_segments(
-            &self.path,
-            |segment| segment >= first,
-            |segment, stored| take(segment, stored),
-        );
+        let problems = visit_segments(&self.path, |segment| segment >= first, take);
         let problems = problems.context("reading the journal")?;
         // An unfinished write at the end is the next record of a running process.
         self.problems.retain(|problem| !problem.is_harmless());

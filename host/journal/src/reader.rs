@@ -122,7 +122,9 @@ pub fn visit_segments(
         }
         before = Some((path, Some(scanned)));
     }
-    waiting.into_iter().for_each(|stored| record(waiting_of, stored));
+    for stored in waiting {
+        record(waiting_of, stored);
+    }
     Ok(problems)
 }
 

@@ -195,7 +195,6 @@ async fn serve(
         lease_runtime,
     );
     let stopped = {
-        let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
         let certificates = health_checks::certificates(hub_arguments.clone(), endpoint, state.clone());
         let unrecorded = or_never(journal.as_ref().map(|journal| journal.keep_up()));
@@ -223,7 +222,7 @@ async fn serve(
             why = worked => Err(why),
             why = unrecorded => Err(why),
             why = running.failed() => Err(why),
-            _ = futures::future::join(renewed, certificates) => Ok(()),
+            _ = futures::future::join(hub.reloading.run(), certificates) => Ok(()),
             () = &mut stop => Ok(()),
         }
     };

@@ -31,15 +31,15 @@ use crate::soundness::wait_for_line;
 use crate::{losses, storm, wait};
 
 /// Number of Deployments to evict, in the order of their numbers.
-const DEPLOYMENTS: usize = 60;
+const DEPLOYMENTS: usize = 90;
 const RATE: &str = "--resource-eviction-rate=2";
 /// Numbers of the Deployments that the previous version evicts, and the current one ends.
 const FIRST: Range<usize> = 0..4;
 /// Numbers of the Deployments that the current version evicts, and the previous one ends.
-const SECOND: Range<usize> = 24..28;
+const SECOND: Range<usize> = 32..36;
 /// Numbers of bindings that have left when the leader is replaced, twice for each direction.
 const UPGRADE_AT: [usize; 2] = [8, 16];
-const ROLLBACK_AT: [usize; 2] = [36, 44];
+const ROLLBACK_AT: [usize; 2] = [52, 64];
 /// Resources whose writes are attributed to the evictions.
 const COUNTED: &[&str] = &["resourcebindings", "works"];
 /// Required time without writes until the system counts as settled.

@@ -70,9 +70,9 @@ fn states_of_clusters_follow_the_records_and_are_kept_for_each_time() {
     journal.record(3, &cluster("m1"), Some("m1"), (Decision::Tainted, "a=x:NoSchedule"));
     journal.record(4, &cluster("m1"), Some("m1"), (Decision::Untainted, "b:NoExecute"));
     let mut history = History::default();
-    stored(folder.path())
-        .iter()
-        .for_each(|stored| history.add(None, stored));
+    for stored in &stored(folder.path()) {
+        history.add(None, stored);
+    }
     history.finish();
     let at = |second: i64| {
         let time = Some(Time::from_millis(second * 1000));
@@ -92,9 +92,9 @@ fn known_records_count_once_and_a_later_abandonment_is_taken() {
     let number = journal.record(1, &binding("web"), None, (Decision::Scheduled, "m1:1"));
     let mut history = History::default();
     let mut read = || {
-        stored(folder.path())
-            .iter()
-            .for_each(|stored| history.add(None, stored));
+        for stored in &stored(folder.path()) {
+            history.add(None, stored);
+        }
         history.finish();
         (history.version(), history.rows().len(), history.rows()[0].is_taken())
     };
@@ -116,9 +116,9 @@ fn the_records_of_several_processes_are_in_order_of_time_and_a_clock_that_is_set
     second.record(20, &binding("d"), None, (Decision::Scheduled, ""));
     let mut history = History::default();
     for folder in &folders {
-        stored(folder.path())
-            .iter()
-            .for_each(|stored| history.add(None, stored));
+        for stored in &stored(folder.path()) {
+            history.add(None, stored);
+        }
     }
     history.finish();
     let names = |rows: &[Row]| {

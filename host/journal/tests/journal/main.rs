@@ -70,7 +70,7 @@ fn some_segments_are_read_without_the_others() {
         let mut found = Vec::new();
         let wants = |number| wanted.contains(&number);
         let problems = visit_segments(directory.path(), wants, |segment, stored| {
-            found.push((segment, stored.record.id))
+            found.push((segment, stored.record.id));
         });
         assert_eq!(problems.unwrap(), []);
         assert!(found.iter().map(|(segment, _)| *segment).eq(wanted));
