@@ -50,7 +50,16 @@ pub struct BindingNow<'a> {
     pub leaving: BTreeMap<&'a str, &'a Row>,
 }
 
-impl BindingNow<'_> {
+impl<'a> BindingNow<'a> {
+    /// Returns the binding that these rows are about, after the last of them; `None` if it does not exist.
+    pub fn of(rows: &[&'a Row]) -> Option<Self> {
+        let mut bindings = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.is_taken()) {
+            follow(&mut bindings, row);
+        }
+        bindings.pop_last().map(|(_, binding)| binding)
+    }
+
     /// Returns the clusters of the placement.
     pub fn clusters(&self) -> impl Iterator<Item = &str> {
         targets(self.placement)
@@ -123,7 +132,7 @@ impl<'a> Federation<'a> {
 /// Takes the effect of a row on its binding.
 fn follow<'a>(bindings: &mut BTreeMap<&'a Subject, BindingNow<'a>>, row: &'a Row) {
     let subject = &*row.subject;
-    if !is_binding(subject) {
+    if !subject.is_binding() {
         return;
     }
     if row.decision == Decision::Unbound {
@@ -141,11 +150,6 @@ fn follow<'a>(bindings: &mut BTreeMap<&'a Subject, BindingNow<'a>>, row: &'a Row
         }
         _ => {}
     }
-}
-
-/// Returns true for the kinds of bindings.
-pub fn is_binding(subject: &Subject) -> bool {
-    matches!(subject.kind.as_str(), "ResourceBinding" | "ClusterResourceBinding")
 }
 
 /// Returns what waits after these rows. The queue of the leader adds tolerations and rates, which have no record.

@@ -239,8 +239,7 @@ impl DecisionLog {
 
 /// Returns the step of a failover that a decision takes, with its binding and without its ID.
 fn step_of(entry: &Entry) -> Option<(Key, FailoverNote)> {
-    let is_binding = ["ResourceBinding", "ClusterResourceBinding"].contains(&entry.subject.kind.as_str());
-    let state = FailoverState::after(entry.decision).filter(|_| is_binding)?;
+    let state = FailoverState::after(entry.decision).filter(|_| entry.subject.is_binding())?;
     let reason = &entry.attribution.reason;
     let note = FailoverNote {
         number: 0,

@@ -52,6 +52,11 @@ impl Subject {
         }
     }
 
+    /// Returns true for the kinds of bindings.
+    pub fn is_binding(&self) -> bool {
+        matches!(self.kind.as_str(), "ResourceBinding" | "ClusterResourceBinding")
+    }
+
     /// Returns `namespace/name`, or only the name for cluster scope.
     pub fn key(&self) -> String {
         if self.namespace.is_empty() {

@@ -4,7 +4,6 @@ use bulkhead_core::journal::{DecisionId, Subject};
 use maud::{Markup, html};
 
 use super::{bindings, decision};
-use crate::federation::is_binding;
 use crate::frame::{Page, View, moment, object};
 use crate::query::Parameters;
 
@@ -42,7 +41,7 @@ pub fn wrong_parameter(message: String) -> Page {
 pub fn unknown_object(view: &View<'_>, subject: &Subject) -> Page {
     let name = subject.name.as_str();
     let is_similar = |known: &&Subject| {
-        is_binding(known) && !name.is_empty() && (known.name.contains(name) || name.contains(known.name.as_str()))
+        known.is_binding() && !name.is_empty() && (known.name.contains(name) || name.contains(known.name.as_str()))
     };
     let mut similar: Vec<_> = view
         .history

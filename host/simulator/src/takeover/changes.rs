@@ -35,10 +35,6 @@ impl ObjectId {
             api_version: text(object, "/apiVersion").to_owned(),
         }
     }
-
-    fn is_binding(&self) -> bool {
-        matches!(self.subject.kind.as_str(), "ResourceBinding" | "ClusterResourceBinding")
-    }
 }
 
 /// Returns kind, namespace and name of an object.
@@ -90,7 +86,7 @@ fn change(id: &ObjectId, effect: Effect, object: &Value, fields: Vec<FieldChange
 fn changed(id: &ObjectId, old: &Value, new: &Value) -> Vec<Change> {
     let mut found: BTreeMap<Effect, Vec<FieldChange>> = BTreeMap::new();
     let (mut rest_old, mut rest_new) = (old.clone(), new.clone());
-    if id.is_binding() {
+    if id.subject.is_binding() {
         for rest in [&mut rest_old, &mut rest_new] {
             remove(rest, "/spec", "clusters");
             remove(rest, "/spec", "gracefulEvictionTasks");
