@@ -88,6 +88,21 @@ impl Parameters {
         parsed.transpose()
     }
 
+    /// Returns the value of a parameter that has one of these options, each a value and a text. Without the parameter,
+    /// the value is empty.
+    ///
+    /// # Errors
+    ///
+    /// The value is none of the options.
+    pub fn option(&self, name: &str, options: &[(&str, &str)]) -> Result<&str, String> {
+        let value = self.text(name);
+        if options.iter().any(|(known, _)| *known == value) {
+            Ok(value)
+        } else {
+            Err(format!("{name}: there is no {name} {value:?}"))
+        }
+    }
+
     /// Returns a time, given as RFC 3339 or in milliseconds since the Unix epoch.
     ///
     /// # Errors

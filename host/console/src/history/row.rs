@@ -78,14 +78,8 @@ impl Row {
 
     /// Returns true if a text of the row contains the words, which are in lower case.
     pub fn has_words(&self, words: &str) -> bool {
-        let texts = [
-            self.subject.namespace.as_str(),
-            self.subject.name.as_str(),
-            self.effect.as_str(),
-            self.reason.code.as_str(),
-            self.reason.message.as_str(),
-        ];
+        let (key, reason) = (self.subject.key(), &self.reason);
+        let texts = [&key, &self.effect, &reason.code, &reason.message];
         texts.iter().any(|text| text.to_lowercase().contains(words))
-            || self.subject.key().to_lowercase().contains(words)
     }
 }

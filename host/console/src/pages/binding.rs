@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_journal::Stored;
+use bulkhead_simulator::recorded::explain::explain;
 use maud::{Markup, html};
 
 use super::{explanation, problem, rows, waits};
-use crate::federation::{self, BindingNow, Federation};
+use crate::federation::{self, BindingNow};
 use crate::frame::{Page, View, cluster, decision_link, moment, pager, section};
 use crate::history::Row;
 use crate::query::{Paged, Parameters};
@@ -43,14 +44,13 @@ pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<
     if all.is_empty() {
         return Ok(Err(problem::unknown_object(view, &subject)));
     }
-    let federation = Federation::at(view.history, None, view.now);
     let page = Paged::of(all.iter().rev().copied(), number, DECISIONS_MAX);
     let life = html! {
         (pager(PATH, parameters, &page, "decisions"))
         (rows::table_of("Decisions, newest first", page.items.iter().copied()))
     };
     let body = html! {
-        (section("state", "State", &state(federation.bindings.get(&subject), &all)))
+        (section("state", "State", &state(BindingNow::of(&all).as_ref(), &all)))
         (section("waits", "Waits", &waiting(view, &subject)))
         (section("life", "Life", &life))
         (section("explanations", "Gates and inputs", &explanations(&page.items, find)))
@@ -116,7 +116,7 @@ fn explanations(rows: &[&Row], find: Find<'_>) -> Markup {
             }
             @if !row.is_taken() { p { "Abandoned: it could not be put into effect and was decided again." } }
             @match found.get(&row.id) {
-                Some(stored) => (explanation::gates(stored)),
+                Some(stored) => (explanation::gates(&explain(stored))),
                 None => p { "The record is gone." },
             }
         }

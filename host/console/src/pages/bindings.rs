@@ -28,10 +28,7 @@ const STATES: [(&str, &str); 3] = [
 pub fn page(view: &View<'_>, parameters: &Parameters) -> Result<Page, String> {
     let at = parameters.moment(view.history.extent())?;
     let number = parameters.number("page")?.unwrap_or(1);
-    let state = parameters.text("state");
-    if !STATES.iter().any(|(known, _)| *known == state) {
-        return Err(format!("state: there is no state {state:?}"));
-    }
+    let state = parameters.option("state", &STATES)?;
     let federation = Federation::at(view.history, at, at.unwrap_or(view.now));
     let words = parameters.text("text").to_lowercase();
     let (namespace, on) = (parameters.text("namespace"), parameters.text("cluster"));

@@ -61,7 +61,7 @@ fn one(row: &Row, found: Result<&[Stored], &anyhow::Error>) -> Markup {
         }
         @if !row.is_taken() { p { "Abandoned: it could not be put into effect and was decided again." } }
         @match found.map(|all| all.iter().find(is_it)) {
-            Ok(Some(stored)) => { (explanation::gates(stored)) (explanation::details_of(stored)) },
+            Ok(Some(stored)) => (explanation::whole(stored)),
             Ok(None) => p { "The record is gone." },
             Err(error) => p class="problem" { "The inputs cannot be read: " (format!("{error:#}")) },
         }

@@ -12,10 +12,9 @@ use crate::frame::{moment, table, text};
 const INPUTS_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the facts of a record, and the gates of its decision.
-pub(super) fn gates(stored: &Stored) -> Markup {
-    let explanation = explain(stored);
+pub(super) fn gates(explanation: &Explanation) -> Markup {
     html! {
-        (facts(&explanation))
+        (facts(explanation))
         @if explanation.findings.is_empty() {
             p { "The decision follows from others: it has no recorded gates." }
         } @else {
@@ -24,12 +23,18 @@ pub(super) fn gates(stored: &Stored) -> Markup {
     }
 }
 
-/// Returns the steps of the scheduler, the answers of policies, and the inputs.
-pub(super) fn details_of(stored: &Stored) -> Markup {
-    let Some(kept) = &stored.decision else { return html! {} };
-    let scheduling = explain(stored).scheduling;
+/// Returns the facts and the gates, the steps of the scheduler, the answers of policies, and the inputs.
+pub(super) fn whole(stored: &Stored) -> Markup {
+    let explanation = explain(stored);
     html! {
-        @if let Some(scheduling) = &scheduling {
+        (gates(&explanation))
+        @if let Some(kept) = &stored.decision { (details_of(&explanation, kept)) }
+    }
+}
+
+fn details_of(explanation: &Explanation, kept: &StoredDecision) -> Markup {
+    html! {
+        @if let Some(scheduling) = &explanation.scheduling {
             (details("Steps of the scheduler", &html! { pre tabindex="0" { (render::schedule(scheduling)) } }))
         }
         (policies(&answers(&kept.decision)))

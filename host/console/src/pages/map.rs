@@ -92,10 +92,8 @@ fn summary(federation: &Federation<'_>, waits: &[Waiting]) -> Markup {
 }
 
 fn clusters(federation: &Federation<'_>, parameters: &Parameters, number: usize) -> Result<Markup, String> {
-    let (words, state) = (parameters.text("cluster").to_lowercase(), parameters.text("state"));
-    if !STATES.iter().any(|(known, _)| *known == state) {
-        return Err(format!("state: there is no state {state:?}"));
-    }
+    let words = parameters.text("cluster").to_lowercase();
+    let state = parameters.option("state", &STATES)?;
     let is_wanted = |cluster: &&ClusterNow<'_>| {
         let is_tainted = !cluster.state.taints.is_empty();
         let has_state = match state {
