@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use bulkhead_console::Console;
 use bulkhead_console::source::{Journals, Process};
 use bulkhead_core::time::Time;
@@ -71,23 +71,17 @@ pub(crate) fn run(arguments: ConsoleArguments) -> ExitCode {
 }
 
 async fn serve(arguments: ConsoleArguments) -> anyhow::Result<()> {
-    if !arguments.bind_address.ip().is_loopback() {
-        bail!(
-            "--bind-address {}: it is not a loopback address, and the console has no authentication; name one such as \
-             127.0.0.1:0",
-            arguments.bind_address
-        );
-    }
     let (address, asks) = (arguments.bind_address, arguments.journal.is_empty());
     let console = Arc::new(Served(console(arguments)));
-    let reading = Arc::clone(&console);
-    let read = tokio::task::spawn_blocking(move || reading.0.read()).await?;
+    let running = serve_local(address, Arc::<Served>::clone(&console))
+        .await
+        .context("--bind-address")?;
+    let read = tokio::task::spawn_blocking(move || console.0.read()).await?;
     if asks {
         read.context("asking the leader for its decisions; --journal DIR reads a journal instead")?;
     } else {
         read?;
     }
-    let running = serve_local(address, console).await.context("--bind-address")?;
     output::print(&format!("console at http://{}/\n", running.address))?;
     tokio::signal::ctrl_c().await.context("waiting for an interrupt")
 }
