@@ -30,8 +30,8 @@ use crate::site::Site;
 use crate::soundness::wait_for_line;
 use crate::{losses, storm, wait};
 
-/// Number of Deployments to evict. Mode `all` evicts them in the order of their numbers, mode `evict` in that of their
-/// names; the groups are where both orders have them in the right hands.
+/// Number of Deployments to evict. Mode `all` evicts them in the order of their priority labels. Mode `evict` reads no
+/// templates, and evicts them in the order of their names. The groups leave in the same phase in both orders.
 const DEPLOYMENTS: usize = 90;
 const RATE: &str = "--resource-eviction-rate=2";
 /// Numbers of the Deployments that the previous version evicts, and the current one ends.
@@ -149,7 +149,7 @@ async fn prepare(federation: &mut Federation<'_>) -> anyhow::Result<()> {
     }
     let deployment = |number: usize| {
         let mut deployment = storm::deployment(number, 1, &json!({}));
-        // The highest number is evicted first.
+        // The lowest number leaves first.
         let priority = (DEPLOYMENTS - number).to_string();
         deployment["metadata"]["labels"][keys::EVICTION_PRIORITY] = json!(priority);
         if let Some(group) = [FIRST, SECOND].into_iter().find(|group| group.contains(&number)) {
