@@ -139,7 +139,7 @@ fn the_map_shows_the_state_at_a_time() {
         "{during}"
     );
     assert!(
-        during.contains("TaintUntolerated") && during.contains("1 leaving"),
+        during.contains("TaintUntolerated") && during.contains("leaving: 1"),
         "{during}"
     );
     let (before, _) = page(&console, "/?position=1");

@@ -3,7 +3,7 @@
 //
 //   node check.cjs CHROMIUM PICTURES PAGE...
 //
-// A page is a file, or an address of the console, which may request other addresses of the console.
+// A page is a file, or NAME=ADDRESS with an address of the console, which may request other addresses of the console.
 //
 // Prints one line for each problem, and ends with exit code 1 if there is one.
 
@@ -21,6 +21,9 @@ const CONTRAST_MIN = 4.5;
 const TIMEOUT_MS = 30_000;
 // Greatest height of a picture, in pixels.
 const PICTURE_MAX = 4_000;
+
+// A page of the console: its name and its address.
+const CONSOLE = /^([a-z-]+)=(http:.*)$/;
 
 // Elements that a keyboard has to reach, in order of the document.
 const REACHABLE = "a[href], button, input, select, summary, textarea, [tabindex='0']";
@@ -138,15 +141,17 @@ async function audit(page) {
 }
 
 async function check(browser, file, pictures, size, scheme) {
-  const isFile = !file.startsWith("http://");
-  const address = isFile ? pathToFileURL(file) : new URL(file);
-  const name = isFile ? path.basename(file, ".html") : `console${address.pathname.replaceAll("/", "-")}`;
+  const [, console, link] = file.match(CONSOLE) ?? [];
+  const isFile = !link;
+  const address = isFile ? pathToFileURL(file) : new URL(link);
+  const name = isFile ? path.basename(file, ".html") : `${console}${address.pathname.replaceAll("/", "-")}`;
   const own = isFile ? "file:" : address.origin;
   // The page is opened once for each check, because a check leaves focus and filter behind.
   const open = async (problems, options = {}) => {
     const page = await browser.newPage({ viewport: size, colorScheme: scheme, ...options });
     page.setDefaultTimeout(TIMEOUT_MS);
     page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
+    page.on("dialog", (dialog) => problems.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
     page.on("pageerror", (error) => problems.push(`script: ${error.message}`));
     page.on("request", (request) => request.url().startsWith(own) || problems.push(`network: ${request.url()}`));
     await page.goto(address.href);
@@ -174,7 +179,7 @@ async function main([executablePath, pictures, ...files]) {
   const browser = await chromium.launch({ executablePath, chromiumSandbox: process.getuid?.() !== 0 });
   const found = [];
   try {
-    for (const file of files.map((file) => (file.startsWith("http://") ? file : path.resolve(file)))) {
+    for (const file of files.map((file) => (CONSOLE.test(file) ? file : path.resolve(file)))) {
       for (const size of SIZES) {
         for (const scheme of SCHEMES) found.push(...(await check(browser, file, pictures, size, scheme)));
       }

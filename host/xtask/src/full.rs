@@ -35,7 +35,7 @@ pub(crate) enum Step {
     Mutants,
     /// Check the reference pages and build the site with mdBook.
     Docs,
-    /// Check HTML reports in headless Chromium; needs Node.js and npm.
+    /// Check HTML reports and the web console in headless Chromium; needs Node.js, npm and kubectl.
     Browser,
     /// Create, build and test a plugin of each kind in each language; needs Python, Node.js, Go and make.
     Languages,

@@ -149,7 +149,7 @@ fn cell(now: &ClusterNow<'_>, at: Time) -> Markup {
             h4 { (cluster(now.name)) }
             p { (ready) }
             @for taint in &state.taints { p { "taint " (taint) } }
-            p class="soft" { (now.placed) " bindings, " (now.leaving) " leaving" }
+            p class="soft" { "bindings: " (now.placed) ", leaving: " (now.leaving) }
             p { a href=(loss) aria-label={ "What if " (now.name) " were lost" } { "What if" } }
         }
     }
