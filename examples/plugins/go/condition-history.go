@@ -1,18 +1,19 @@
-// Taints a cluster that has not been ready for a while, and removes the taint when it has been ready for longer.
+// Taints a cluster whose condition Ready keeps changing, and removes the taint when it has been stable for a while.
 package main
 
 import (
 	"encoding/json"
+	"time"
 
 	"condition-history/bulkhead"
 )
 
-const key = "example.io/unstable"
+const key = "example.io/flapping"
 
 // settings is the configuration of the plugin.
 var settings struct {
-	AddAfter    int64 `json:"addAfterSeconds"`
-	RemoveAfter int64 `json:"removeAfterSeconds"`
+	Changes       int `json:"changes"`
+	WindowSeconds int `json:"windowSeconds"`
 }
 
 func init() {
@@ -24,11 +25,11 @@ func init() {
 		ConfigSchema: `{
 			"type": ["object", "null"],
 			"properties": {
-				"addAfterSeconds": {"type": "integer", "minimum": 0, "maximum": 86400},
-				"removeAfterSeconds": {"type": "integer", "minimum": 0, "maximum": 86400}
+				"changes": {"type": "integer", "minimum": 1, "maximum": 7},
+				"windowSeconds": {"type": "integer", "minimum": 1, "maximum": 86400}
 			},
 			"additionalProperties": false,
-			"examples": [null, {"addAfterSeconds": 30, "removeAfterSeconds": 600}]
+			"examples": [null, {"changes": 5, "windowSeconds": 3600}]
 		}`,
 		Configure:    configure,
 		ClusterTaint: decide,
@@ -38,26 +39,32 @@ func init() {
 func main() {}
 
 func configure(config []byte) error {
-	settings.AddAfter, settings.RemoveAfter = 60, 300
+	settings.Changes, settings.WindowSeconds = 3, 600
 	return json.Unmarshal(config, &settings)
 }
 
 func decide(cluster bulkhead.Cluster) ([]bulkhead.TaintChange, error) {
-	ready, found := cluster.Condition("Ready")
-	if !found || ready.LastTransition.IsZero() {
-		return nil, nil
+	start, recent := bulkhead.Now().Add(-time.Duration(settings.WindowSeconds)*time.Second), 0
+	for i, value := range cluster.Document().Each("/conditionHistory/Ready", "/since") {
+		text, _ := value.(string)
+		since, err := time.Parse(time.RFC3339, text)
+		// The first entry is the start of the history.
+		if i > 0 && err == nil && since.After(start) {
+			recent++
+		}
 	}
-	age := bulkhead.Now().Unix() - ready.LastTransition.Unix()
-	isReady, isTainted := ready.Status == bulkhead.True, false
+	ready, _ := cluster.Condition("Ready")
+	isReady, isTainted := ready.Name != "" && ready.Status == bulkhead.True, false
 	for _, taint := range cluster.Taints() {
 		isTainted = isTainted || taint.Key == key
 	}
 	switch {
-	case !isReady && !isTainted && age >= settings.AddAfter:
-		reason := bulkhead.Because("NotReadyForLong", "not ready for %d s, the limit is %d s", age, settings.AddAfter)
+	case !isTainted && recent >= settings.Changes:
+		message := "the condition Ready has changed %d times in %d s"
+		reason := bulkhead.Because("Flapping", message, recent, settings.WindowSeconds)
 		return []bulkhead.TaintChange{bulkhead.AddTaint(key, bulkhead.NoSchedule, reason)}, nil
-	case isReady && isTainted && age >= settings.RemoveAfter:
-		reason := bulkhead.Because("ReadyForLong", "ready for %d s, the limit is %d s", age, settings.RemoveAfter)
+	case isTainted && isReady && recent == 0:
+		reason := bulkhead.Because("Stable", "the condition Ready has not changed in %d s", settings.WindowSeconds)
 		return []bulkhead.TaintChange{bulkhead.RemoveTaint(key, bulkhead.NoSchedule, reason)}, nil
 	}
 	return nil, nil

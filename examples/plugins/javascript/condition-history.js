@@ -1,9 +1,8 @@
-// Taints a cluster that has not been ready for a while, and removes the taint when it has been ready for longer.
+// Taints a cluster whose condition Ready keeps changing, and removes the taint when it has been stable for a while.
 
 import { addTaint, definePlugin, removeTaint } from '#bulkhead';
 
-const KEY = 'example.io/unstable';
-const SECONDS = { type: 'integer', minimum: 0, maximum: 86400 };
+const KEY = 'example.io/flapping';
 
 export default definePlugin({
   name: 'condition-history',
@@ -12,27 +11,30 @@ export default definePlugin({
   reusable: true,
   configSchema: {
     type: ['object', 'null'],
-    properties: { addAfterSeconds: SECONDS, removeAfterSeconds: SECONDS },
+    properties: {
+      changes: { type: 'integer', minimum: 1, maximum: 7 },
+      windowSeconds: { type: 'integer', minimum: 1, maximum: 86400 },
+    },
     additionalProperties: false,
-    examples: [null, { addAfterSeconds: 30, removeAfterSeconds: 600 }],
+    examples: [null, { changes: 5, windowSeconds: 3600 }],
   },
 
-  configure: (config) => ({ addAfter: config?.addAfterSeconds ?? 60, removeAfter: config?.removeAfterSeconds ?? 300 }),
+  configure: (config) => ({ changes: config?.changes ?? 3, window: config?.windowSeconds ?? 600 }),
 
   clusterTaint(cluster, call) {
-    const { addAfter, removeAfter } = call.config;
-    const ready = cluster.condition('Ready');
-    if (ready?.lastTransitionSeconds === undefined) return [];
-    const age = Math.floor(call.now.getTime() / 1000) - ready.lastTransitionSeconds;
-    const isReady = ready.status === 'True';
+    const { changes, window } = call.config;
+    const start = call.now.getTime() - window * 1000;
+    const history = cluster.document.each('/conditionHistory/Ready', '/since');
+    // The first entry is the start of the history.
+    const recent = history.slice(1).filter((since) => Date.parse(String(since)) > start).length;
+    const isReady = cluster.condition('Ready')?.status === 'True';
     const isTainted = cluster.taints.some((taint) => taint.key === KEY);
-    if (!isReady && !isTainted && age >= addAfter) {
-      const message = `not ready for ${age} s, the limit is ${addAfter} s`;
-      return [addTaint(KEY, 'NoSchedule', 'NotReadyForLong', message)];
+    if (!isTainted && recent >= changes) {
+      const message = `the condition Ready has changed ${recent} times in ${window} s`;
+      return [addTaint(KEY, 'NoSchedule', 'Flapping', message)];
     }
-    if (isReady && isTainted && age >= removeAfter) {
-      const message = `ready for ${age} s, the limit is ${removeAfter} s`;
-      return [removeTaint(KEY, 'NoSchedule', 'ReadyForLong', message)];
+    if (isTainted && isReady && recent === 0) {
+      return [removeTaint(KEY, 'NoSchedule', 'Stable', `the condition Ready has not changed in ${window} s`)];
     }
     return [];
   },

@@ -1,7 +1,7 @@
--- Taints a cluster that has not been ready for a while, and removes the taint when it has been ready for longer.
-local KEY = "example.io/unstable"
+-- Taints a cluster whose condition Ready keeps changing, and removes the taint when it has been stable for a while.
+local KEY, EFFECT = "example.io/flapping", "NoSchedule"
 local settings = type(config) == "table" and config or {}
-local add_after, remove_after = settings.addAfterSeconds or 60, settings.removeAfterSeconds or 300
+local changes, window = settings.changes or 3, settings.windowSeconds or 600
 
 -- The seconds of a time such as 2026-07-01T12:30:00Z since the Unix epoch; nil if there is none.
 local function seconds(time)
@@ -11,27 +11,29 @@ local function seconds(time)
 end
 
 function ClusterTaint(cluster, now)
-  local ready
-  for _, condition in ipairs(cluster.status.conditions or {}) do
-    if condition.type == "Ready" then
-      ready = ready or condition
+  local recent, is_ready, is_tainted = 0, false, false
+  for i, change in ipairs((cluster.conditionHistory or {}).Ready or {}) do
+    local since = seconds(change.since)
+    -- The first entry is the start of the history.
+    if i > 1 and since and now - since < window then
+      recent = recent + 1
     end
   end
-  local since = ready and seconds(ready.lastTransitionTime)
-  if since == nil then
-    return {}
+  for _, condition in ipairs(cluster.status.conditions or {}) do
+    if condition.type == "Ready" then
+      is_ready = condition.status == "True"
+      break
+    end
   end
-  local is_tainted = false
   for _, taint in ipairs(cluster.spec.taints or {}) do
     is_tainted = is_tainted or taint.key == KEY
   end
-  local age, is_ready = now - since, ready.status == "True"
-  if not is_ready and not is_tainted and age >= add_after then
-    local message = string.format("not ready for %d s, the limit is %d s", age, add_after)
-    return { { add = { key = KEY, effect = "NoSchedule" }, reason = "NotReadyForLong", message = message } }
-  elseif is_ready and is_tainted and age >= remove_after then
-    local message = string.format("ready for %d s, the limit is %d s", age, remove_after)
-    return { { remove = { key = KEY, effect = "NoSchedule" }, reason = "ReadyForLong", message = message } }
+  if not is_tainted and recent >= changes then
+    local message = string.format("the condition Ready has changed %d times in %d s", recent, window)
+    return { { add = { key = KEY, effect = EFFECT }, reason = "Flapping", message = message } }
+  elseif is_tainted and is_ready and recent == 0 then
+    local message = string.format("the condition Ready has not changed in %d s", window)
+    return { { remove = { key = KEY, effect = EFFECT }, reason = "Stable", message = message } }
   end
   return {}
 end

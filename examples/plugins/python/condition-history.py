@@ -1,5 +1,6 @@
-"""Taints a cluster that has not been ready for a while, and removes the taint when it has been ready for longer."""
+"""Taints a cluster whose condition Ready keeps changing, and removes the taint when it has been stable for a while."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from bulkhead import (
@@ -16,8 +17,7 @@ from bulkhead import (
     plugin,
 )
 
-KEY = "example.io/unstable"
-SECONDS = {"type": "integer", "minimum": 0, "maximum": 86400}
+KEY = "example.io/flapping"
 
 plugin(
     name="condition-history",
@@ -26,9 +26,12 @@ plugin(
     reusable=True,
     config_schema={
         "type": ["object", "null"],
-        "properties": {"addAfterSeconds": SECONDS, "removeAfterSeconds": SECONDS},
+        "properties": {
+            "changes": {"type": "integer", "minimum": 1, "maximum": 7},
+            "windowSeconds": {"type": "integer", "minimum": 1, "maximum": 86400},
+        },
         "additionalProperties": False,
-        "examples": [None, {"addAfterSeconds": 30, "removeAfterSeconds": 600}],
+        "examples": [None, {"changes": 5, "windowSeconds": 3600}],
     },
 )
 
@@ -36,22 +39,23 @@ plugin(
 @configure
 def limits(settings: Any) -> tuple[int, int]:
     settings = settings or {}
-    return settings.get("addAfterSeconds", 60), settings.get("removeAfterSeconds", 300)
+    return settings.get("changes", 3), settings.get("windowSeconds", 600)
 
 
 @cluster_taint
 def decide(cluster: Cluster) -> list[AddTaint | RemoveTaint]:
+    changes, window = config()
+    start = now() - timedelta(seconds=window)
+    history = cluster.document.each("/conditionHistory/Ready", "/since")
+    # The first entry is the start of the history.
+    recent = sum(datetime.fromisoformat(since.replace("Z", "+00:00")) > start for since in history[1:])
     ready = cluster.condition("Ready")
-    if ready is None or ready.last_transition_s is None:
-        return []
-    add_after, remove_after = config()
-    age = int(now().timestamp()) - ready.last_transition_s
-    is_ready = ready.status is ConditionStatus.TRUE
+    is_ready = ready is not None and ready.status is ConditionStatus.TRUE
     is_tainted = any(taint.key == KEY for taint in cluster.taints)
-    if not is_ready and not is_tainted and age >= add_after:
-        reason = Reason("NotReadyForLong", f"not ready for {age} s, the limit is {add_after} s")
+    if not is_tainted and recent >= changes:
+        reason = Reason("Flapping", f"the condition Ready has changed {recent} times in {window} s")
         return [AddTaint(KEY, TaintEffect.NO_SCHEDULE, reason)]
-    if is_ready and is_tainted and age >= remove_after:
-        reason = Reason("ReadyForLong", f"ready for {age} s, the limit is {remove_after} s")
+    if is_tainted and is_ready and recent == 0:
+        reason = Reason("Stable", f"the condition Ready has not changed in {window} s")
         return [RemoveTaint(KEY, TaintEffect.NO_SCHEDULE, reason)]
     return []

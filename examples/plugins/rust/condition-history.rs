@@ -1,24 +1,28 @@
-//! Taints a cluster that has not been ready for a while, and removes the taint when it has been ready for longer.
+//! Taints a cluster whose condition `Ready` keeps changing, and removes the taint when it has been stable for a while.
 
-use bulkhead_sdk::{Cluster, ClusterTaint, ConditionStatus, Plugin, PolicyError, Reason, TaintChange, TaintEffect};
+use std::ops::Range;
+
+use bulkhead_sdk::{
+    Cluster, ClusterTaint, ConditionStatus, Plugin, PolicyError, Reason, TaintChange, TaintEffect, Value,
+};
 use serde::Deserialize;
 
-const KEY: &str = "example.io/unstable";
+const KEY: &str = "example.io/flapping";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct Limits {
-    add_after_seconds: i64,
-    remove_after_seconds: i64,
+struct Flapping {
+    changes: usize,
+    window_seconds: i64,
 }
 
-impl Default for Limits {
+impl Default for Flapping {
     fn default() -> Self {
-        Self { add_after_seconds: 60, remove_after_seconds: 300 }
+        Self { changes: 3, window_seconds: 600 }
     }
 }
 
-impl Plugin for Limits {
+impl Plugin for Flapping {
     const NAME: &'static str = "condition-history";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const TAINT_KEYS: &'static [&'static str] = &[KEY];
@@ -26,11 +30,11 @@ impl Plugin for Limits {
     const CONFIG_SCHEMA: &'static str = r#"{
         "type": ["object", "null"],
         "properties": {
-            "addAfterSeconds": {"type": "integer", "minimum": 0, "maximum": 86400},
-            "removeAfterSeconds": {"type": "integer", "minimum": 0, "maximum": 86400}
+            "changes": {"type": "integer", "minimum": 1, "maximum": 7},
+            "windowSeconds": {"type": "integer", "minimum": 1, "maximum": 86400}
         },
         "additionalProperties": false,
-        "examples": [null, {"addAfterSeconds": 30, "removeAfterSeconds": 600}]
+        "examples": [null, {"changes": 5, "windowSeconds": 3600}]
     }"#;
 
     fn configure(config: &str) -> Result<Self, PolicyError> {
@@ -38,25 +42,40 @@ impl Plugin for Limits {
     }
 }
 
-impl ClusterTaint for Limits {
+/// Returns the seconds of a time such as `2026-07-01T12:30:00Z` since the Unix epoch.
+fn seconds(time: &str) -> Option<i64> {
+    let number = |digits: Range<usize>| time.get(digits)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    // Years begin in March, so that the leap day is the last one.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = 365 * year + leap_days + (153 * month + 2) / 5 + day - 719_469;
+    Some(days * 86400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)?)
+}
+
+impl ClusterTaint for Flapping {
     fn decide(&self, cluster: &Cluster) -> Result<Vec<TaintChange>, PolicyError> {
-        let Some(ready) = cluster.condition("Ready") else { return Ok(Vec::new()) };
-        let Some(since) = ready.last_transition_s else { return Ok(Vec::new()) };
-        let age = bulkhead_sdk::now_ms().div_euclid(1000) - since;
-        let is_ready = ready.status == ConditionStatus::True;
+        let (now, window) = (bulkhead_sdk::now_ms().div_euclid(1000), self.window_seconds);
+        let is_recent = |since: &Option<Value>| match since {
+            Some(Value::Text(time)) => seconds(time).is_some_and(|time| now - time < window),
+            _ => false,
+        };
+        // The first entry is the start of the history.
+        let history = cluster.document().get_each("/conditionHistory/Ready", "/since");
+        let recent = history.iter().skip(1).filter(|since| is_recent(since)).count();
+        let is_ready = cluster.condition("Ready").is_some_and(|ready| ready.status == ConditionStatus::True);
         let is_tainted = cluster.taints().iter().any(|taint| taint.key == KEY);
         let effect = TaintEffect::NoSchedule;
-        let (add_after, remove_after) = (self.add_after_seconds, self.remove_after_seconds);
-        Ok(if !is_ready && !is_tainted && age >= add_after {
-            let message = format!("not ready for {age} s, the limit is {add_after} s");
-            vec![TaintChange::add_taint(KEY, effect, Reason::new("NotReadyForLong", message))]
-        } else if is_ready && is_tainted && age >= remove_after {
-            let message = format!("ready for {age} s, the limit is {remove_after} s");
-            vec![TaintChange::remove_taint(KEY, effect, Reason::new("ReadyForLong", message))]
+        Ok(if !is_tainted && recent >= self.changes {
+            let message = format!("the condition Ready has changed {recent} times in {window} s");
+            vec![TaintChange::add_taint(KEY, effect, Reason::new("Flapping", message))]
+        } else if is_tainted && is_ready && recent == 0 {
+            let message = format!("the condition Ready has not changed in {window} s");
+            vec![TaintChange::remove_taint(KEY, effect, Reason::new("Stable", message))]
         } else {
             Vec::new()
         })
     }
 }
 
-bulkhead_sdk::export!(Limits: ClusterTaint);
+bulkhead_sdk::export!(Flapping: ClusterTaint);

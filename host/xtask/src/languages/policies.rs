@@ -28,7 +28,7 @@ const POLICIES: [(&str, &str, &str); 15] = [
         "health",
         "kinds: [{apiVersion: apps/v1, kind: StatefulSet}]",
     ),
-    ("condition-history", "cluster-taint", "taintKeys: [example.io/unstable]"),
+    ("condition-history", "cluster-taint", "taintKeys: [example.io/flapping]"),
     ("nearly-full", "cluster-taint", "taintKeys: [example.io/nearly-full]"),
     ("label-filter", "filter", ""),
     ("version-floor", "filter", ""),
