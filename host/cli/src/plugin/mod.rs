@@ -17,6 +17,7 @@ mod sign;
 mod target;
 mod test;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 

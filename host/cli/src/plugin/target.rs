@@ -23,6 +23,9 @@ use crate::interpret::Places;
 /// Name of the manifest of a plugin directory.
 pub(super) const MANIFEST: &str = "plugin.yaml";
 
+/// Name of the file with the cases of a customization, beside it.
+const CUSTOMIZATION_CASES: &str = "cases_test.yaml";
+
 /// Plugin to use.
 #[derive(Args)]
 pub(super) struct Which {
@@ -129,6 +132,22 @@ impl Which {
             engines,
             places: Arc::default(),
         })
+    }
+
+    /// Returns the directory of the plugin, if it has one of its own.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.path.is_dir().then_some(&*self.path)
+    }
+
+    /// Returns the files and directories that the plugin and its own cases are read from.
+    pub(super) fn inputs(&self) -> Vec<PathBuf> {
+        let mut inputs = vec![self.path.clone()];
+        if is_yaml(&self.path) {
+            inputs.push(self.path.with_file_name(CUSTOMIZATION_CASES));
+        }
+        let config = self.config.as_deref().and_then(|config| config.strip_prefix('@'));
+        inputs.extend(config.map(PathBuf::from));
+        inputs
     }
 
     /// Returns another plugin, used in the same way.
@@ -274,7 +293,7 @@ impl Target {
     /// `cases_test.yaml` beside a customization.
     pub(super) fn cases(&self, named: Option<&Path>) -> Option<PathBuf> {
         let name = if self.is_customization {
-            "cases_test.yaml"
+            CUSTOMIZATION_CASES
         } else {
             "cases"
         };

@@ -10,6 +10,7 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId, Usage};
 use clap::Args;
 
 use super::target::{Which, bounded, read_cases};
+use super::watch;
 use crate::output::Format;
 
 /// Run the conformance suite: the plugin's own cases, and the laws that apply to every plugin.
@@ -20,7 +21,8 @@ use crate::output::Format;
 #[command(after_help = "\
 Examples:
   bulkhead plugin test
-  bulkhead plugin test customization.yaml --junit junit.xml")]
+  bulkhead plugin test customization.yaml --junit junit.xml
+  bulkhead plugin test game-health --watch")]
 pub(crate) struct Arguments {
     /// File or directory of cases; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
@@ -33,6 +35,10 @@ pub(crate) struct Arguments {
     /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+
+    /// Build and test again after each change of the plugin, its cases or its configuration, until interrupted.
+    #[arg(long, conflicts_with = "junit")]
+    watch: bool,
 
     #[command(flatten)]
     which: Which,
@@ -111,8 +117,15 @@ fn portability(remarks: &[String], is_customization: bool) -> Option<Check> {
     })
 }
 
-/// Runs the suite. Returns true if all checks passed.
+/// Runs the suite, once or after each change. Returns true if all checks passed.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    if arguments.watch {
+        return watch::run(&arguments.which, arguments.cases.as_deref(), || once(arguments));
+    }
+    once(arguments)
+}
+
+fn once(arguments: &Arguments) -> anyhow::Result<bool> {
     let target = arguments.which.target()?;
     let cases = match target.cases(arguments.cases.as_deref()) {
         Some(path) => read_cases(&path)?,

@@ -75,6 +75,7 @@ pages! {
     a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
     the_logs_are_read_as_shown: "docs/src/how-to/read-the-logs.md",
     a_webhook_interpreter_is_ported_as_shown: "docs/src/how-to/port-a-webhook-interpreter.md",
+    a_script_of_argo_cd_is_ported_as_shown: "docs/src/how-to/port-an-argo-cd-script.md",
     priorities_are_set_as_shown: "docs/src/how-to/set-priorities.md",
     the_brake_is_set_as_shown: "docs/src/how-to/set-the-brake.md",
     simulations_and_trials_run_as_shown: "docs/src/how-to/simulate-and-trials.md",

@@ -25,6 +25,7 @@ mod silence;
 #[path = "../../../../tests/kubectl/transcript.rs"]
 mod transcript;
 mod vectors;
+mod watch;
 mod what_if;
 
 use std::fs;

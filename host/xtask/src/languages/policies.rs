@@ -11,11 +11,43 @@ use serde_json::Value;
 use super::golden;
 use super::plugin::Plugins;
 
-/// Policies, each with its kind.
-const POLICIES: [(&str, &str); 3] = [
-    ("rollout-health", "health"),
-    ("business-hours", "eviction-check"),
-    ("cost-by-region", "score"),
+/// Policies, each with its kind, and with a field of the manifest of its script. A component describes itself.
+const POLICIES: [(&str, &str, &str); 15] = [
+    (
+        "rollout-health",
+        "health",
+        "kinds: [{apiVersion: argoproj.io/v1alpha1, kind: Rollout}]",
+    ),
+    (
+        "certificate-health",
+        "health",
+        "kinds: [{apiVersion: cert-manager.io/v1, kind: Certificate}]",
+    ),
+    (
+        "replica-share",
+        "health",
+        "kinds: [{apiVersion: apps/v1, kind: StatefulSet}]",
+    ),
+    ("condition-history", "cluster-taint", "taintKeys: [example.io/flapping]"),
+    ("nearly-full", "cluster-taint", "taintKeys: [example.io/nearly-full]"),
+    ("label-filter", "filter", ""),
+    ("version-floor", "filter", ""),
+    ("cost-by-region", "score", ""),
+    ("free-share", "score", ""),
+    ("provider-spread", "score", ""),
+    ("business-hours", "eviction-check", ""),
+    ("quorum-by-zone", "eviction-check", ""),
+    ("backup-first", "eviction-check", ""),
+    (
+        "game-server",
+        "resource-interpreter",
+        "kinds: [{apiVersion: example.io/v1, kind: GameServer}]",
+    ),
+    (
+        "pipeline",
+        "resource-interpreter",
+        "kinds: [{apiVersion: example.io/v1, kind: Pipeline}]",
+    ),
 ];
 /// Languages, each with the extension of a source and its place in a plugin; the first one is the reference.
 pub(super) const LANGUAGES: [(&str, &str, &str); 7] = [
@@ -45,19 +77,20 @@ struct Cost {
 /// Builds and tests all, compares their replies, and writes or prints the table.
 pub(super) fn check(root: &Path, plugins: &Plugins<'_>) -> anyhow::Result<()> {
     let mut costs = Vec::new();
-    for (policy, kind) in POLICIES {
+    for policy in POLICIES {
+        let (name, ..) = policy;
         let mut reference = None;
         for (language, extension, place) in LANGUAGES {
-            println!("-- {policy} in {language}");
-            let folder = make(root, plugins, (policy, kind), (language, extension, place))?;
+            println!("-- {name} in {language}");
+            let folder = make(root, plugins, policy, (language, extension, place))?;
             plugins.run(&folder, &["test"])?;
             let replies = replies(plugins, &folder)?;
             match &reference {
                 None => reference = Some(replies),
                 Some(expected) if *expected == replies => (),
-                Some(expected) => bail!("{policy} in {language} replied\n{replies:#?}\nand in rust\n{expected:#?}"),
+                Some(expected) => bail!("{name} in {language} replied\n{replies:#?}\nand in rust\n{expected:#?}"),
             }
-            costs.push(cost(plugins, &folder, policy, language)?);
+            costs.push(cost(plugins, &folder, name, language)?);
         }
     }
     let table = table(&costs);
@@ -73,7 +106,7 @@ pub(super) fn check(root: &Path, plugins: &Plugins<'_>) -> anyhow::Result<()> {
 fn make(
     root: &Path,
     plugins: &Plugins<'_>,
-    (policy, kind): (&str, &str),
+    (policy, kind, field): (&str, &str, &str),
     (language, extension, place): (&str, &str, &str),
 ) -> anyhow::Result<PathBuf> {
     let folder = plugins.create(&format!("{language}/{policy}"), language, kind)?;
@@ -92,10 +125,8 @@ fn make(
         &folder.join("cases/cases.yaml"),
     )?;
     if language == "lua" {
-        // The manifest of the template names the kind of the template's object.
-        let kinds = "kinds: [{apiVersion: argoproj.io/v1alpha1, kind: Rollout}]\n";
-        let kinds = if kind == "health" { kinds } else { "" };
-        let manifest = format!("name: {policy}\nlua: {policy}.lua\n{kinds}");
+        // The manifest of the template is about the object and the taint of the template.
+        let manifest = format!("name: {policy}\nlua: {policy}.lua\n{field}\n");
         fs::write(folder.join("plugin.yaml"), manifest).context("writing plugin.yaml")?;
     } else {
         plugins.run(&folder, &["build"])?;
@@ -180,7 +211,7 @@ mod tests {
     #[test]
     fn every_policy_has_a_source_in_every_language_and_cases() {
         let examples = crate::root().join("examples/plugins");
-        for (policy, _) in POLICIES {
+        for (policy, ..) in POLICIES {
             assert!(examples.join(format!("cases/{policy}.yaml")).is_file(), "{policy}");
             for (language, extension, _) in LANGUAGES {
                 let source = examples.join(format!("{language}/{policy}.{extension}"));

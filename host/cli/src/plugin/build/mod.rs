@@ -9,13 +9,14 @@ mod rust;
 mod settings;
 mod toolchain;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bulkhead_core::policy::EngineKind;
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 
 use self::settings::Settings;
 use self::toolchain::Toolchains;
@@ -48,6 +49,20 @@ pub(crate) struct Arguments {
     /// Install nothing: fail if a toolchain is missing, with the commands that install it.
     #[arg(long)]
     no_install: bool,
+}
+
+impl Arguments {
+    /// Returns the arguments of a build of a directory, with the defaults of the command and of the environment.
+    pub(super) fn defaults(folder: &Path) -> anyhow::Result<Self> {
+        let command = Self::augment_args(clap::Command::new("build").no_binary_name(true));
+        let matches = command.try_get_matches_from([OsStr::new("--"), folder.as_os_str()])?;
+        Ok(Self::from_arg_matches(&matches)?)
+    }
+}
+
+/// Returns true if a directory has the source of a component.
+pub(super) fn has_source(folder: &Path) -> bool {
+    folder.join(settings::FILE).is_file() || folder.join("Cargo.toml").is_file()
 }
 
 /// Source of a plugin, and the component to write.

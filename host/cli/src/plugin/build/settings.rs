@@ -13,7 +13,7 @@ use crate::plugin::language::Language;
 use crate::plugin::target::MANIFEST;
 
 /// Name of the file.
-const FILE: &str = "build.yaml";
+pub(super) const FILE: &str = "build.yaml";
 
 /// Language and kinds of a plugin.
 #[derive(Debug, PartialEq, Eq, Deserialize)]

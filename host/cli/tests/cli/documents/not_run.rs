@@ -295,6 +295,36 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
         TOOLCHAIN,
     ),
     (
+        "docs/src/tutorials/plugin-in-c.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/in-c/enough",
+        REGISTRY,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-go.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/in-go/enough",
+        REGISTRY,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-javascript.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/in-javascript/enough",
+        REGISTRY,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-python.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/in-python/enough",
+        REGISTRY,
+    ),
+    (
+        "docs/src/tutorials/plugin-in-typescript.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/in-typescript/enough",
+        REGISTRY,
+    ),
+    (
+        "docs/src/tutorials/first-wasm-check.md",
+        "$ bulkhead plugin push registry.example.com/plugins/enough:1.0 target/first-wasm/enough",
+        REGISTRY,
+    ),
+    (
         "docs/src/tutorials/what-if-before-maintenance.md",
         "$ mkdir export",
         CONTROL_PLANE,
