@@ -47,6 +47,8 @@ pub(crate) enum Step {
     Soak,
     /// Build the release for this machine twice, and compare the bytes.
     Release,
+    /// Change the leader 20 times in a storm, on real control planes; needs Go and kubectl.
+    Leaders,
     /// Upgrade from the previous version and roll back, on real control planes; needs Go, kubectl and the Git history.
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
@@ -77,6 +79,7 @@ impl Step {
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
+            Self::Leaders => leaders(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
         }
@@ -145,6 +148,10 @@ fn trials(root: &Path) -> anyhow::Result<()> {
         TRIAL_SEEDS,
     ];
     sh::run(root, &program(root)?, &arguments)
+}
+
+fn leaders(root: &Path) -> anyhow::Result<()> {
+    sh::cargo(root, &["xtask", "e2e", "run", "leaders change", "--long"])
 }
 
 /// Simulates every example. Names all that fail.
@@ -232,6 +239,7 @@ mod tests {
                 "proptest",
                 "soak",
                 "release",
+                "leaders",
                 "upgrade",
                 "supply-chain"
             ]

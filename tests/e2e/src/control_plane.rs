@@ -11,6 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use rustix::process::Signal;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::process::Process;
 use crate::servers::Servers;
@@ -70,8 +71,10 @@ pub(crate) struct ControlPlane {
     api_server: PathBuf,
     server: Option<Process>,
     beside: Vec<Process>,
-    /// Last field, hence dropped last: an API server without etcd hangs.
+    /// Dropped after the servers: an API server without etcd hangs.
     etcd: Process,
+    /// Data of etcd, several hundred megabytes. Last field, hence removed after the end of etcd.
+    _data: TempDir,
 }
 
 impl ControlPlane {
@@ -83,10 +86,11 @@ impl ControlPlane {
         let log = |name: &str| directory.join(format!("{name}.log"));
         let path = |name: &str| directory.join(name).display().to_string();
         let [client, peer, port] = free_ports()?;
+        let data = tempfile::Builder::new().prefix("etcd-").tempdir_in(&directory)?;
         let etcd = Process::start(
             &program("etcd"),
             &[
-                format!("--data-dir={}", path("etcd")),
+                format!("--data-dir={}", data.path().display()),
                 format!("--listen-client-urls=http://127.0.0.1:{client}"),
                 format!("--advertise-client-urls=http://127.0.0.1:{client}"),
                 format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
@@ -127,6 +131,7 @@ impl ControlPlane {
             server: None,
             beside: Vec::new(),
             etcd,
+            _data: data,
             directory: directory.clone(),
         };
         plane.start_api_server().await?;

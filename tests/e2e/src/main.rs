@@ -2,6 +2,7 @@
 //!
 //! Start reading at [`federation`] (setup), then [`scenarios`] (assertions).
 
+mod annotations;
 mod bench;
 mod control_plane;
 mod documents;
@@ -12,16 +13,19 @@ mod kubectl;
 mod losses;
 mod modes;
 mod neighbour;
+mod pair;
 mod plugins;
 mod process;
 mod proxy;
 mod requests;
+mod runner;
 mod scenarios;
 mod servers;
 mod sidecar;
 mod site;
 mod soundness;
 mod storm;
+mod successions;
 mod takeover;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
@@ -30,7 +34,6 @@ mod wait;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
@@ -57,6 +60,12 @@ enum Task {
         /// Maximum attempts per scenario. On a busy machine, real servers occasionally miss their time limits.
         #[arg(long, default_value_t = 1)]
         attempts: u32,
+        /// Number of scenarios that run at the same time.
+        #[arg(long, default_value_t = 1)]
+        jobs: usize,
+        /// Run scenarios with two forms in the long one.
+        #[arg(long)]
+        long: bool,
     },
     /// Measure a storm of evictions.
     Bench {
@@ -99,7 +108,7 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let root = arguments.root.canonicalize()?;
     let servers = servers::build(&root)?;
-    let site = site::Site::new(servers, &arguments.program, &root)?;
+    let mut site = site::Site::new(servers, &arguments.program, &root)?;
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
@@ -111,36 +120,14 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             let previous = site.of_version(&previous, &previous_root)?;
             Box::pin(upgrade::run(&site, &previous, &modes)).await
         }
-        Task::Run { filter, attempts } => {
-            let (mut failed, mut again) = (0, 0);
-            let chosen: Vec<_> = scenarios::all()
-                .into_iter()
-                .filter(|(name, _)| name.contains(&filter))
-                .collect();
-            anyhow::ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
-            for (name, scenario) in &chosen {
-                for remaining in (0..attempts.max(1)).rev() {
-                    let started = Instant::now();
-                    let outcome = scenario(&site).await;
-                    let seconds = started.elapsed().as_secs_f32();
-                    site.remove_data()?;
-                    let Err(error) = outcome else {
-                        println!("ok    {name} ({seconds:.0} s)");
-                        break;
-                    };
-                    *if remaining > 0 { &mut again } else { &mut failed } += 1;
-                    let fate = if remaining > 0 { "AGAIN" } else { "FAIL " };
-                    println!("{fate} {name} ({seconds:.0} s)\n      {error:#}");
-                }
-            }
-            println!(
-                "{} passed, {failed} failed, {again} attempts were repeated",
-                chosen.len() - failed
-            );
-            if failed > 0 {
-                println!("logs in {}", site.logs().display());
-            }
-            Ok(failed == 0)
+        Task::Run {
+            filter,
+            attempts,
+            jobs,
+            long,
+        } => {
+            site.is_long = long;
+            runner::run(&site, &filter, attempts, jobs)
         }
     }
 }

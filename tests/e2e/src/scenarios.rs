@@ -4,10 +4,10 @@ use std::pin::Pin;
 
 use crate::losses::{Loss, agent, divided, duplicated, leaders, manifests};
 use crate::site::Site;
-use crate::{documents, faults, kubectl, modes, neighbour, plugins, sidecar, soundness, takeover};
+use crate::{documents, faults, kubectl, modes, neighbour, plugins, sidecar, soundness, successions, takeover};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
-type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
+pub(crate) type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
 
 /// Returns every scenario with its name.
 pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
@@ -50,6 +50,9 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         }),
         ("credentials are replaced", |site| Box::pin(faults::credentials(site))),
         ("killed over and over in a storm", |site| Box::pin(faults::kills(site))),
+        ("leaders change over and over in a storm", |site| {
+            Box::pin(successions::leaders(site))
+        }),
         ("the tutorial of the sidecar is followed word by word", |site| {
             Box::pin(sidecar::follow(site))
         }),

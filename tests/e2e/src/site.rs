@@ -16,6 +16,8 @@ pub(crate) struct Site {
     pub(crate) program: PathBuf,
     /// Root of the workspace that the program was built from.
     pub(crate) root: PathBuf,
+    /// True if scenarios with two forms run in the long one.
+    pub(crate) is_long: bool,
     logs: PathBuf,
     /// Help of `bulkhead run`, with all arguments of this version.
     help: String,
@@ -43,6 +45,7 @@ impl Site {
             servers,
             program,
             root,
+            is_long: false,
             logs,
             help: String::from_utf8_lossy(&output.stdout).into_owned(),
         })
@@ -53,42 +56,16 @@ impl Site {
         &self.logs
     }
 
-    /// Removes the data of the control planes of all scenarios, several hundred megabytes each, once they ended. The
-    /// logs stay.
-    pub(crate) fn remove_data(&self) -> anyhow::Result<()> {
-        let logs = &self.logs;
-        let about = || format!("removing the data of control planes from {}", logs.display());
-        let Ok(scenarios) = fs::read_dir(logs) else {
-            return Ok(());
-        };
-        for scenario in scenarios {
-            remove_data(&scenario.with_context(about)?.path()).with_context(about)?;
-        }
-        Ok(())
-    }
-
     /// Returns true if `bulkhead run` of this version has the argument.
     pub(crate) fn accepts(&self, argument: &str) -> bool {
         self.help.split([' ', '\n', '=']).any(|word| word == argument)
     }
 }
 
-/// Removes the data of etcd, which is large, from the folders of all planes.
-fn remove_data(directory: &Path) -> anyhow::Result<()> {
-    for plane in fs::read_dir(directory)? {
-        let data = plane?.path().join("etcd");
-        if data.exists() {
-            fs::remove_dir_all(data)?;
-        }
-    }
-    Ok(())
-}
-
-/// Keeps the folder of the previous run for troubleshooting, without its data.
+/// Keeps the folder of the previous run for troubleshooting.
 pub(crate) fn set_aside(directory: &Path, before: &Path) -> anyhow::Result<()> {
     if before.exists() {
         fs::remove_dir_all(before)?;
     }
-    remove_data(directory)?;
     Ok(fs::rename(directory, before)?)
 }

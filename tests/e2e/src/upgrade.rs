@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use bulkhead_api::ResourceBinding;
 use bulkhead_core::names::keys;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -18,17 +18,18 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::records::Journals;
+use crate::annotations::annotated;
 use crate::control_plane::Audited;
 use crate::faults::{LEASE, some_left};
 use crate::federation::{ACCOUNT, Federation, Plan, QUICK};
 use crate::modes::{EVICT, STAND_IN};
+use crate::pair::Pair;
 use crate::requests::Writes;
 use crate::site::Site;
-use crate::soundness::wait_for_line;
-use crate::{losses, storm, wait};
+use crate::{storm, wait};
 
 /// Number of Deployments to evict. Mode `all` evicts them in the order of their priority labels. Mode `evict` reads no
 /// templates, and evicts them in the order of their names. The groups leave in the same phase in both orders.
@@ -71,7 +72,7 @@ pub(crate) async fn run(site: &Site, previous: &Site, modes: &[String]) -> anyho
 
 async fn upgraded(site: &Site, previous: &Site, mode: &str) -> anyhow::Result<()> {
     let mut federation = Box::pin(start(previous, mode)).await?;
-    let mut processes = Processes::start(&mut federation, mode).await?;
+    let mut processes = Pair::start(&mut federation, mode).await?;
     let federation = &mut *processes.federation;
     prepare(federation).await?;
     let writes = Writes::settled(&federation.client, COUNTED, QUIET, LIMIT).await?;
@@ -206,80 +207,6 @@ async fn release(federation: &mut Federation<'_>, group: &Range<usize>) -> anyho
     .map(drop)
 }
 
-/// Two processes with one Lease, each with a journal that its successor continues.
-struct Processes<'f, 's> {
-    federation: &'f mut Federation<'s>,
-    mode: &'f str,
-    leader: Slot,
-    standby: Slot,
-    /// Identity of the leader.
-    holder: String,
-    /// Times at which a leader was stopped.
-    stopped: Vec<Instant>,
-}
-
-/// Place of a process.
-struct Slot {
-    journal: &'static str,
-    /// Number of the process in start order.
-    process: usize,
-}
-
-impl<'f, 's> Processes<'f, 's> {
-    async fn start(federation: &'f mut Federation<'s>, mode: &'f str) -> anyhow::Result<Self> {
-        let [first, second] = records::SLOTS;
-        let leader = start_process(federation, mode, first).await?;
-        let holder = losses::next_holder(federation, "").await?;
-        let standby = start_process(federation, mode, second).await?;
-        let mut processes = Self {
-            federation,
-            mode,
-            leader,
-            standby,
-            holder,
-            stopped: Vec::new(),
-        };
-        processes.wait_standby().await?;
-        Ok(processes)
-    }
-
-    /// Stops the leader, waits until the other process leads, and starts a process of the federation's version in its
-    /// place.
-    async fn replace_leader(&mut self) -> anyhow::Result<()> {
-        self.federation.signal(self.leader.process, Signal::TERM)?;
-        self.stopped.push(Instant::now());
-        self.federation.wait_ended(self.leader.process).await?;
-        self.holder = losses::next_holder(self.federation, &self.holder).await?;
-        std::mem::swap(&mut self.leader, &mut self.standby);
-        self.standby = start_process(self.federation, self.mode, self.standby.journal).await?;
-        self.wait_standby().await
-    }
-
-    async fn wait_standby(&mut self) -> anyhow::Result<()> {
-        wait_for_line(self.federation, self.standby.process, "holds the lease").await
-    }
-
-    /// Ends both processes, so that their journals are complete.
-    async fn stop(&mut self) -> anyhow::Result<()> {
-        for process in [self.standby.process, self.leader.process] {
-            self.federation.signal(process, Signal::TERM)?;
-            self.federation.wait_ended(process).await?;
-        }
-        Ok(())
-    }
-}
-
-async fn start_process(federation: &mut Federation<'_>, mode: &str, journal: &'static str) -> anyhow::Result<Slot> {
-    let directory = records::directory(federation.logs(), journal)?;
-    let journal_argument = format!("--journal={}", directory.display());
-    let webhook = "--webhook-bind-address=127.0.0.1:0";
-    let more = [journal_argument.as_str(), webhook];
-    let more = if mode == "all" { &more[..] } else { &more[..1] };
-    federation.start_bulkhead_as_account(mode, more).await?;
-    let process = federation.processes().len() - 1;
-    Ok(Slot { journal, process })
-}
-
 /// Checks the members: after its return the first one has no copy left, and the second one has every Deployment.
 async fn members(federation: &mut Federation<'_>) -> anyhow::Result<()> {
     federation.member("member1")?.start_api_server().await?;
@@ -318,30 +245,6 @@ fn requests(federation: &Federation<'_>) -> anyhow::Result<()> {
     let most = conflicts.values().max().copied().unwrap_or_default();
     ensure!(most < DEPLOYMENTS, "writes repeat conflicts: {conflicts:?}");
     Ok(())
-}
-
-/// Returns the key of each binding and Cluster with each id of its annotation, and the ids of other objects.
-fn annotated(federation: &Federation<'_>, recorder: &storm::Recorder) -> anyhow::Result<Vec<(Option<String>, String)>> {
-    let mut ids: Vec<_> = recorder
-        .decisions()
-        .into_iter()
-        .map(|(key, id)| (Some(key), id))
-        .collect();
-    ensure!(!ids.is_empty(), "no binding has the id of a decision");
-    for kind in ["clusters", "works", "events"] {
-        let text = federation.kubectl(&["get", kind, "--all-namespaces", "-o", "json"])?;
-        let list: Value = serde_json::from_str(&text)?;
-        let items = list["items"].as_array().with_context(|| format!("no list of {kind}"))?;
-        for item in items {
-            let metadata = &item["metadata"];
-            let Some(id) = metadata["annotations"][keys::DECISION].as_str() else {
-                continue;
-            };
-            let name = metadata["name"].as_str().filter(|_| kind == "clusters");
-            ids.push((name.map(str::to_owned), id.to_owned()));
-        }
-    }
-    Ok(ids)
 }
 
 fn report(evictions: &[Instant], stopped: &[Instant], writes: &Writes) {
