@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_journal::Bounds;
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::scenario;
 use bulkhead_simulator::simulation::{self, Detail, RunOptions};
@@ -316,6 +317,35 @@ fn a_large_federation_is_paged_and_filtered() {
             .all(|link| link.contains("cluster=m0002")),
         "{pages:?}"
     );
+}
+
+#[test]
+fn pages_about_a_hundred_thousand_bindings_stay_small() {
+    const BYTES_MAX: usize = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = TestJournal::with(folder.path(), "3f9a1c2e55", Bounds::default());
+    for number in 0..1000 {
+        let name = format!("m{number:04}");
+        journal.record(0, &cluster(&name), Some(&name), (Decision::ReadyChanged, "True"));
+    }
+    for number in 0..100_000 {
+        let (name, target) = (format!("web-{number:05}"), format!("m{:04}:2", number % 1000));
+        journal.record(number, &binding(&name), None, (Decision::Scheduled, &target));
+    }
+    let console = console(folder.path().to_path_buf());
+    for (address, expected) in [
+        ("/", "1 to 100 of 1000 clusters."),
+        ("/bindings", "1 to 100 of 100000 bindings."),
+        ("/bindings?page=1000", "99901 to 100000 of 100000 bindings."),
+        ("/bindings?cluster=m0123", "1 to 100 of 100 bindings."),
+        ("/timeline?page=500", "49901 to 50000 of 101000 decisions."),
+        ("/timeline?text=WEB-09999", "1 to 1 of 1 decisions."),
+        ("/binding?namespace=default&name=web-09999", "m0999:2"),
+    ] {
+        let (page, _) = page(&console, address);
+        assert!(page.contains(expected), "{address}: {page:.2000}");
+        assert!(page.len() < BYTES_MAX, "{address} has {} bytes", page.len());
+    }
 }
 
 #[test]

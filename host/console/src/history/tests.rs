@@ -17,6 +17,11 @@ impl TestJournal {
             segment_bytes: 4_000,
             ..Bounds::default()
         };
+        Self::with(directory, process, bounds)
+    }
+
+    /// Starts a journal with the bounds of a file.
+    pub(crate) fn with(directory: &Path, process: &str, bounds: Bounds) -> Self {
         let opened = Writer::open(directory, bounds, |error| panic!("{error}")).unwrap();
         let journal = Journal::with_sink(0, opened.last_id, Box::new(Arc::new(opened.writer)));
         Self(journal.of_process(process))
