@@ -36,6 +36,7 @@ mod what_if;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use bulkhead_server::traces::Traces;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// With the allocator of the C library, simulations take a quarter more processor time.
@@ -100,12 +101,17 @@ fn main() -> ExitCode {
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Run(arguments) => {
-            log::install(arguments.log());
-            exit::of_server(bulkhead_server::run(&arguments, version::build_info(), console::pages))
+            let traces = log::install(arguments.log());
+            let build = version::build_info();
+            let ended = bulkhead_server::run(&arguments, build, console::pages, traces.as_ref());
+            traces.iter().for_each(Traces::end);
+            exit::of_server(ended)
         }
         Command::Agent(arguments) => {
-            log::install(arguments.log());
-            exit::of_server(bulkhead_server::agent::run(&arguments, version::build_info()))
+            let traces = log::install(arguments.log());
+            let ended = bulkhead_server::agent::run(&arguments, version::build_info(), traces.as_ref());
+            traces.iter().for_each(Traces::end);
+            exit::of_server(ended)
         }
         Command::Top(arguments) => top::run(&arguments),
         Command::Config(command) => config::run(&command, &given),

@@ -27,6 +27,7 @@ use crate::contact::Reported;
 use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::decision_recorder::DecisionInputs;
 use crate::evaluate::Decider;
+use crate::eviction_trace::{self, steps};
 use crate::flags::Flags;
 use crate::pending_status::PendingStatus;
 use crate::stores::Stores;
@@ -109,6 +110,9 @@ impl Reconcile for GracefulEviction {
             self.forget_all_but(&key, |_| false);
             return Ok(Action::Wait);
         };
+        for task in &binding.spec().graceful_eviction_tasks {
+            eviction_trace::mark(steps::UNDER_WAY, &*binding, task);
+        }
         let model = Arc::new(binding.to_model());
         self.forget_all_but(&key, |cluster| {
             model
@@ -179,7 +183,13 @@ impl Reconcile for GracefulEviction {
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
             let writer = B::writer(&deps.bindings, &binding);
             let patched = async { writer.patch_if_unchanged(&binding, patch).await.map_err(operation) };
-            deps.log.apply(&records, patched).await?;
+            let written = deps.log.apply(&records, patched).await?;
+            eviction_trace::began(&*binding, &written);
+            let released = plan.released.iter().map(|(task, _)| (steps::RELEASED, task));
+            let called_off = plan.called_off.iter().map(|(task, _)| (steps::CALLED_OFF, task));
+            for (step, task) in released.chain(called_off) {
+                eviction_trace::mark(step, &*binding, task);
+            }
         }
         self.emit(&*binding, &plan, &records);
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());

@@ -27,6 +27,7 @@ mod dependency_index;
 mod detector;
 mod drain;
 mod evaluate;
+pub mod eviction_trace;
 mod execution;
 mod failover_notes;
 mod failover_record;

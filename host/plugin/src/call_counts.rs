@@ -8,6 +8,8 @@ use std::time::Duration;
 use bulkhead_core::call::{CallKind, EvictionVerdict, Reply};
 use bulkhead_core::policy::{Fault, FaultKind, Usage};
 
+use crate::call_span::record_usage;
+
 /// Upper bounds of the buckets of [`Durations`], in seconds.
 pub const DURATION_BOUNDS_S: [f64; 13] = [
     0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
@@ -66,12 +68,13 @@ struct KindUsage {
 }
 
 impl UsageMeter {
-    /// Adds the resources of one call.
+    /// Adds the resources of one call, and records them in its span.
     pub fn record(&self, kind: CallKind, steps: u64, memory_bytes: usize) {
         let usage = &self.0[kind.index()];
         usage.steps.fetch_add(steps, Ordering::Relaxed);
         let bytes = u64::try_from(memory_bytes).unwrap_or(u64::MAX);
         usage.memory_bytes_max.fetch_max(bytes, Ordering::Relaxed);
+        record_usage(steps, bytes);
     }
 
     /// Returns the usage of the calls of one kind so far.

@@ -5,13 +5,13 @@
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reply};
 use bulkhead_core::policy::{Fault, Policy};
 use tracing::field::Empty;
-use tracing::{debug, debug_span};
+use tracing::{Span, debug, debug_span};
 
 /// Target of the spans and log lines of policy calls.
 const TARGET: &str = "bulkhead::plugin";
 
-/// Calls a policy through `answer`, in a span with the policy, its engine, the digest of its code, and the verdict or
-/// the fault.
+/// Calls a policy through `answer`, in a span with the policy, its engine, the digest of its code, the resources that
+/// its engine measures, and the verdict or the fault.
 pub(crate) fn in_span(
     policy: &dyn Policy,
     call: &Call<'_>,
@@ -25,6 +25,8 @@ pub(crate) fn in_span(
         policy = id.name.as_str(),
         engine = id.engine.as_str(),
         digest = policy.build().map(|build| build.code.as_str()),
+        steps = Empty,
+        memory_bytes = Empty,
         verdict = Empty,
         fault = Empty,
     );
@@ -45,6 +47,14 @@ pub(crate) fn in_span(
         }
         answer
     })
+}
+
+/// Records the resources of a call in its span, which is the current one of the engine: steps in the unit of the
+/// engine, and the highest memory use.
+pub(crate) fn record_usage(steps: u64, memory_bytes: u64) {
+    let span = Span::current();
+    span.record("steps", steps);
+    span.record("memory_bytes", memory_bytes);
 }
 
 /// Returns a reply in a few words, without texts of the plugin.
@@ -80,9 +90,9 @@ mod tests {
     use tracing_subscriber::filter::LevelFilter;
 
     use super::*;
-    use crate::{Bounded, captured};
+    use crate::{Bounded, UsageMeter, captured};
 
-    /// A plugin that answers `Healthy`, or faults.
+    /// A plugin that takes 250 steps and 4 KiB, and answers `Healthy` or faults.
     struct Plugin(PolicyId, Build, Option<FaultKind>);
 
     impl Policy for Plugin {
@@ -94,7 +104,8 @@ mod tests {
             &[]
         }
 
-        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+        fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+            UsageMeter::default().record(call.kind(), 250, 4096);
             let reason = Reason::new("Rolled", "secret text");
             let verdict = Reply::Health(HealthVerdict {
                 health: Health::Healthy,
@@ -132,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn the_span_of_a_call_has_the_engine_the_digest_and_the_verdict() {
+    fn the_span_of_a_call_has_the_engine_the_digest_the_resources_and_the_verdict() {
         let lines = logged(None, LevelFilter::DEBUG);
         assert_eq!(lines.len(), 1, "{lines:?}");
         let expected = json!({
             "name": "call", "kind": "health", "policy": "rollout", "engine": "lua", "digest": "c0de",
-            "verdict": "Healthy",
+            "steps": 250, "memory_bytes": 4096, "verdict": "Healthy",
         });
         assert_eq!(lines[0]["spans"][0], expected);
     }

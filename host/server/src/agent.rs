@@ -24,6 +24,7 @@ use crate::engines::EngineArguments;
 use crate::help;
 use crate::images::ImageArguments;
 use crate::logs::LogArguments;
+use crate::traces::Traces;
 
 /// Run the agent of a Pull member, which applies its Works, reports status and health, and renews its Lease.
 ///
@@ -76,19 +77,19 @@ pub struct AgentArguments {
     settings: Settings,
 }
 
-/// Runs the controllers of one Pull member until the process is stopped.
+/// Runs the controllers of one Pull member until the process is stopped. The metrics have the counts of `traces`.
 ///
 /// # Errors
 ///
 /// The process cannot work.
-pub fn run(arguments: &AgentArguments, build: BuildInfo) -> Result<(), Failed> {
-    until_stopped(|lease_runtime| serve(arguments, build, lease_runtime))
+pub fn run(arguments: &AgentArguments, build: BuildInfo, traces: Option<&Traces>) -> Result<(), Failed> {
+    let state = State::of(build, traces.map(Traces::counts));
+    until_stopped(|lease_runtime| serve(arguments, state, lease_runtime))
 }
 
-async fn serve(arguments: &AgentArguments, build: BuildInfo, lease_runtime: Handle) -> anyhow::Result<()> {
+async fn serve(arguments: &AgentArguments, state: State, lease_runtime: Handle) -> anyhow::Result<()> {
     let flags = arguments.settings.flags()?;
     let permit = WritePermit::unlimited();
-    let state = State::of(build);
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     info!("health and metrics at http://{address}");
     let mut stop = std::pin::pin!(interrupted());

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 use super::metrics::{self, BuildInfo, Format, Observed, ProcessStatus};
 use super::server::{self, Application, Limits, Refusal, Transport};
+use super::traces::SpanCounts;
 
 /// Limits for probes and scrapes, which have no body and come from a few clients.
 const LIMITS: Limits = Limits {
@@ -48,6 +49,7 @@ pub(super) struct State(Arc<Inner>);
 struct Inner {
     stage: Mutex<Stage>,
     build: BuildInfo,
+    spans: Option<Arc<SpanCounts>>,
     observed: OnceLock<(Observed, Registry)>,
     status: Arc<Mutex<ProcessStatus>>,
 }
@@ -69,10 +71,11 @@ impl Default for Stage {
 }
 
 impl State {
-    /// Creates the state of a process of this program.
-    pub(super) fn of(build: BuildInfo) -> Self {
+    /// Creates the state of a process of this program. `spans` are the counts of its traces, if it exports any.
+    pub(super) fn of(build: BuildInfo, spans: Option<Arc<SpanCounts>>) -> Self {
         Self(Arc::new(Inner {
             build,
+            spans,
             ..Inner::default()
         }))
     }
@@ -94,7 +97,10 @@ impl State {
 
     /// Sets the sources of the metrics.
     pub(super) fn observe(&self, observed: Observed) {
-        let registry = metrics::registry(&observed, &self.0.status, &self.0.build);
+        let Inner {
+            status, build, spans, ..
+        } = &*self.0;
+        let registry = metrics::registry(&observed, status, build, spans.as_ref());
         let _ = self.0.observed.set((observed, registry));
     }
 

@@ -35,6 +35,7 @@ pub mod queries;
 mod reload;
 mod server;
 pub mod settings;
+pub mod traces;
 pub mod unimplemented;
 pub mod usage_error;
 pub mod user_folder;
@@ -61,6 +62,7 @@ use self::federation::{Federation, Parts};
 pub use self::metrics::BuildInfo;
 use self::mode::Modes;
 use self::plugin_state::Identity;
+use self::traces::Traces;
 pub use self::webhook::WEBHOOK_SECRET;
 use self::webhook::{Credentials, Endpoint, Interpreter, OfferedOperations, Source, WebhookServices};
 
@@ -78,12 +80,19 @@ const RETRY: Duration = Duration::from_secs(5);
 pub struct Failed;
 
 /// Runs the controllers on the control plane until the process is stopped. `pages` makes the pages of the console.
+/// The metrics have the counts of `traces`.
 ///
 /// # Errors
 ///
 /// The process cannot work, or may no longer write.
-pub fn run(arguments: &RunArguments, build: BuildInfo, pages: console::MakePages) -> Result<(), Failed> {
-    until_stopped(|lease_runtime| serve(arguments, build, pages, lease_runtime))
+pub fn run(
+    arguments: &RunArguments,
+    build: BuildInfo,
+    pages: console::MakePages,
+    traces: Option<&Traces>,
+) -> Result<(), Failed> {
+    let state = State::of(build, traces.map(Traces::counts));
+    until_stopped(|lease_runtime| serve(arguments, state, pages, lease_runtime))
 }
 
 /// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
@@ -123,7 +132,7 @@ pub fn now() -> k8s_openapi::jiff::Timestamp {
 
 async fn serve(
     arguments: &RunArguments,
-    build: BuildInfo,
+    state: State,
     pages: console::MakePages,
     lease_runtime: Handle,
 ) -> anyhow::Result<()> {
@@ -138,7 +147,6 @@ async fn serve(
     } = checked;
     let permit = permit(&modes, elects);
     // Before the embedded control plane, which replaces a kubeconfig that another process may serve.
-    let state = State::of(build);
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     info!("health and metrics at http://{address}");
     let embedded = arguments.embedded.start(&flags).await?;

@@ -25,6 +25,7 @@ use prometheus_client::registry::Registry;
 
 use self::collected::{Counters, Gauges, Histograms};
 pub(crate) use self::exposition::Format;
+use super::traces::SpanCounts;
 
 /// Version of the program, as its build recorded it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,6 +166,11 @@ const MISSING_PERMISSIONS: Gauges<0> = Gauges::new(
     "Verbs that the modes need and the account may not use.",
     [],
 );
+const TRACE_SPANS: Counters<1> = Counters::new(
+    "bulkhead_trace_spans",
+    "Spans of traces, by result of their export; absent while traces are off.",
+    ["result"],
+);
 const CERTIFICATE_END: Gauges<1> = Gauges::new(
     "bulkhead_certificate_end_timestamp_seconds",
     "Expiry of a certificate, in seconds since 1970.",
@@ -172,11 +178,17 @@ const CERTIFICATE_END: Gauges<1> = Gauges::new(
 );
 
 /// Creates the registry of all metrics of the process.
-pub(super) fn registry(observed: &Observed, status: &Arc<Mutex<ProcessStatus>>, build: &BuildInfo) -> Registry {
+pub(super) fn registry(
+    observed: &Observed,
+    status: &Arc<Mutex<ProcessStatus>>,
+    build: &BuildInfo,
+    spans: Option<&Arc<SpanCounts>>,
+) -> Registry {
     let mut registry = Registry::default();
     observed.context.metrics.register(&mut registry);
     registry.register_collector(Box::new(ControllerValues(observed.clone())));
     registry.register_collector(Box::new(ProcessValues(Arc::clone(status))));
+    registry.register_collector(Box::new(TraceValues(spans.map(Arc::clone))));
     registry.register_collector(Box::new(Program(build.clone())));
     registry
 }
@@ -345,6 +357,20 @@ impl Collector for ProcessValues {
         MISSING_PERMISSIONS.encode(&mut encoder, [([], status.missing_permissions)])?;
         let ends = |(certificate, ends): (String, Time)| ([certificate], ends.as_millis() / 1000);
         CERTIFICATE_END.encode(&mut encoder, status.certificates.into_iter().map(ends))
+    }
+}
+
+/// Collector of the counts of spans; without a sample if traces are off.
+#[derive(Debug)]
+struct TraceValues(Option<Arc<SpanCounts>>);
+
+impl Collector for TraceValues {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let results = self.0.iter().flat_map(|spans| spans.results());
+        TRACE_SPANS.encode(
+            &mut encoder,
+            results.map(|(result, count)| ([result.to_owned()], count)),
+        )
     }
 }
 

@@ -74,6 +74,7 @@ pages! {
     evictions_are_paused_as_shown: "docs/src/how-to/pause-evictions.md",
     a_journal_is_read_as_shown: "docs/src/how-to/read-a-journal.md",
     the_logs_are_read_as_shown: "docs/src/how-to/read-the-logs.md",
+    an_eviction_is_traced_as_shown: "docs/src/how-to/trace-an-eviction.md",
     a_webhook_interpreter_is_ported_as_shown: "docs/src/how-to/port-a-webhook-interpreter.md",
     a_script_of_argo_cd_is_ported_as_shown: "docs/src/how-to/port-an-argo-cd-script.md",
     priorities_are_set_as_shown: "docs/src/how-to/set-priorities.md",

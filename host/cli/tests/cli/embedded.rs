@@ -3,6 +3,7 @@
 mod propagation;
 mod refusals;
 mod takeover;
+mod traces;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -35,11 +36,17 @@ impl Drop for Program {
 impl Program {
     /// Starts a command, with its log in a folder.
     pub(crate) fn spawn(folder: &Path, arguments: &[&str]) -> Self {
+        Self::spawn_with(folder, arguments, &[])
+    }
+
+    /// Starts a command with environment variables.
+    fn spawn_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let log = File::create(folder.join("log")).unwrap();
         let mut command = bulkhead();
         command
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .stdin(Stdio::null());
@@ -51,6 +58,11 @@ impl Program {
 
     /// Starts a control plane, and waits for its kubeconfig and readiness.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(folder, arguments, &[])
+    }
+
+    /// Starts a control plane like [`Self::start`], with environment variables.
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let kubeconfig = folder.join("kubeconfig");
         let _ = std::fs::remove_file(&kubeconfig);
         let kubeconfig = kubeconfig.display().to_string();
@@ -61,7 +73,7 @@ impl Program {
             "--write-kubeconfig",
             &kubeconfig,
         ];
-        let mut embedded = Self::spawn(folder, &[&of_run[..], arguments].concat());
+        let mut embedded = Self::spawn_with(folder, &[&of_run[..], arguments].concat(), variables);
         embedded.until("it serves", |embedded| {
             embedded.kubeconfig().exists() && embedded.kubectl(&["get", "--raw", "/readyz"]).status.success()
         });

@@ -19,6 +19,7 @@ const NOT_IN_THE_RUN: &[(&str, &str)] = &[
         "bulkhead_certificate_end_timestamp_seconds",
         "the embedded control plane has no certificate that ends",
     ),
+    ("bulkhead_trace_spans_total", "traces are off without a receiver"),
     (
         "bulkhead_leader",
         "the embedded control plane has one process, which needs no election",

@@ -22,6 +22,7 @@ use super::decide::Recorded;
 use super::{NAME, Scheduler, apply, is_one_at_a_time, triggers};
 use crate::binding_kind::{Binding, Bindings};
 use crate::decision_log::{DecisionLog, RecordedDecision};
+use crate::eviction_trace;
 use crate::metrics::Ending;
 
 /// Writer of evictions.
@@ -98,6 +99,9 @@ impl Evictions {
             written.map_err(Error::api(operation))
         };
         let written = Box::pin(self.log.apply(&records, written)).await;
+        if let Ok(written) = &written {
+            eviction_trace::began(binding, written);
+        }
         if let Some(inline) = inline {
             Box::pin(inline.written(written.as_ref())).await;
         }

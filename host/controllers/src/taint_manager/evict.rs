@@ -22,6 +22,7 @@ use super::{Cause, Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
 use crate::decision_log::Record;
 use crate::decision_recorder::{DecisionInputs, evicted_binding};
+use crate::eviction_trace;
 use crate::metrics::Ending;
 use crate::scheduler::{self, Precondition};
 use crate::subjects::{about, input, subject, template_of};
@@ -136,6 +137,7 @@ impl TaintManager {
                 Finished::Failed
             }
             Judged::Evict(write) => {
+                self.mark_left_queue(&eviction, now);
                 let slot = self
                     .queue()
                     .charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
@@ -154,6 +156,16 @@ impl TaintManager {
             }
         };
         self.end(&eviction, finished, now);
+    }
+
+    /// Marks that an eviction left the queue, with the taint that causes it.
+    fn mark_left_queue(&self, eviction: &Eviction, now: Duration) {
+        let waited = self.queue().waited(eviction, now).unwrap_or_default();
+        let cluster = self.deps.stores.cluster(&eviction.cluster);
+        let taints = cluster.iter().flat_map(|cluster| &cluster.spec.taints);
+        let taint = taints.into_iter().find(|taint| self.options.evicts(taint));
+        let taint = taint.filter(|_| eviction.cause == Cause::Taint);
+        eviction_trace::left_queue(&eviction.cluster, waited, cluster.as_deref(), taint);
     }
 
     /// Ends the processing of an eviction. After the last one of a cluster its metrics show an empty queue, without

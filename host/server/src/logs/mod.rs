@@ -18,6 +18,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt as lines, registry};
 
 use self::repeats::WithoutRepeats;
+use crate::traces::Traces;
 use crate::{help, now};
 
 /// Default filter. kube's own lines repeat the failures that Bulkhead logs with the object and the decision.
@@ -83,13 +84,14 @@ impl FormatTime for Timestamp {
 }
 
 impl LogArguments {
-    /// Returns the subscriber of the process. It writes to standard error, with colours on terminals.
-    pub fn dispatch(&self) -> Dispatch {
+    /// Returns the subscriber of the process. It writes to standard error, with colours on terminals, and collects
+    /// the spans of `traces`, which the filter of the log does not apply to.
+    pub fn dispatch(&self, traces: Option<&Traces>) -> Dispatch {
         let has_colours = anstream::AutoStream::choice(&stderr()) != anstream::ColorChoice::Never;
-        self.dispatch_to(stderr, has_colours)
+        self.dispatch_to(stderr, has_colours, traces)
     }
 
-    fn dispatch_to<W>(&self, writer: W, has_colours: bool) -> Dispatch
+    fn dispatch_to<W>(&self, writer: W, has_colours: bool, traces: Option<&Traces>) -> Dispatch
     where
         W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
     {
@@ -104,7 +106,13 @@ impl LogArguments {
                 lines.map_event_format(WithoutRepeats::json).boxed()
             }
         };
-        Dispatch::new(registry().with(layer).with(self.log_filter.layer()))
+        match traces {
+            None => Dispatch::new(registry().with(layer).with(self.log_filter.layer())),
+            Some(traces) => {
+                let lines = layer.with_filter(self.log_filter.layer());
+                Dispatch::new(registry().with(lines).with(traces.layer()))
+            }
+        }
     }
 }
 

@@ -19,7 +19,7 @@ struct Program {
 fn logger(arguments: &[&str]) -> (Dispatch, Captured) {
     let captured = Captured::default();
     let program = Program::try_parse_from(["program"].iter().chain(arguments)).unwrap_or_else(|error| error.exit());
-    (program.log.dispatch_to(captured.clone(), false), captured)
+    (program.log.dispatch_to(captured.clone(), false, None), captured)
 }
 
 /// Returns the lines that `emit` causes with these arguments.
