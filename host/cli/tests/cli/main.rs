@@ -3,6 +3,7 @@
 
 mod about;
 mod action;
+mod argo;
 mod configuration;
 mod console;
 mod documents;

@@ -304,4 +304,15 @@ fn versions_are_those_of_the_workspace() {
         dockerfile.contains(&format!("FROM rust:{rust}-")),
         "the image is built with another Rust than {rust}"
     );
+    let templates = "host/cli/src/plugin/templates";
+    let sdk = text(&format!("{templates}/sdk.toml"));
+    assert!(
+        sdk.contains(&format!("\nversion = \"{version}\"\n")),
+        "the copy of the SDK has another version than {version}"
+    );
+    let plugin = text(&format!("{templates}/plugin.toml"));
+    assert!(
+        plugin.contains(&format!("\nbulkhead-sdk = {{ version = \"{version}\", path")),
+        "new plugins need another SDK than {version}"
+    );
 }
