@@ -1,4 +1,6 @@
 // Conversion of the values that a plugin returns, with errors that name the function and the expected type.
+//
+// A list has an element for each cluster, so conversions make texts and tables for errors only.
 
 const kind = (value) => (value === null ? 'null' : Array.isArray(value) ? 'a list' : `a value of type ${typeof value}`);
 
@@ -13,9 +15,16 @@ function object(where, value, expected) {
   return value;
 }
 
-function list(where, values, convert) {
-  if (!Array.isArray(values)) throw new TypeError(`${where} must return a list, not ${kind(values)}`);
-  return values.map((value, index) => convert(value, `${where}, element ${index},`));
+/** Converts each element. `convert` gets an object whose text names the element in an error. */
+function list(name, values, convert) {
+  if (!Array.isArray(values)) throw new TypeError(`${name} must return a list, not ${kind(values)}`);
+  const where = { index: 0, toString: () => `${name}, element ${where.index},` };
+  const found = new Array(values.length);
+  for (let index = 0; index < found.length; index++) {
+    where.index = index;
+    found[index] = convert(values[index], where);
+  }
+  return found;
 }
 
 function oneOf(where, table, value) {
@@ -30,6 +39,8 @@ function reason(where, value) {
   return { code: value.code, message: String(value.message ?? '') };
 }
 
+const OPINIONS = { fit: 'fit', unfit: 'unfit', abstain: 'abstain' };
+const DECISIONS = { release: 'release', hold: 'hold', abstain: 'abstain' };
 const STATES = { Healthy: 'healthy', Unhealthy: 'unhealthy', Unknown: 'unknown' };
 const EFFECTS = { NoSchedule: 'no-schedule', PreferNoSchedule: 'prefer-no-schedule', NoExecute: 'no-execute' };
 
@@ -51,7 +62,7 @@ export function taints(changes) {
 export function filters(verdicts) {
   return list('filter', verdicts, (found, where) => {
     object(where, found, 'fit(), unfit() or abstain()');
-    const tag = oneOf(where, { fit: 'fit', unfit: 'unfit', abstain: 'abstain' }, found.verdict);
+    const tag = oneOf(where, OPINIONS, found.verdict);
     return tag === 'unfit' ? { tag, val: reason(where, found.reason) } : { tag };
   });
 }
@@ -68,7 +79,7 @@ export function scores(values) {
 export function eviction(found) {
   const where = 'evictionCheck';
   object(where, found, 'release(), hold() or abstain()');
-  const tag = oneOf(where, { release: 'release', hold: 'hold', abstain: 'abstain' }, found.verdict);
+  const tag = oneOf(where, DECISIONS, found.verdict);
   if (tag === 'release') return { tag, val: reason(where, found.reason) };
   if (tag === 'hold') {
     return { tag, val: { reason: reason(where, found.reason), recheckAfterS: found.recheckAfterSeconds } };

@@ -53,6 +53,8 @@ impl<'a> Plugins<'a> {
             .args(arguments)
             .current_dir(folder)
             .env("BULKHEAD_TOOLCHAINS", self.root.join(TOOLCHAINS))
+            // Empty at the start of a run, so that the first load of a component compiles it.
+            .env("BULKHEAD_PLUGIN_CACHE", self.folder.join("cache"))
             // One target folder for all crates, so that the SDK is compiled once.
             .env("CARGO_TARGET_DIR", self.root.join("target/languages-cargo"));
         command

@@ -83,6 +83,9 @@ pub(super) fn check(root: &Path, plugins: &Plugins<'_>) -> anyhow::Result<()> {
         for (language, extension, place) in LANGUAGES {
             println!("-- {name} in {language}");
             let folder = make(root, plugins, policy, (language, extension, place))?;
+            let start = Instant::now();
+            plugins.run(&folder, &["inspect"])?;
+            let load = start.elapsed();
             plugins.run(&folder, &["test"])?;
             let replies = replies(plugins, &folder)?;
             match &reference {
@@ -90,7 +93,7 @@ pub(super) fn check(root: &Path, plugins: &Plugins<'_>) -> anyhow::Result<()> {
                 Some(expected) if *expected == replies => (),
                 Some(expected) => bail!("{name} in {language} replied\n{replies:#?}\nand in rust\n{expected:#?}"),
             }
-            costs.push(cost(plugins, &folder, name, language)?);
+            costs.push(cost(plugins, &folder, (name, language), load)?);
         }
     }
     let table = table(&costs);
@@ -158,15 +161,17 @@ fn replies(plugins: &Plugins<'_>, folder: &Path) -> anyhow::Result<Vec<(String, 
     Ok(found)
 }
 
-fn cost(plugins: &Plugins<'_>, folder: &Path, policy: &'static str, language: &'static str) -> anyhow::Result<Cost> {
+fn cost(
+    plugins: &Plugins<'_>,
+    folder: &Path,
+    (policy, language): (&'static str, &'static str),
+    load: Duration,
+) -> anyhow::Result<Cost> {
     let extension = if language == "lua" { "lua" } else { "wasm" };
     let code = folder.join(format!("{policy}.{extension}"));
     let bytes = fs::metadata(&code)
         .with_context(|| format!("reading {}", code.display()))?
         .len();
-    let start = Instant::now();
-    plugins.run(folder, &["inspect", "--plugin-cache", "off"])?;
-    let load = start.elapsed();
     let output = plugins.run(folder, &["bench", "--output", "json"])?;
     let data: Value = serde_json::from_str(&output).with_context(|| format!("reading {output}"))?;
     let number = |field: &str| data[0][field].as_u64().unwrap_or(0);
@@ -181,7 +186,7 @@ fn cost(plugins: &Plugins<'_>, folder: &Path, policy: &'static str, language: &'
     })
 }
 
-/// Returns a Markdown table. Lua reports no steps and no memory.
+/// Returns a Markdown table, with a dash for each number that the program does not report.
 fn table(costs: &[Cost]) -> String {
     let mut out = String::from(
         "| policy | language | size | first load | steps | memory | call |\n\
