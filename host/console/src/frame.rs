@@ -65,6 +65,7 @@ impl Page {
                     meta charset="utf-8";
                     title { (self.title) " – Bulkhead console" }
                     meta name="viewport" content="width=device-width";
+                    link rel="icon" href="/icon.svg";
                     link rel="stylesheet" href="/style.css";
                 }
                 body {

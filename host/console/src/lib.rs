@@ -38,10 +38,11 @@ use self::source::Source;
 /// Path of the event stream that reports new decisions. The program serves it.
 pub const LIVE: &str = "/live";
 /// Sources of scripts, styles and requests of the pages: only the console.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+const ICON: &str = include_str!("icon.svg");
 /// Share of the time that reads may take: one part in this many.
 const READ_SHARE: u32 = 10;
 
@@ -148,6 +149,7 @@ impl Console {
         }
         match head.uri.path() {
             "/style.css" => response(StatusCode::OK, "text/css; charset=utf-8", format!("{CSS}{STYLE}")),
+            "/icon.svg" => response(StatusCode::OK, "image/svg+xml", ICON.to_owned()),
             "/script.js" => response(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT.to_owned()),
             path => self.answer_page(path, head.uri.query().unwrap_or_default()),
         }

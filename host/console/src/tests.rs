@@ -220,6 +220,8 @@ fn every_response_confines_the_page() {
         let inline = [" style=", "<style", " onclick=", "<script>", "http://", "https://"];
         assert!(inline.iter().all(|part| !body.contains(part)), "{address}: {body}");
     }
+    let icon = request(&console, Method::GET, "/icon.svg");
+    assert_eq!(icon.headers()[CONTENT_TYPE], "image/svg+xml");
 }
 
 #[test]
