@@ -56,7 +56,8 @@ impl Assembler {
             lines.any(|line| line.is_problem || line.message == "written")
         };
         let is_part = !evictions.is_empty();
-        if !decides && !(is_part && acts()) {
+        let is_exported = decides || (is_part && acts());
+        if !is_exported {
             return;
         }
         self.exporter
