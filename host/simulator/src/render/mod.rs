@@ -26,20 +26,27 @@ pub fn json(report: &Report) -> String {
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }
 
-/// Formats milliseconds as a human-readable duration: `1m40s`, `2.5s`, `0s`.
+/// Formats milliseconds as a human-readable duration: `1m40s`, `2.5s`, `0s`, `3h20m`. From a day on, without minutes:
+/// `2d4h`.
 pub fn duration(ms: i64) -> String {
-    let (minutes, rest_ms) = (ms / 60_000, ms % 60_000);
+    const DAY_MS: i64 = 86_400_000;
+    let (days, rest_ms) = (ms / DAY_MS, ms % DAY_MS);
+    let (hours, rest_ms) = (rest_ms / 3_600_000, rest_ms % 3_600_000);
+    let (minutes, rest_ms) = (rest_ms / 60_000, rest_ms % 60_000);
     let (seconds, tenths) = (rest_ms / 1000, rest_ms % 1000 / 100);
+    let part = |value: i64, unit: &str| (value != 0).then(|| format!("{value}{unit}"));
     let seconds = if tenths == 0 {
-        format!("{seconds}s")
+        part(seconds, "s")
     } else {
-        format!("{seconds}.{tenths}s")
+        Some(format!("{seconds}.{tenths}s"))
     };
-    match (minutes, rest_ms / 100) {
-        (0, _) => seconds,
-        (minutes, 0) => format!("{minutes}m"),
-        (minutes, _) => format!("{minutes}m{seconds}"),
-    }
+    let parts = if days == 0 {
+        [part(hours, "h"), part(minutes, "m"), seconds]
+    } else {
+        [part(days, "d"), part(hours, "h"), None]
+    };
+    let text: String = parts.into_iter().flatten().collect();
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -68,5 +75,9 @@ mod tests {
         check(99_005, "1m39s");
         check(99_850, "1m39.8s");
         check(600_000, "10m");
+        check(3_600_000, "1h");
+        check(3_603_000, "1h3s");
+        check(12_000_000, "3h20m");
+        check(187_259_900, "2d4h");
     }
 }
