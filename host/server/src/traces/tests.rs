@@ -211,7 +211,8 @@ fn a_call_has_the_policy_the_resources_and_the_verdict_and_a_fault_is_an_error()
     let call = |policy: &str, fault: Option<&str>| {
         let span = debug_span!(target: "bulkhead::plugin", "call", kind = "eviction-check", policy, engine = "lua",
             digest = "c0de", steps = 250_u64, memory_bytes = 4096_u64, verdict = tracing::field::Empty, fault);
-        span.in_scope(|| drop(span.record("verdict", "Hold")));
+        span.record("verdict", "Hold");
+        span.in_scope(|| ());
     };
     process(&received, || {
         reconcile("graceful-eviction-controller", "ResourceBinding", "default/web", || {
