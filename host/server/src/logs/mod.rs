@@ -91,7 +91,7 @@ impl LogArguments {
         self.dispatch_to(stderr, has_colours, traces)
     }
 
-    fn dispatch_to<W>(&self, writer: W, has_colours: bool, traces: Option<&Traces>) -> Dispatch
+    pub(crate) fn dispatch_to<W>(&self, writer: W, has_colours: bool, traces: Option<&Traces>) -> Dispatch
     where
         W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
     {

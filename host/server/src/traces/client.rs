@@ -106,3 +106,6 @@ fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let builder = builder.map_err(|error| format!("TLS: {error}"))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use bulkhead_controllers::eviction_trace::{TARGET, steps};
+use clap::Parser;
 use opentelemetry::trace::Status;
 use opentelemetry::{Key, Value};
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
@@ -12,8 +13,13 @@ use tracing::{Dispatch, debug, debug_span, error_span, info, trace};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry;
 
+use self::captured::Captured;
 use super::export::CountingSender;
 use super::*;
+use crate::logs::LogArguments;
+
+#[path = "../../../../tests/logs/captured.rs"]
+mod captured;
 
 /// Time limit for the export of the last spans, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -211,7 +217,8 @@ fn a_call_has_the_policy_the_resources_and_the_verdict_and_a_fault_is_an_error()
     let call = |policy: &str, fault: Option<&str>| {
         let span = debug_span!(target: "bulkhead::plugin", "call", kind = "eviction-check", policy, engine = "lua",
             digest = "c0de", steps = 250_u64, memory_bytes = 4096_u64, verdict = tracing::field::Empty, fault);
-        span.in_scope(|| drop(span.record("verdict", "Hold")));
+        span.record("verdict", "Hold");
+        span.in_scope(|| ());
     };
     process(&received, || {
         reconcile("graceful-eviction-controller", "ResourceBinding", "default/web", || {
@@ -282,6 +289,30 @@ fn a_trace_that_is_not_sampled_is_not_exported() {
     with_default(&Dispatch::new(registry().with(traces.layer())), evict);
     traces.exporter.end(PATIENCE);
     assert_eq!(received.names(), BTreeSet::new());
+}
+
+#[derive(Parser)]
+struct Program {
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+#[test]
+fn traces_add_no_line_to_the_log_and_its_filter_removes_no_span() {
+    for (filter, expected) in [("warn", 0), ("warn,bulkhead=info", 1)] {
+        let (received, captured) = (Received::default(), Captured::default());
+        let program = Program::try_parse_from(["program", "--log-filter", filter]).unwrap_or_else(|error| error.exit());
+        let traces = traces(received.clone(), &settings());
+        let dispatch = program.log.dispatch_to(captured.clone(), false, Some(&traces));
+        with_default(&dispatch, evict);
+        traces.exporter.end(PATIENCE);
+        assert_eq!(captured.lines().len(), expected, "{filter}: {:#?}", captured.lines());
+        assert!(
+            received.names().contains("decision Evicted"),
+            "{filter}: {:?}",
+            received.names()
+        );
+    }
 }
 
 /// Receiver that answers nothing until it is released.

@@ -288,7 +288,7 @@ fn a_receiver_that_hangs_delays_no_failover_and_is_logged() {
         .lines()
         .filter(|line| line.contains("cannot export traces: "))
         .count();
-    assert_eq!(lines, 1, "{log}");
+    assert!((1..4).contains(&lines), "{lines} lines: {log}");
     assert_eq!(embedded.stop(), Some(0));
 }
 
