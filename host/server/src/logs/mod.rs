@@ -117,4 +117,4 @@ impl LogArguments {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,7 +7,7 @@ use super::limiter::{BURST_LINES_MAX, INTERVAL};
 use super::*;
 
 #[path = "../../../../tests/logs/captured.rs"]
-mod captured;
+pub(crate) mod captured;
 
 #[derive(Parser)]
 struct Program {

@@ -17,9 +17,7 @@ use self::captured::Captured;
 use super::export::CountingSender;
 use super::*;
 use crate::logs::LogArguments;
-
-#[path = "../../../../tests/logs/captured.rs"]
-mod captured;
+use crate::logs::tests::captured;
 
 /// Time limit for the export of the last spans, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -90,7 +88,7 @@ fn evict() {
         trace!(target: TARGET, step = steps::LEFT_QUEUE, cluster = "m1", waited_ms = 700, lost_ms = 1_000,
                taint = "k:NoExecute", tainted_ms = 2_000, decision = "a-1");
         decide("a-2", "Evicted", "m1", || {
-            write("patch", "ResourceBinding", "default", "web")
+            write("patch", "ResourceBinding", "default", "web");
         });
         mark(steps::BEGAN);
     });
@@ -128,15 +126,15 @@ fn the_parts_of_an_eviction_are_one_trace_from_the_loss_to_the_release_and_acros
     let received = Received::default();
     process(&received, || {
         reconcile("cluster-taint-controller", "Cluster", "m1", || {
-            decide("a-1", "Tainted", "m1", || ())
+            decide("a-1", "Tainted", "m1", || ());
         });
         evict();
         reconcile("scheduler", "ResourceBinding", "default/web", || {
-            decide("a-3", "Scheduled", "m2", || ())
+            decide("a-3", "Scheduled", "m2", || ());
         });
         reconcile("binding-controller", "ResourceBinding", "default/web", || {
             decide("a-4", "Dispatched", "m2", || {
-                write("create", "Work", "karmada-es-m2", "web")
+                write("create", "Work", "karmada-es-m2", "web");
             });
         });
         reconcile("execution-controller", "Work", "karmada-es-m2/web", || {
@@ -147,13 +145,13 @@ fn the_parts_of_an_eviction_are_one_trace_from_the_loss_to_the_release_and_acros
         reconcile("graceful-eviction-controller", "ResourceBinding", "default/web", || {
             mark(steps::UNDER_WAY);
             decide("b-1", "Released", "m1", || {
-                write("patch", "ResourceBinding", "default", "web")
+                write("patch", "ResourceBinding", "default", "web");
             });
             mark(steps::RELEASED);
         });
         reconcile("binding-controller", "ResourceBinding", "default/web", || {
             decide("b-2", "Withdrawn", "m1", || {
-                write("delete", "Work", "karmada-es-m1", "web")
+                write("delete", "Work", "karmada-es-m1", "web");
             });
         });
     });

@@ -143,6 +143,64 @@ fn binding(embedded: &Program, path: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Checks that each part of a trace has its parent in it, and that the placement and the removal are written.
+#[track_caller]
+fn check_parents_and_writes(parts: &[Span]) {
+    let ids: BTreeSet<_> = parts.iter().map(|span| &span.span_id).collect();
+    let orphans: Vec<_> = parts
+        .iter()
+        .filter(|span| !span.parent_span_id.is_empty() && !ids.contains(&span.parent_span_id))
+        .collect();
+    assert!(orphans.is_empty(), "{orphans:#?}");
+    let writes: Vec<_> = parts
+        .iter()
+        .flat_map(|span| &span.events)
+        .map(|event| event.name.as_str())
+        .collect();
+    for write in [
+        "written replace Work karmada-es-member2/",
+        "written delete Work karmada-es-member1/",
+    ] {
+        assert!(
+            writes.iter().any(|name| name.starts_with(write)),
+            "{write}: {writes:#?}"
+        );
+    }
+}
+
+/// Checks the call of the plugin.
+#[track_caller]
+fn check_call(parts: &[Span]) {
+    let asked = parts
+        .iter()
+        .find(|span| text(span, "bulkhead.call.policy").as_deref() == Some("ask"))
+        .unwrap();
+    let field = |name: &str| text(asked, &format!("bulkhead.call.{name}")).unwrap_or_default();
+    assert_eq!(
+        (field("engine"), field("verdict")),
+        ("lua".to_owned(), "Abstain".to_owned())
+    );
+    assert!(field("digest").len() >= 12, "{asked:#?}");
+    for resource in ["steps", "memory_bytes"] {
+        assert!(field(resource).parse::<u64>().unwrap() > 0, "{resource}: {asked:#?}");
+    }
+}
+
+/// Checks that the loss has a trace of its own, which the eviction links.
+#[track_caller]
+fn check_loss(parts: &[Span], all: &[Span]) {
+    let taint = parts.iter().find(|span| span.name == "taint").unwrap();
+    let tainted = all
+        .iter()
+        .find(|span| (&span.trace_id, &span.span_id) == (&taint.links[0].trace_id, &taint.links[0].span_id));
+    let tainted = tainted.unwrap();
+    assert_eq!(tainted.name, "decision Tainted");
+    assert_eq!(
+        text(tainted, "bulkhead.decision.id"),
+        text(taint, "bulkhead.decision.id")
+    );
+}
+
 #[test]
 fn a_receiver_gets_one_trace_of_an_eviction_from_the_lost_cluster_to_the_release() {
     if !has_kubectl("a_receiver_gets_one_trace_of_an_eviction_from_the_lost_cluster_to_the_release") {
@@ -195,51 +253,9 @@ fn a_receiver_gets_one_trace_of_an_eviction_from_the_lost_cluster_to_the_release
     })
     .into();
     assert!(starts.is_sorted(), "{starts:?}");
-    let ids: BTreeSet<_> = parts.iter().map(|span| &span.span_id).collect();
-    let orphans: Vec<_> = parts
-        .iter()
-        .filter(|span| !span.parent_span_id.is_empty() && !ids.contains(&span.parent_span_id))
-        .collect();
-    assert!(orphans.is_empty(), "{orphans:#?}");
-    let writes: Vec<_> = parts
-        .iter()
-        .flat_map(|span| &span.events)
-        .map(|event| event.name.as_str())
-        .collect();
-    for write in [
-        "written replace Work karmada-es-member2/",
-        "written delete Work karmada-es-member1/",
-    ] {
-        assert!(
-            writes.iter().any(|name| name.starts_with(write)),
-            "{write}: {writes:#?}"
-        );
-    }
-    let asked = parts
-        .iter()
-        .find(|span| text(span, "bulkhead.call.policy").as_deref() == Some("ask"))
-        .unwrap();
-    let field = |name: &str| text(asked, &format!("bulkhead.call.{name}")).unwrap_or_default();
-    assert_eq!(
-        (field("engine"), field("verdict")),
-        ("lua".to_owned(), "Abstain".to_owned())
-    );
-    assert!(field("digest").len() >= 12, "{asked:#?}");
-    for resource in ["steps", "memory_bytes"] {
-        assert!(field(resource).parse::<u64>().unwrap() > 0, "{resource}: {asked:#?}");
-    }
-    // The loss has a trace of its own, which the eviction links.
-    let taint = parts.iter().find(|span| span.name == "taint").unwrap();
-    let tainted = receiver
-        .spans()
-        .into_iter()
-        .find(|span| (&span.trace_id, &span.span_id) == (&taint.links[0].trace_id, &taint.links[0].span_id));
-    let tainted = tainted.unwrap();
-    assert_eq!(tainted.name, "decision Tainted");
-    assert_eq!(
-        text(&tainted, "bulkhead.decision.id"),
-        text(taint, "bulkhead.decision.id")
-    );
+    check_parents_and_writes(&parts);
+    check_call(&parts);
+    check_loss(&parts, &receiver.spans());
     // The decisions of the trace are those of the journal.
     let evicted = parts.iter().find(|span| span.name == "decision Evicted").unwrap();
     let id = text(evicted, "bulkhead.decision.id").unwrap();

@@ -14,7 +14,7 @@ use super::*;
 /// Sends a request to a URL. Returns the response, and the cause of a failure.
 fn sent(url: &str) -> (Option<Response<Bytes>>, Option<String>) {
     let last_error = LastError::default();
-    let client = BlockingClient::new(Duration::from_secs(60), None, Arc::clone(&last_error)).unwrap();
+    let client = BlockingClient::new(Duration::from_mins(1), None, Arc::clone(&last_error)).unwrap();
     let request = Request::post(url)
         .header("x-tenant", "hub")
         .body(Bytes::from_static(b"spans"));

@@ -1,5 +1,8 @@
 use super::*;
 
+/// Name and value of a variable.
+type Variable = (&'static str, &'static str);
+
 /// Returns the settings of these variables, and the warnings.
 fn read(variables: &[(&str, &str)]) -> (Option<Settings>, Vec<String>) {
     let value = |name: &str| {
@@ -15,7 +18,7 @@ const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector
 #[test]
 fn traces_are_off_unless_the_environment_asks_for_them() {
     let of_traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/in");
-    let cases: [(&[(&str, &str)], Option<&str>); 9] = [
+    let cases: [(&[Variable], Option<&str>); 9] = [
         (&[], None),
         (&[("OTEL_SERVICE_NAME", "hub"), ("OTEL_BSP_SCHEDULE_DELAY", "1")], None),
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")], None),
