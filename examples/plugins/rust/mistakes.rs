@@ -1,5 +1,7 @@
 //! Makes the mistake that the object names, and does not export scores.
 
+use std::hint::black_box;
+
 use bulkhead_sdk::{HealthInterpreter, HealthVerdict, Object, Plugin, PolicyError, Reason};
 
 struct Mistakes;
@@ -23,7 +25,7 @@ impl HealthInterpreter for Mistakes {
             Some("memory") => {
                 let mut kept = Vec::new();
                 loop {
-                    kept.push(vec![1_u8; 10_000_000]);
+                    kept.push(black_box(Vec::<u8>::with_capacity(10_000_000)));
                 }
             }
             Some("exit") => panic!("the list of {} replicas is not sorted", 3),
