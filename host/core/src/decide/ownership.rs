@@ -129,4 +129,12 @@ mod tests {
         );
         assert_eq!(ownership(&marks("", "web-1", "t1"), &ours, |_| false), Ownership::Ours);
     }
+
+    #[test]
+    fn a_work_is_described_by_what_is_known_of_it() {
+        let described = |work_id: &str, work: &str| marks(work_id, work, "t1").to_string();
+        assert_eq!(described("a", ""), "a Work with permanent id a");
+        assert_eq!(described("", "web-1"), "Work karmada-es-m1/web-1");
+        assert_eq!(described("a", "web-1"), "Work karmada-es-m1/web-1 with permanent id a");
+    }
 }

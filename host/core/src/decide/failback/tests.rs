@@ -158,6 +158,18 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
     check(m1(), on(&[("m1", 2), ("m3", 4)]), "m1:6 from m3");
     check(home(json!({"m1": 2, "m4": 4})), on(&[("m2", 6)]), "m1:2 m4:4 from m2");
     check(home(json!({"m1": 1, "m4": 1})), on(&[("m2", 6)]), "m1:5 m4:1 from m2");
+    // Each home cluster gets what it lacks.
+    check(
+        home(json!({"m1": 4, "m4": 4})),
+        on(&[("m1", 2), ("m2", 6)]),
+        "m1:4 m4:4 from m2",
+    );
+    check(
+        home(json!({"m1": 4, "m4": 5})),
+        on(&[("m4", 2), ("m2", 7)]),
+        "m4:5 m1:4 from m2",
+    );
+    check(m1(), on(&[("m1", 6), ("m3", 2)]), "forget NoStandIn");
     // The workload was scaled down in the meantime.
     check(home(json!({"m1": 4, "m4": 4})), on(&[("m2", 3)]), "m1:3 from m2");
     let duplicated = |mut change: Value| {
@@ -202,6 +214,7 @@ fn a_move_a_person_or_another_placement_comes_first() {
         "wait SchedulePending",
     );
     check(json!({"spec": {"rescheduleTriggeredAt": at(50)}}), "forget Rescheduled");
+    check(json!({"spec": {"rescheduleTriggeredAt": at(0)}}), "m1:6 from m2");
     check(
         json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}}),
         "forget NoHome",
