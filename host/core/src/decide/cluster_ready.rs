@@ -264,4 +264,22 @@ mod tests {
             ConditionStatus::True
         );
     }
+
+    #[test]
+    fn each_direction_has_its_own_threshold() {
+        let thresholds = Thresholds {
+            success_s: 10,
+            failure_s: 60,
+        };
+        let changes_after = |stored: Probe, probe: Probe| {
+            let (mut debounce, stored) = (ReadyDebounce::default(), stored.condition(Time::from_millis(0)));
+            (0..100).find(|second| {
+                let now = Time::from_millis(second * 1000);
+                let written = debounce.adjust("m", probe.condition(now), Some(&stored), thresholds, now);
+                written.status != stored.status
+            })
+        };
+        assert_eq!(changes_after(Probe::Unreachable, Probe::Ready), Some(10));
+        assert_eq!(changes_after(Probe::Ready, Probe::Unreachable), Some(60));
+    }
 }

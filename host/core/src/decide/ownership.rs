@@ -106,6 +106,7 @@ mod tests {
             Ownership::Unmanaged,
         );
         check(ours.clone(), false, Ownership::Ours);
+        check(marks("a", "web-2", "t2"), true, Ownership::Ours);
         // Another control plane that uses the same name for the member cluster derives the same name for the Work.
         check(marks("b", "web-1", "t2"), false, Ownership::Foreign);
         check(marks("b", "web-2", "t2"), false, Ownership::Foreign);

@@ -181,6 +181,13 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
         duplicated(on(&[("m2", 6), ("m3", 6)])),
         "m3:6 m1:6 from m2",
     );
+    // A home that is lost does not keep the workload from another one.
+    let (homes, targets) = (home(json!({"m1": 6, "m4": 6})), duplicated(on(&[("m2", 6), ("m3", 6)])));
+    let lost = json!({"m4": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}});
+    assert_eq!(
+        summary(&decided(&binding(homes, &targets), &lost, 5000)),
+        "m3:6 m1:6 from m2"
+    );
     // It left with eight replicas, and its copy at home has all that the template wants now.
     check(
         home(json!({"m1": 8})),
@@ -276,7 +283,7 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     };
     let mut moved = binding(m1(), &json!({}));
     moved.spec = back.spec;
-    assert_eq!(back.home.tries, 1);
+    assert_eq!((back.home.tries, back.home.tried_at), (1, Some(at(5000))));
     let policies = PolicySet::new(Vec::new());
     for purge_without_replacement in [
         graceful_eviction::PurgeWithoutReplacement::IfPlaced,
