@@ -217,4 +217,69 @@ mod tests {
         check(silent(), Probe::Ready, ConditionStatus::True);
         check(silent(), Probe::Unreachable, ConditionStatus::False);
     }
+
+    /// Karmada: `cluster_status_controller.go:getClusterHealthStatus`, where client-go makes an error of every status
+    /// but 200 to 206.
+    #[test]
+    fn only_200_is_ready_and_the_rest_of_the_successes_is_reachable() {
+        for (status, expected) in [
+            (200, Probe::Ready),
+            (201, Probe::NotReady),
+            (206, Probe::NotReady),
+            (199, Probe::Unreachable),
+            (207, Probe::Unreachable),
+            (301, Probe::Unreachable),
+            (404, Probe::Unreachable),
+            (503, Probe::Unreachable),
+        ] {
+            assert_eq!(Probe::from_http_status(status), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn another_reason_for_the_same_status_counts_at_once() {
+        let (mut debounce, now) = (ReadyDebounce::default(), Time::from_millis(10_000));
+        let stored = Probe::Unreachable.condition(Time::from_millis(0));
+        // The threshold of a change to True runs.
+        debounce.adjust("m", Probe::Ready.condition(now), Some(&stored), THRESHOLDS, now);
+        let observed = Probe::NotReady.condition(now);
+        let written = debounce.adjust("m", observed.clone(), Some(&stored), THRESHOLDS, now);
+        assert_eq!(written, observed);
+    }
+
+    #[test]
+    fn the_last_probe_of_a_cluster_is_known_until_the_cluster_is_deleted() {
+        let (mut debounce, mut current) = (ReadyDebounce::default(), None);
+        observe(&mut debounce, Probe::Ready, &mut current, 0);
+        assert!(debounce.was_ready("m") && !debounce.was_ready("other"));
+        observe(&mut debounce, Probe::Unreachable, &mut current, 10);
+        assert!(!debounce.was_ready("m"), "the stored condition is still True");
+        observe(&mut debounce, Probe::Ready, &mut current, 20);
+        // A new cluster of the same name has no threshold in progress.
+        debounce.forget("m");
+        let unknown = ConditionStatus::Unknown;
+        let mut current = Some(Condition::new("Ready", unknown, "R", "", Time::from_millis(0)));
+        assert_eq!(
+            observe(&mut debounce, Probe::Ready, &mut current, 21),
+            ConditionStatus::True
+        );
+    }
+
+    #[test]
+    fn each_direction_has_its_own_threshold() {
+        let thresholds = Thresholds {
+            success_s: 10,
+            failure_s: 60,
+        };
+        let changes_after = |stored: Probe, probe: Probe| {
+            let (mut debounce, stored) = (ReadyDebounce::default(), stored.condition(Time::from_millis(0)));
+            (0..100).find(|second| {
+                let now = Time::from_millis(second * 1000);
+                let written = debounce.adjust("m", probe.condition(now), Some(&stored), thresholds, now);
+                written.status != stored.status
+            })
+        };
+        assert_eq!(changes_after(Probe::Unreachable, Probe::Ready), Some(10));
+        assert_eq!(changes_after(Probe::Ready, Probe::Unreachable), Some(60));
+    }
 }

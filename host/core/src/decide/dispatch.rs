@@ -186,12 +186,32 @@ mod tests {
             left_ms: 600_000,
         };
         check(serde_json::json!({}), false, 31, blocked.clone());
+        check(serde_json::json!({"gracePeriodSeconds": 0}), false, 31, blocked.clone());
         check(
             serde_json::json!({"creationTimestamp": "2999-01-01T00:00:00Z"}),
             false,
             31,
             blocked,
         );
+    }
+
+    #[test]
+    fn a_limit_applies_to_the_cluster_of_a_direct_purge_only() {
+        let purged = |cluster: &str, purge_mode: PurgeMode| {
+            let task = GracefulEvictionTask {
+                from_cluster: "m1".to_owned(),
+                purge_mode: Some(purge_mode),
+                ..GracefulEvictionTask::default()
+            };
+            let spec = BindingSpec {
+                graceful_eviction_tasks: vec![task],
+                ..BindingSpec::default()
+            };
+            purge(&spec, cluster, false, 600, Time::from_millis(0))
+        };
+        assert_eq!(purged("m2", PurgeMode::Directly), Purge::UnderWay);
+        assert_eq!(purged("m1", PurgeMode::Gracefully), Purge::UnderWay);
+        assert_ne!(purged("m1", PurgeMode::Directly), Purge::UnderWay);
     }
 
     #[test]

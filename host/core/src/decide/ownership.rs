@@ -106,6 +106,7 @@ mod tests {
             Ownership::Unmanaged,
         );
         check(ours.clone(), false, Ownership::Ours);
+        check(marks("a", "web-2", "t2"), true, Ownership::Ours);
         // Another control plane that uses the same name for the member cluster derives the same name for the Work.
         check(marks("b", "web-1", "t2"), false, Ownership::Foreign);
         check(marks("b", "web-2", "t2"), false, Ownership::Foreign);
@@ -128,5 +129,13 @@ mod tests {
             Ownership::Foreign
         );
         assert_eq!(ownership(&marks("", "web-1", "t1"), &ours, |_| false), Ownership::Ours);
+    }
+
+    #[test]
+    fn a_work_is_described_by_what_is_known_of_it() {
+        let described = |work_id: &str, work: &str| marks(work_id, work, "t1").to_string();
+        assert_eq!(described("a", ""), "a Work with permanent id a");
+        assert_eq!(described("", "web-1"), "Work karmada-es-m1/web-1");
+        assert_eq!(described("a", "web-1"), "Work karmada-es-m1/web-1 with permanent id a");
     }
 }

@@ -344,4 +344,40 @@ mod tests {
         let full = node("full", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "1"}));
         check(&[full, large()], &[pod("full", "Running", "1", "1Gi")], [0, 0, 1]);
     }
+
+    /// Karmada: `pkg/util/resource.go:AddPodRequest`, which raises the sum over all pods to the request of an init
+    /// container, and then adds the overhead.
+    #[test]
+    fn an_init_container_raises_the_sum_and_overhead_is_added() {
+        let with_more = |cpu: &str, init: &str, overhead: Value| {
+            let mut pod = pod("a", "Running", cpu, "1Gi");
+            pod["spec"]["initContainers"] = json!([{"resources": {"requests": {"cpu": init}}}]);
+            pod["spec"]["overhead"] = overhead;
+            pod
+        };
+        let pods = [
+            with_more("500m", "2", json!({"cpu": "100m", "memory": "10Mi"})),
+            with_more("1", "1", json!({"cpu": "50m", "disk": "none"})),
+        ];
+        let (_, resources) = summarize(&[], &pods, &[]);
+        assert_eq!(
+            json!(resources.allocated),
+            json!({"cpu": "3150m", "memory": "2058Mi", "pods": "2"})
+        );
+    }
+
+    #[test]
+    fn an_amount_of_zero_is_not_listed() {
+        let (_, resources) = summarize(&[node("a", "True", json!({"cpu": "0", "memory": "1Gi"}))], &[], &[]);
+        assert_eq!(json!(resources.allocatable), json!({"memory": "1Gi"}));
+    }
+
+    #[test]
+    fn malformed_models_give_no_grades() {
+        let node = node("a", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "2"}));
+        let mut models = models();
+        models.push(json!({"ranges": []}));
+        let (_, resources) = summarize(&[node], &[], &models);
+        assert!(resources.allocatable_modelings.is_empty());
+    }
 }

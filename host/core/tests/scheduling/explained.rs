@@ -167,3 +167,21 @@ fn fixed_weights_are_explained_for_their_clusters() {
         .collect();
     assert_eq!(weights, [("m2", Some(3)), ("m3", Some(0)), ("m1", Some(1))]);
 }
+
+#[test]
+fn a_summary_of_rejections_names_up_to_three_clusters_for_a_reason() {
+    let nowhere = binding(json!({"placement": {"clusterAffinity": {"clusterNames": ["m9"]}}}));
+    let summary = |count: usize| {
+        let names = ["m1", "m2", "m3", "m4"];
+        let clusters: Vec<_> = names
+            .iter()
+            .take(count)
+            .map(|name| cluster(name, "", "1", false))
+            .collect();
+        explained(&nowhere, &clusters).rejections.summary()
+    };
+    let reason = "cluster(s) did not match the placement cluster affinity constraint";
+    assert_eq!(summary(1), format!("m1: {reason}"));
+    assert_eq!(summary(3), format!("m1, m2, m3: {reason}"));
+    assert_eq!(summary(4), format!("4 clusters: {reason}"));
+}

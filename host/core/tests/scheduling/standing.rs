@@ -130,3 +130,22 @@ fn a_new_policy_fewer_replicas_and_a_cluster_that_is_removed_take_effect_at_once
     check(&binding(&placed_on, 4, &divided, true), &removed, &[]);
     check(&binding(&placed_on, 4, &divided, true), &clusters[1..], &[]);
 }
+
+#[test]
+fn what_leaves_through_an_eviction_is_a_copy() {
+    let clusters = [cluster("m1", "silver"), cluster("m2", "gold"), cluster("m3", "gold")];
+    let left_of = |binding: &Binding| {
+        let plan = decided(binding, &clusters, true);
+        assert!(placed(&plan).is_some(), "{:?}", plan.outcome);
+        let tasks = plan.displaced.iter();
+        tasks.map(|task| task.from_cluster.clone()).collect::<Vec<_>>()
+    };
+    let duplicated = json!({"replicaSchedulingType": "Duplicated"});
+    let divided = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"});
+    // An object without replicas, such as a ConfigMap, has a copy on every target; a workload has none where it has no
+    // replicas.
+    assert_eq!(left_of(&binding(&[("m1", 0), ("m2", 0)], 0, &duplicated, true)), ["m1"]);
+    assert_eq!(left_of(&binding(&[("m1", 0), ("m2", 2)], 2, &divided, true)), [""; 0]);
+    // Fewer or more replicas of a duplicated workload concern every copy, and give up none.
+    assert_eq!(left_of(&binding(&[("m1", 2), ("m2", 2)], 3, &duplicated, true)), ["m1"]);
+}

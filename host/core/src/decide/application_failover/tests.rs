@@ -186,6 +186,12 @@ fn a_task_says_what_the_policy_says() {
             serde_json::to_value(&spec.graceful_eviction_tasks).unwrap(),
             json!([expected])
         );
+        let (_, attribution) = &plan.evicted[0];
+        assert_eq!(attribution.reason.message, "unhealthy for 61 s, 60 s are tolerated");
+        assert!(
+            !spec.rest.contains_key(EVICTION_HISTORY),
+            "the policy blocks no cluster"
+        );
         assert!(
             !plan.health_histories.unwrap().contains_key("m1"),
             "what left is watched anew when it comes back"
@@ -357,4 +363,17 @@ fn a_plan_that_was_applied_asks_for_nothing_more() {
             );
         }
     }
+}
+
+#[test]
+fn the_delay_of_a_precondition_is_no_longer_than_it_says() {
+    let mut binding = binding(&["m1"], json!({"preConditions": {"delaySeconds": 100}}));
+    report(&mut binding, &[("m1", "Unhealthy")]);
+    let plan = decide(&binding, PRODUCER, ON, at(10_000));
+    assert_eq!(plan.again_after_ms, Some(100_000));
+    apply(&mut binding, &plan);
+    // The clock was set back, so the first report is in the future.
+    assert_eq!(decide(&binding, PRODUCER, ON, at(500)).again_after_ms, Some(100_000));
+    assert_eq!(decide(&binding, PRODUCER, ON, at(10_099)).again_after_ms, Some(1_000));
+    assert_eq!(decide(&binding, PRODUCER, ON, at(10_100)).again_after_ms, Some(60_001));
 }

@@ -373,4 +373,25 @@ mod tests {
             prop_assert!(rate(failed + 1) <= rate(failed));
         }
     }
+
+    #[test]
+    fn each_state_has_a_code_and_a_rate() {
+        let settings = settings(BrakeBy::Federation);
+        for (state, code, rate) in [
+            (BrakeState::Open, "BrakeOpen", settings.rate),
+            (BrakeState::Slowed, "TooManyClustersFailed", settings.secondary_rate),
+            (BrakeState::Stopped, "TooManyOfFewClustersFailed", Rate::STOP),
+            (BrakeState::Held, "EveryClusterLooksDead", Rate::STOP),
+        ] {
+            assert_eq!((state.code(), state.rate(&settings)), (code, rate), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_faulty_clusters_counts_tainted_ones() {
+        let share = |brake: Brake| (brake.faulty_share() * 100.0).round();
+        assert!((share(tainted(6, "k", &TaintEffect::NoExecute, BrakeBy::Federation)) - 60.0).abs() < 0.1);
+        assert!((share(Brake::assess(&some(1, 4), settings(BrakeBy::Federation))) - 25.0).abs() < 0.1);
+        assert!(share(Brake::assess(&some(0, 0), settings(BrakeBy::Federation))).abs() < 0.1);
+    }
 }

@@ -127,6 +127,18 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_interval_is_a_century() {
+        assert_eq!(INTERVAL_MAX.as_secs(), 3_153_600_000);
+    }
+
+    #[test]
+    fn the_slots_of_200_ms_may_be_in_flight_together() {
+        for (rate, expected) in [(0.1, 1), (5.0, 1), (5.1, 2), (50.0, 10)] {
+            assert_eq!(Rate::per_second(rate).in_flight_max(), expected, "{rate}");
+        }
+    }
+
+    #[test]
     fn a_slot_that_was_given_back_is_used_again_and_a_later_one_is_not_moved() {
         let (mut bucket, rate) = (Bucket::default(), Rate::per_second(1.0));
         let at = Duration::from_secs;

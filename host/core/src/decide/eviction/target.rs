@@ -333,6 +333,18 @@ mod tests {
     }
 
     #[test]
+    fn a_spread_over_something_else_asks_for_one_target() {
+        for constraint in [
+            json!({"spreadByField": "region", "minGroups": 2}),
+            json!({"spreadByLabel": "rack", "minGroups": 2}),
+        ] {
+            let mut placement = duplicated(&["member1", "member2"], None);
+            placement["spreadConstraints"] = json!([constraint]);
+            check(json!({}), on(&["member1"]), placement, true, true);
+        }
+    }
+
+    #[test]
     fn a_cluster_that_the_binding_is_leaving_is_no_target() {
         let mut spec = on(&["member1"]);
         spec["gracefulEvictionTasks"] = json!([{"fromCluster": "member2", "reason": "r", "producer": "p"}]);

@@ -158,6 +158,18 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
     check(m1(), on(&[("m1", 2), ("m3", 4)]), "m1:6 from m3");
     check(home(json!({"m1": 2, "m4": 4})), on(&[("m2", 6)]), "m1:2 m4:4 from m2");
     check(home(json!({"m1": 1, "m4": 1})), on(&[("m2", 6)]), "m1:5 m4:1 from m2");
+    // Each home cluster gets what it lacks.
+    check(
+        home(json!({"m1": 4, "m4": 4})),
+        on(&[("m1", 2), ("m2", 6)]),
+        "m1:4 m4:4 from m2",
+    );
+    check(
+        home(json!({"m1": 4, "m4": 5})),
+        on(&[("m4", 2), ("m2", 7)]),
+        "m4:5 m1:4 from m2",
+    );
+    check(m1(), on(&[("m1", 6), ("m3", 2)]), "forget NoStandIn");
     // The workload was scaled down in the meantime.
     check(home(json!({"m1": 4, "m4": 4})), on(&[("m2", 3)]), "m1:3 from m2");
     let duplicated = |mut change: Value| {
@@ -168,6 +180,13 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
         home(json!({"m1": 6, "m4": 6})),
         duplicated(on(&[("m2", 6), ("m3", 6)])),
         "m3:6 m1:6 from m2",
+    );
+    // A home that is lost does not keep the workload from another one.
+    let (homes, targets) = (home(json!({"m1": 6, "m4": 6})), duplicated(on(&[("m2", 6), ("m3", 6)])));
+    let lost = json!({"m4": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}});
+    assert_eq!(
+        summary(&decided(&binding(homes, &targets), &lost, 5000)),
+        "m3:6 m1:6 from m2"
     );
     // It left with eight replicas, and its copy at home has all that the template wants now.
     check(
@@ -202,6 +221,7 @@ fn a_move_a_person_or_another_placement_comes_first() {
         "wait SchedulePending",
     );
     check(json!({"spec": {"rescheduleTriggeredAt": at(50)}}), "forget Rescheduled");
+    check(json!({"spec": {"rescheduleTriggeredAt": at(0)}}), "m1:6 from m2");
     check(
         json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}}),
         "forget NoHome",
@@ -263,7 +283,7 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     };
     let mut moved = binding(m1(), &json!({}));
     moved.spec = back.spec;
-    assert_eq!(back.home.tries, 1);
+    assert_eq!((back.home.tries, back.home.tried_at), (1, Some(at(5000))));
     let policies = PolicySet::new(Vec::new());
     for purge_without_replacement in [
         graceful_eviction::PurgeWithoutReplacement::IfPlaced,

@@ -131,3 +131,24 @@ fn replicas_changed(binding: &Binding, placement: &Placement, options: &Schedule
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_trigger_has_a_description_of_its_own() {
+        let triggers = [
+            Trigger::PlacementChanged,
+            Trigger::ReplicasChanged,
+            Trigger::RescheduleRequested,
+            Trigger::Always,
+            Trigger::TargetTerminating,
+        ];
+        let descriptions: BTreeSet<_> = triggers.iter().map(|trigger| trigger.describe()).collect();
+        assert_eq!(descriptions.len(), triggers.len());
+        assert!(!descriptions.contains(""));
+    }
+}

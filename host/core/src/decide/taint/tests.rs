@@ -301,3 +301,59 @@ fn what_one_policy_adds_and_another_removes_never_was() {
     let plan = decide(&cluster(&[]), &set, OWNED, Time::from_millis(0));
     assert_eq!((plan.added, plan.removed, plan.taints), (vec![], vec![], None));
 }
+
+/// Karmada: `pkg/util/helper/taint.go:GenerateTaintsMessage`.
+#[test]
+fn the_event_lists_the_taints_as_karmada_does() {
+    let taint = |key: &str, value: &str| Taint {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        effect: TaintEffect::NoExecute,
+        time_added: None,
+    };
+    assert_eq!(taints_message(&[]), "cluster now does not have taints");
+    assert_eq!(
+        taints_message(&[taint("a", ""), taint("b", "v")]),
+        "cluster now has taints([{Key:a,Effect:NoExecute},{Key:b,Value:v,Effect:NoExecute}])"
+    );
+}
+
+#[test]
+fn a_removal_concerns_one_key_with_one_effect() {
+    check(&[":a", ":k"], vec![policy(P, &["-k"])], KARMADA, &[":a"]);
+    let other_effect = TaintChange::Remove {
+        key: "k".to_owned(),
+        effect: TaintEffect::NoExecute,
+        reason: Reason::new("R", "m"),
+    };
+    check(&[":k"], vec![scripted(P, Ok(vec![other_effect]))], KARMADA, &[":k"]);
+}
+
+#[test]
+fn conditions_are_recorded_for_policies_that_may_read_their_history() {
+    use crate::model::{Condition, ConditionStatus};
+    let is_recorded = |id: PolicyId, kind: CallKind| {
+        let mut cluster = cluster(&[]);
+        let ready = Condition::new("Ready", ConditionStatus::True, "R", "m", Time::from_millis(0));
+        cluster.status.conditions.push(ready);
+        let policy: Arc<dyn Policy> = Arc::new(Scripted {
+            id,
+            capabilities: vec![Capability::any(kind)],
+            changes: Ok(Vec::new()),
+        });
+        let plan = decide(&cluster, &PolicySet::new(vec![policy]), OWNED, Time::from_millis(9_000));
+        assert_eq!(plan.is_empty(), plan.history.is_none(), "{plan:?}");
+        plan.history.is_some()
+    };
+    let plugin = PolicyId {
+        engine: EngineKind::Wasm,
+        ..PolicyId::builtin("plugin")
+    };
+    assert!(is_recorded(PolicyId::builtin(P), CallKind::ClusterTaint));
+    assert!(is_recorded(plugin.clone(), CallKind::ClusterTaint));
+    assert!(!is_recorded(
+        PolicyId::builtin("ReadyCondition"),
+        CallKind::ClusterTaint
+    ));
+    assert!(!is_recorded(plugin, CallKind::Health));
+}

@@ -254,6 +254,53 @@ fn a_wake_up_looks_at_what_sleeps() {
     assert_eq!(queue.next(S(5), global(1.0)), Next::Take("a"));
 }
 
+#[test]
+fn an_eviction_that_cannot_be_ruled_out_takes_a_slot_and_none_in_flight() {
+    let limit = |_: &str| Limit {
+        global: Rate::per_second(1.0),
+        group: None,
+        cluster: Some(Rate::per_second(0.1)),
+    };
+    let mut queue = queue(&[("a", "m1", 0), ("b", "m2", 0)]);
+    queue.charge_conservatively("m1", &limit("m1"), S(0));
+    assert_eq!(
+        queue.next(S(0), limit),
+        Next::WaitUntil(S(1)),
+        "the rate of all evictions"
+    );
+    assert_eq!(queue.next(S(1), limit), Next::Take("b"));
+    assert_eq!(
+        queue.next(S(1), limit),
+        Next::WaitUntil(S(10)),
+        "the rate of the cluster"
+    );
+    assert_eq!(queue.next(S(10), limit), Next::Take("a"));
+}
+
+#[test]
+fn failed_items_are_brought_forward_again_after_thirty_seconds_and_others_are_not() {
+    let mut queue = queue(&[("a", "m1", 0)]);
+    let sleeps = Waiting {
+        not_before: S(600),
+        ..waiting("m1", 0)
+    };
+    queue.put("sleeps", sleeps, S(0));
+    let fail = |queue: &mut EvictionQueue<&'static str>, now: Duration| {
+        assert_eq!(queue.next(now, global(1.0)), Next::Take("a"));
+        queue.finish(&"a", Finished::Failed, now);
+        queue.change(&"a", |item| item.place = Place::Delayed(now + S(100)));
+    };
+    fail(&mut queue, S(0));
+    queue.resume(S(1));
+    fail(&mut queue, S(1));
+    queue.resume(S(30));
+    assert_eq!(queue.next(S(30), global(1.0)), Next::WaitUntil(S(101)));
+    queue.resume(S(31));
+    assert_eq!(queue.next(S(31), global(1.0)), Next::Take("a"));
+    queue.finish(&"a", Finished::Done, S(31));
+    assert_eq!(queue.next(S(31), global(1.0)), Next::WaitUntil(S(600)));
+}
+
 /// Operation on a queue in the property test.
 #[derive(Clone, Debug)]
 enum Step {

@@ -162,6 +162,7 @@ fn a_binding_that_stays_without_end_has_a_reason() {
     };
     check(hard, none(), json!(null), off, Some("EvictionOff"));
     check(soft, none(), json!({}), off, Some("EvictionOff"));
+    check(soft, none(), json!(null), off, Some("EvictionOff"));
     check(
         hard,
         none(),
@@ -171,6 +172,16 @@ fn a_binding_that_stays_without_end_has_a_reason() {
             ..ALL
         },
         Some("EvictionOff"),
+    );
+}
+
+#[test]
+fn a_taint_of_unknown_age_keeps_a_binding_without_a_reason() {
+    let taints = json!([{"key": "k", "effect": "PreferNoExecute"}]);
+    let (binding, cluster) = on_tainted(&taints, &json!([]), &json!({}));
+    assert_eq!(
+        stays((&binding).into(), &cluster, ALL, Time::from_millis(100_000)),
+        None
     );
 }
 
@@ -376,4 +387,35 @@ fn state_is_carried_over_or_the_workload_stays() {
 fn an_unknown_effect_evicts_nothing() {
     let taints = json!([{"key": "k", "effect": "NoExecuteEver", "timeAdded": at(0)}]);
     assert_eq!(decided(&taints, &json!([]), &json!({}), ALL), EvictPlan::Keep);
+}
+
+#[test]
+fn the_applied_placement_is_read_from_its_annotation() {
+    let applied = |text: Option<&str>| {
+        let mut binding = Binding::default();
+        let entry = text.map(|text| (keys::APPLIED_PLACEMENT.to_owned(), text.to_owned()));
+        binding.annotations.extend(entry);
+        applied_placement(&binding).map(|placement| placement.cluster_tolerations.len())
+    };
+    assert_eq!(
+        applied(Some(r#"{"clusterTolerations": [{"key": "k", "operator": "Exists"}]}"#)),
+        Some(1)
+    );
+    assert_eq!(applied(Some("{")), None);
+    assert_eq!(applied(None), None);
+}
+
+#[test]
+fn a_binding_that_is_deleted_or_elsewhere_is_not_due() {
+    let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);
+    let (mut binding, cluster) = on_tainted(&taints, &json!([]), &json!(null));
+    let now = Time::from_millis(100_000);
+    let is_due = |binding: &Binding| due(binding.into(), &cluster, ALL, now).unwrap() != Due::Never;
+    assert!(is_due(&binding));
+    binding.deletion_timestamp = Some(now);
+    assert!(!is_due(&binding));
+    assert_eq!(stays((&binding).into(), &cluster, ALL, now), None);
+    binding.deletion_timestamp = None;
+    binding.spec.clusters = vec![TargetCluster::new("member2", 2)];
+    assert!(!is_due(&binding));
 }

@@ -159,3 +159,22 @@ fn the_names_of_unconfirmed_targets_stay_short() {
     let described = confirm::describe(&binding, &unconfirmed);
     assert!(described.ends_with("m5 is not ready, and 2 others"), "{described}");
 }
+
+#[test]
+fn a_target_counts_only_while_its_cluster_is_ready_and_stays() {
+    use crate::model::{Condition, ConditionStatus};
+    let check = |is_terminating, ready: Option<ConditionStatus>, expected: Option<Unconfirmed>| {
+        let conditions: Vec<_> = ready
+            .map(|status| Condition::new("Ready", status, "R", "", at(0)))
+            .into_iter()
+            .collect();
+        let found = Unconfirmed::of_cluster(is_terminating, &conditions);
+        assert_eq!(found, expected, "{is_terminating} {ready:?}");
+    };
+    check(false, Some(ConditionStatus::True), None);
+    check(false, Some(ConditionStatus::False), Some(Unconfirmed::NotReady));
+    check(false, Some(ConditionStatus::Unknown), Some(Unconfirmed::NotReady));
+    check(false, None, Some(Unconfirmed::NotReady));
+    check(true, Some(ConditionStatus::True), Some(Unconfirmed::Terminating));
+    check(true, None, Some(Unconfirmed::Terminating));
+}

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulkhead_api::admission::validate_placement;
 use bulkhead_core::affinity;
 use bulkhead_core::decide::schedule::capacity::{self, AssumedWorkload, Estimation, Workload};
 use bulkhead_core::decide::schedule::groups::{Bounds, Group, select_groups};
@@ -14,18 +13,14 @@ use bulkhead_core::snapshot::ClusterSnapshot;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::federation;
-
-/// Runs one case of a table. Returns the result in the form that the file expects, or why the case could not be run.
-type Table = fn(&Value) -> Result<Value, String>;
+use super::{Table, federation};
 
 /// Returns the function that runs a table, or `None` if the table is unknown.
-pub(crate) fn table(name: &str) -> Option<Table> {
+pub(super) fn table(name: &str) -> Option<Table> {
     Some(match name {
         "webster" => webster,
         "clusterMatches" => cluster_matches,
         "pluginFilter" => plugin_filter,
-        "placementValidation" => placement_validation,
         "placementChanged" => placement_change,
         "generalEstimator" => general_estimator,
         "selectGroups" => groups,
@@ -68,17 +63,6 @@ fn cluster_matches(case: &Value) -> Result<Value, String> {
 
 fn plugin_filter(case: &Value) -> Result<Value, String> {
     Ok(json!(enabled_plugins(&read::<Vec<String>>(case, "plugins")?, &IN_TREE)))
-}
-
-fn placement_validation(case: &Value) -> Result<Value, String> {
-    let placement: Placement = read(case, "placement")?;
-    let denied = validate_placement(&placement, "spec.placement");
-    Ok(json!(
-        denied
-            .iter()
-            .map(|denied| format!("{}: {}", denied.field, denied.detail))
-            .collect::<Vec<_>>()
-    ))
 }
 
 fn placement_change(case: &Value) -> Result<Value, String> {

@@ -17,13 +17,13 @@ use bulkhead_core::time::Time;
 use bulkhead_plugins_builtin::SchedulingPolicy;
 use serde_json::{Map, Value, json};
 
-use crate::{Report, federation};
+use super::{Report, federation};
 
 /// 2026-06-01: later than every time in the cases.
 const NOW_MS: i64 = 1_780_272_000_000;
 
 /// Runs one case and compares every expected field.
-pub(crate) fn run(case: &Value, report: &mut Report) {
+pub(super) fn run(case: &Value, report: &mut Report) {
     let name = case
         .get("name")
         .and_then(Value::as_str)

@@ -18,14 +18,14 @@ const DEFAULT_APIS: [&str; 6] = [
 ];
 
 /// Returns the clusters of a case.
-pub(crate) fn clusters(list: Option<&Value>) -> Result<Arc<ClusterSnapshot>, String> {
+pub(super) fn clusters(list: Option<&Value>) -> Result<Arc<ClusterSnapshot>, String> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     let clusters: Result<Vec<_>, _> = list.map(|cluster| self::cluster(cluster).map(Arc::new)).collect();
     Ok(Arc::new(ClusterSnapshot::new(clusters?)))
 }
 
 /// Returns one cluster, converted from shorthand.
-pub(crate) fn cluster(short: &Value) -> Result<Cluster, String> {
+pub(super) fn cluster(short: &Value) -> Result<Cluster, String> {
     let mut spec = json!({"syncMode": "Push"});
     for (from, to) in [
         ("provider", "provider"),
@@ -110,7 +110,7 @@ fn apis(short: &Value) -> Value {
 }
 
 /// Returns a binding of a case, with the annotation of its last applied placement.
-pub(crate) fn binding(short: &Value) -> Result<Binding, String> {
+pub(super) fn binding(short: &Value) -> Result<Binding, String> {
     let cluster_scope = short["kind"] == "ClusterResourceBinding";
     let mut spec = short.get("spec").cloned().unwrap_or_else(|| json!({}));
     if spec.get("resource").is_none() {
