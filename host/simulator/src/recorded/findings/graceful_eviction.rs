@@ -1,8 +1,7 @@
 //! Findings of graceful evictions.
 
-use bulkhead_core::decide::failback::REASON_FAILBACK;
 use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
-use bulkhead_core::decide::schedule::REASON_RESCHEDULED;
+use bulkhead_core::decide::reasons::{REASON_FAILBACK, REASON_RESCHEDULED};
 use bulkhead_core::journal::{DecisionInput, DecisionRecord};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 
