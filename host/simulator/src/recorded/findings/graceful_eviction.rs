@@ -6,7 +6,7 @@ use bulkhead_core::journal::{DecisionInput, DecisionRecord};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 
 use super::super::diff::reason;
-use super::super::explain::Finding;
+use super::super::finding::Finding;
 use super::{answers, canonical_word, finding, ready_of};
 
 pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
