@@ -91,3 +91,6 @@ fn unreported(deps: &Dependencies, cluster: &str) -> Unreported {
 fn operation(name: &str) -> impl FnOnce(kube::Error) -> Error {
     Error::api(format!("renewing lease {LEASE_NAMESPACE}/{name}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -334,3 +334,6 @@ impl Scheduler {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
