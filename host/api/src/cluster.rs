@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_core::model::{self, ClusterSpec, ClusterStatus};
+use bulkhead_core::model::{self, ClusterSpec, ClusterStatus, Condition, ConditionStatus};
 use bulkhead_core::names::keys;
 use kube::ResourceExt;
 use kube::core::ClusterResourceScope;
@@ -38,6 +38,11 @@ impl Cluster {
             taint_owners_unknown: self.has_malformed_taint_owners(),
             condition_history: self.annotation(keys::CONDITION_HISTORY).unwrap_or_default(),
         }
+    }
+
+    /// Returns true if the `Ready` condition is True.
+    pub fn is_ready(&self) -> bool {
+        Condition::find(&self.status.conditions, "Ready").is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
     /// Returns true if the annotation with the owners of taints cannot be read.
@@ -90,7 +95,7 @@ mod tests {
         assert_eq!(model.labels["zone"], "a");
         assert_eq!(model.generation, 3);
         assert_eq!(model.creation_timestamp.unwrap().as_millis(), 1_700_000_000_000);
-        assert!(model.is_terminating() && model.is_ready());
+        assert!(model.is_terminating() && model.is_ready() && cluster.is_ready());
         assert_eq!(model.spec.sync_mode, model::SyncMode::Pull);
         let written = serde_json::to_value(&cluster).unwrap();
         assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true));

@@ -12,26 +12,13 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::kinds::{KindInfo, REGISTERED};
+use crate::schemas::{HasDefinition, Schemas};
 use crate::{
     Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
     ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
     Work, WorkloadRebalancer,
 };
-
-/// Schemas of a kind.
-pub(crate) struct Schemas {
-    pub(crate) description: String,
-    /// Name of the field that every object must have.
-    pub(crate) required: &'static str,
-    /// Fields besides the metadata.
-    pub(crate) fields: Vec<(&'static str, Schema)>,
-}
-
-/// Kind with a definition.
-pub(crate) trait HasDefinition: kube::Resource<DynamicType = ()> {
-    fn schemas(generator: &mut SchemaGenerator) -> Schemas;
-}
 
 /// Returns the definitions of all registered kinds, in the order of [`REGISTERED`].
 ///

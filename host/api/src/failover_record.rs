@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::definition::{HasDefinition, Schemas};
 use crate::object::api_resource;
+use crate::schemas::{HasDefinition, Schemas};
 
 /// Record of either kind.
 pub trait AnyFailoverRecord:

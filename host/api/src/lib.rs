@@ -26,6 +26,7 @@ pub mod policy;
 pub mod rebalancer;
 #[cfg(test)]
 mod reference;
+mod schemas;
 pub mod time;
 pub mod webhook;
 pub mod work;

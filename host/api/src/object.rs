@@ -43,9 +43,9 @@ macro_rules! api_object {
 
         crate::object::api_resource!($name, $group, $version, $plural, $scope);
 
-        impl crate::definition::HasDefinition for $name {
-            fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::definition::Schemas {
-                crate::definition::Schemas {
+        impl crate::schemas::HasDefinition for $name {
+            fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::schemas::Schemas {
+                crate::schemas::Schemas {
                     description: [$($doc),*].concat().trim().to_owned(),
                     required: "spec",
                     fields: vec![

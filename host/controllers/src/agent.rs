@@ -12,10 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-use crate::cluster::LEASE_NAMESPACE;
 use crate::contact::Contacts;
 use crate::flags::Flags;
-use crate::heartbeat::{self, Unreported};
+use crate::heartbeat::{self, LEASE_NAMESPACE, Unreported};
 use crate::members::Scope;
 use crate::stores::Stores;
 
@@ -92,3 +91,6 @@ fn unreported(deps: &Dependencies, cluster: &str) -> Unreported {
 fn operation(name: &str) -> impl FnOnce(kube::Error) -> Error {
     Error::api(format!("renewing lease {LEASE_NAMESPACE}/{name}"))
 }
+
+#[cfg(test)]
+mod tests;

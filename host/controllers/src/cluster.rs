@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::contact::Contacts;
 use crate::decision_log::DecisionLog;
 use crate::flags::Flags;
-use crate::heartbeat;
+use crate::heartbeat::{self, LEASE_NAMESPACE};
 use crate::members::Scope;
 use crate::readiness::Readiness;
 use crate::stores::Stores;
@@ -39,8 +39,6 @@ const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
 /// Interval at which a waiting removal is checked (Karmada: `CleanupCheckInterval`).
 const CLEANUP_RECHECK: Duration = Duration::from_secs(10);
-/// Namespace of the leases of Pull clusters.
-pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
 
 /// Dependencies of the controller. Cheap to clone.
 #[derive(Clone)]
@@ -157,7 +155,7 @@ async fn remove(deps: &Dependencies, cluster: &Cluster) -> Result<Action, Error>
             "the remaining bindings and Works of Cluster {name} are not known yet"
         )));
     }
-    if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
+    if cluster.spec.sync_mode == SyncMode::Pull && !cluster.is_ready() {
         for work in deps.stores.works.list_namespace(&namespace) {
             release_work(deps, &work).await?;
         }

@@ -105,15 +105,7 @@ pub(crate) async fn run(deps: Dependencies) {
             }
         }
     });
-    let controller = Arc::new(ClusterStatusController {
-        deps: deps.clone(),
-        queue: Arc::clone(&queue),
-        debounce: Mutex::default(),
-        collections: Semaphore::new(COLLECTIONS_MAX),
-        discoveries: Mutex::default(),
-        last_probe_of_all: Mutex::default(),
-        start: Instant::now(),
-    });
+    let controller = Arc::new(ClusterStatusController::new(deps.clone(), Arc::clone(&queue)));
     // A cut connection triggers a probe at once, so that the loss of a cluster is dated correctly.
     let suspecting = Arc::clone(&controller);
     let _silence = deps.member_objects.subscribe_silence(move |cluster| {
@@ -151,6 +143,18 @@ impl Dependencies {
 }
 
 impl ClusterStatusController {
+    fn new(deps: Dependencies, queue: Arc<WorkQueue<Key>>) -> Self {
+        Self {
+            deps,
+            queue,
+            debounce: Mutex::default(),
+            collections: Semaphore::new(COLLECTIONS_MAX),
+            discoveries: Mutex::default(),
+            last_probe_of_all: Mutex::default(),
+            start: Instant::now(),
+        }
+    }
+
     fn debounce(&self) -> MutexGuard<'_, ReadyDebounce> {
         self.debounce.lock().unwrap_or_else(PoisonError::into_inner)
     }

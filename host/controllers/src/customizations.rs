@@ -145,3 +145,6 @@ fn set_of(customization: &ResourceInterpreterCustomization) -> Customization {
         scripts: spec.customizations.scripts().filter_map(script).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

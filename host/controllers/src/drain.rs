@@ -112,3 +112,6 @@ fn leaving<B: AnyBinding>(store: &Store<B>, cluster: &str) -> usize {
         .filter(|binding| binding.spec().is_evicting(cluster))
         .count()
 }
+
+#[cfg(test)]
+mod tests;

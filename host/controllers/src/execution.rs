@@ -77,7 +77,7 @@ pub(crate) async fn run(deps: Dependencies) {
     let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&deps.stores.works));
     let objects = Arc::clone(&deps.member_objects);
     let _clusters = deps.stores.clusters.subscribe(move |change| match change {
-        Change::Updated { old, new } if !old.to_model().is_ready() && new.to_model().is_ready() => {
+        Change::Updated { old, new } if !old.is_ready() && new.is_ready() => {
             for work in all_works.list_namespace(&names::execution_namespace(&new.name_any())) {
                 returning.add(Key::of(&*work));
             }

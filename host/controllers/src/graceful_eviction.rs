@@ -20,7 +20,6 @@ use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
-use serde_json::json;
 
 use crate::binding_kind::{self, Binding, Bindings, Reconcile};
 use crate::contact::Reported;
@@ -30,6 +29,7 @@ use crate::evaluate::Decider;
 use crate::eviction_trace::{self, steps};
 use crate::flags::Flags;
 use crate::pending_status::PendingStatus;
+use crate::scheduler::patch_of_ended_tasks;
 use crate::stores::Stores;
 use crate::subjects::{input, subject, subjects_of_step};
 
@@ -174,11 +174,7 @@ impl Reconcile for GracefulEviction {
         };
         let records = self.record(&key, &*binding, &plan, &dead, || recorder.finish(decision_inputs));
         if let Some(tasks) = &plan.tasks {
-            let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
-            let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
-            if let Some(clusters) = &plan.clusters {
-                patch["spec"]["clusters"] = json!(clusters);
-            }
+            let mut patch = patch_of_ended_tasks(tasks, plan.clusters.as_deref());
             deps.log.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
             let writer = B::writer(&deps.bindings, &binding);

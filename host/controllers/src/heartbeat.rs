@@ -14,6 +14,8 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+/// Namespace of the Leases of Pull clusters.
+pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
 /// Maximum number of Works in a mark. If there are more, the mark covers every Work of the cluster.
 const WORKS_MAX: usize = 200;
 

@@ -10,9 +10,9 @@ use bulkhead_apiserver::{ApiServer, Clock, Options, ResourceKind, kinds};
 use bulkhead_core::call::{Call, CallKind, Interpretation, Operation, Reply};
 use bulkhead_core::journal::Journal;
 use bulkhead_core::names::keys;
-use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Registry;
+use bulkhead_plugin::{Description, Engine, LoadError, LoadStage, Loaded, Module, PluginSource, Registry};
 use bulkhead_runtime::events;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
@@ -133,6 +133,44 @@ pub(crate) fn binding_of_web(fields: &Value) -> ResourceBinding {
         binding["spec"][name] = value.clone();
     }
     object(binding)
+}
+
+/// Engine that runs no script: one that contains `broken` does not load, and any other one is the policy [`Renames`].
+pub(crate) struct Scripts;
+
+impl Engine for Scripts {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Lua
+    }
+
+    fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
+        let is_broken = |module: &Module| String::from_utf8_lossy(&module.code).contains("broken");
+        if source.modules.iter().any(is_broken) {
+            return Err(LoadError::new(source, LoadStage::Compiled, "line 1: syntax error"));
+        }
+        let digest = source.digest();
+        let id = PolicyId {
+            name: source.name.clone(),
+            version: digest.short(),
+            engine: EngineKind::Lua,
+        };
+        Ok(Loaded {
+            policy: Arc::new(Renames(id, [Capability::any(CallKind::Interpret)])),
+            description: Description {
+                name: String::new(),
+                version: String::new(),
+                summary: String::new(),
+                digest,
+                code_bytes: 0,
+                contract: String::new(),
+                imports: Vec::new(),
+                taint_keys: Vec::new(),
+                config_schema: None,
+                reusable: false,
+                remarks: Vec::new(),
+            },
+        })
+    }
 }
 
 /// Latch that blocks threads until it is opened. Clones share it.

@@ -8,8 +8,8 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
-use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::{Attribution, Diagnostics};
 use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata};
@@ -89,8 +89,8 @@ pub(crate) async fn run(deps: Dependencies) {
     let (recovered, its_works) = (Arc::clone(&queue), Arc::clone(&deps.stores.works));
     let _clusters = deps.stores.clusters.subscribe(move |change| {
         let became_ready = match change {
-            Change::Added(cluster) => is_ready(cluster),
-            Change::Updated { old, new } => !is_ready(old) && is_ready(new),
+            Change::Added(cluster) => cluster.is_ready(),
+            Change::Updated { old, new } => !old.is_ready() && new.is_ready(),
             Change::Deleted(_) => false,
         };
         if became_ready {
@@ -128,10 +128,6 @@ pub(crate) async fn run(deps: Dependencies) {
     .await;
 }
 
-fn is_ready(cluster: &Cluster) -> bool {
-    Condition::find(&cluster.status.conditions, "Ready").is_some_and(|c| c.status == ConditionStatus::True)
-}
-
 fn is_applied(work: &Work) -> bool {
     Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
 }
@@ -163,7 +159,7 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let Some(found) = found else {
         return Ok(Action::After(OWNER_RECHECK));
     };
-    if !is_ready(&known) {
+    if !known.is_ready() {
         return Ok(Action::Wait);
     }
     let observed = Arc::new(dynamic::to_value(&kind, &found));

@@ -136,6 +136,11 @@ impl Ord for Quantity {
     }
 }
 
+/// Converts an amount to 64 bits as in Go; out-of-range values saturate.
+pub(crate) fn whole(amount: i128) -> i64 {
+    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+}
+
 fn divide_away(value: i128, divisor: i128) -> i128 {
     let (quotient, remainder) = (value / divisor, value % divisor);
     quotient + remainder.signum()

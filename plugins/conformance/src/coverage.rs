@@ -2,90 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_core::call::{Call, CallKind};
+use bulkhead_core::call::Call;
 use bulkhead_core::manifest::EntryPoint;
 use bulkhead_core::policy::{Capability, Policy};
-use serde::Serialize;
 
-use crate::Case;
+use crate::cases::Case;
+use crate::report::Coverage;
 
-/// Calls that a plugin answers, and the number of its cases that make them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Coverage {
-    /// Call kind.
-    pub kind: CallKind,
-    /// `apiVersion` and kind of the objects, separated by a space; absent for every kind, or for calls without an
-    /// object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object_kind: Option<String>,
-    /// Number of cases.
-    pub cases: usize,
-    /// Number of cases by interpreter operation, under the name of its Lua function; empty for other calls.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub operations: BTreeMap<&'static str, usize>,
-}
-
-impl Coverage {
-    fn of(capability: &Capability, cases: &[Case]) -> Self {
-        let mut coverage = Self {
-            kind: capability.kind,
-            object_kind: capability
-                .object_kind
-                .as_ref()
-                .map(|(api_version, kind)| format!("{api_version} {kind}")),
-            cases: 0,
-            operations: BTreeMap::new(),
-        };
-        for case in cases {
-            case.call.with_call(|call| {
-                if !capability.answers(call) {
-                    return;
-                }
-                coverage.cases += 1;
-                if let Call::Interpret(call) = call {
-                    *coverage
-                        .operations
-                        .entry(EntryPoint::of(&call.operation).function())
-                        .or_default() += 1;
-                }
-            });
-        }
-        coverage
+/// Returns the coverage of the calls that a capability names.
+fn of(capability: &Capability, cases: &[Case]) -> Coverage {
+    let mut coverage = Coverage {
+        kind: capability.kind,
+        object_kind: capability
+            .object_kind
+            .as_ref()
+            .map(|(api_version, kind)| format!("{api_version} {kind}")),
+        cases: 0,
+        operations: BTreeMap::new(),
+    };
+    for case in cases {
+        case.call.with_call(|call| {
+            if !capability.answers(call) {
+                return;
+            }
+            coverage.cases += 1;
+            if let Call::Interpret(call) = call {
+                *coverage
+                    .operations
+                    .entry(EntryPoint::of(&call.operation).function())
+                    .or_default() += 1;
+            }
+        });
     }
-}
-
-impl std::fmt::Display for Coverage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.kind)?;
-        if let Some(object_kind) = &self.object_kind {
-            write!(f, " of {object_kind}")?;
-        }
-        let noun = if self.cases == 1 { "case" } else { "cases" };
-        match self.cases {
-            0 => write!(f, ": no cases")?,
-            cases => write!(f, ": {cases} {noun}")?,
-        }
-        let operations: Vec<_> = self
-            .operations
-            .iter()
-            .map(|(name, cases)| format!("{name} {cases}"))
-            .collect();
-        if operations.is_empty() {
-            return Ok(());
-        }
-        write!(f, " ({})", operations.join(", "))
-    }
+    coverage
 }
 
 /// Returns the coverage of each call that a plugin answers, in order of its capabilities.
 pub fn coverage(policy: &dyn Policy, cases: &[Case]) -> Vec<Coverage> {
     let capabilities = policy.capabilities().iter();
-    capabilities.map(|capability| Coverage::of(capability, cases)).collect()
+    capabilities.map(|capability| of(capability, cases)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_core::call::CallKind;
+
     use super::*;
     use crate::parse_cases;
 
@@ -101,22 +62,13 @@ mod tests {
         let text = format!("cases:\n{}{}{replicas}", health("a"), health("b"));
         let cases = parse_cases("cases.yaml", &text).unwrap();
         let on_game = Capability::on(CallKind::Health, "game/v1", "Game");
-        assert_eq!(
-            Coverage::of(&on_game, &cases).to_string(),
-            "health of game/v1 Game: 2 cases"
-        );
+        assert_eq!(of(&on_game, &cases).to_string(), "health of game/v1 Game: 2 cases");
         let on_other = Capability::on(CallKind::Health, "batch/v1", "Job");
-        assert_eq!(
-            Coverage::of(&on_other, &cases).to_string(),
-            "health of batch/v1 Job: no cases"
-        );
+        assert_eq!(of(&on_other, &cases).to_string(), "health of batch/v1 Job: no cases");
         let interprets = Capability::any(CallKind::Interpret);
+        assert_eq!(of(&interprets, &cases).to_string(), "interpret: 1 case (GetReplicas 1)");
         assert_eq!(
-            Coverage::of(&interprets, &cases).to_string(),
-            "interpret: 1 case (GetReplicas 1)"
-        );
-        assert_eq!(
-            Coverage::of(&Capability::any(CallKind::Score), &cases).to_string(),
+            of(&Capability::any(CallKind::Score), &cases).to_string(),
             "score: no cases"
         );
     }

@@ -27,12 +27,12 @@ mod smoke;
 mod subject;
 
 pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases, read_cases_with};
-pub use coverage::{Coverage, coverage};
+pub use coverage::coverage;
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
 pub use inputs::plain_calls;
 pub use outputs::Outputs;
 pub use owned_call::{Candidates, Eviction, OwnedCall, Request};
-pub use report::{Check, Outcome, Report};
+pub use report::{Check, Coverage, Outcome, Report};
 pub use smoke::smoke;
 pub use subject::{Loader, Subject};
 

@@ -1,11 +1,10 @@
 //! Outcomes of the checks, formatted for people and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bulkhead_core::call::CallKind;
 use serde::Serialize;
-
-use crate::Coverage;
 
 /// Outcomes of all checks of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,6 +15,23 @@ pub struct Report {
     pub checks: Vec<Check>,
     /// Calls that the plugin answers, with the number of cases that make them.
     pub coverage: Vec<Coverage>,
+}
+
+/// Calls that a plugin answers, and the number of its cases that make them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// Call kind.
+    pub kind: CallKind,
+    /// `apiVersion` and kind of the objects, separated by a space; absent for every kind, or for calls without an
+    /// object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_kind: Option<String>,
+    /// Number of cases.
+    pub cases: usize,
+    /// Number of cases by interpreter operation, under the name of its Lua function; empty for other calls.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub operations: BTreeMap<&'static str, usize>,
 }
 
 /// One check and its outcome.
@@ -139,6 +155,29 @@ impl fmt::Display for Report {
             "{} passed, {failed} failed, {skipped} skipped",
             self.checks.len() - failed - skipped
         )
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(object_kind) = &self.object_kind {
+            write!(f, " of {object_kind}")?;
+        }
+        let noun = if self.cases == 1 { "case" } else { "cases" };
+        match self.cases {
+            0 => write!(f, ": no cases")?,
+            cases => write!(f, ": {cases} {noun}")?,
+        }
+        let operations: Vec<_> = self
+            .operations
+            .iter()
+            .map(|(name, cases)| format!("{name} {cases}"))
+            .collect();
+        if operations.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", operations.join(", "))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The journey of a lost cluster in ARCHITECTURE.md leads through files and functions that exist.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 /// Maximum number of files on the way. A change that needs another one splits a responsibility.
@@ -28,6 +29,8 @@ fn the_journey_of_a_lost_cluster_is_short_and_leads_through_existing_functions()
         "the journey has {} files, and {FILES_MAX} are permitted",
         steps.len()
     );
+    let files: BTreeSet<_> = steps.iter().map(|(file, _)| file).collect();
+    assert_eq!(files.len(), steps.len(), "a file has one step");
     for (file, function) in steps {
         let text = fs::read_to_string(root.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let is_there = [format!("fn {function}("), format!("fn {function}<")]

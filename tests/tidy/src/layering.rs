@@ -130,6 +130,41 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
+/// Allowed dependencies of tests on crates of this workspace, besides those above. `bulkhead-it` has tests only, and
+/// may use every crate but the program and its servers.
+const TEST_EDGES: &[(&str, &[&str])] = &[
+    (
+        "bulkhead",
+        &["bulkhead-apiserver", "bulkhead-emulator", "bulkhead-vectors"],
+    ),
+    ("bulkhead-controllers", &["bulkhead-apiserver"]),
+    // Decisions are tested with the built-in policies.
+    ("bulkhead-core", &["bulkhead-plugins-builtin"]),
+    ("bulkhead-engine-lua", &["bulkhead-plugins-builtin"]),
+    ("bulkhead-engine-wasm", &["bulkhead-plugins-builtin"]),
+    (
+        "bulkhead-it",
+        &[
+            "bulkhead-api",
+            "bulkhead-apiserver",
+            "bulkhead-conformance",
+            "bulkhead-controllers",
+            "bulkhead-core",
+            "bulkhead-defaults",
+            "bulkhead-engine-lua",
+            "bulkhead-engine-wasm",
+            "bulkhead-journal",
+            "bulkhead-oci",
+            "bulkhead-plugin",
+            "bulkhead-plugins-builtin",
+            "bulkhead-plugins-lua",
+            "bulkhead-simulator",
+        ],
+    ),
+    ("bulkhead-plugins-lua", &["bulkhead-conformance", "bulkhead-engine-lua"]),
+    ("bulkhead-runtime", &["bulkhead-apiserver"]),
+];
+
 /// External crates that a crate must not depend on directly.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     (
@@ -173,6 +208,7 @@ fn crates_know_only_what_the_architecture_allows() {
     let manifest = super::root().join("Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
     let allowed: BTreeMap<_, _> = WORKSPACE_EDGES.iter().copied().collect();
+    let in_tests: BTreeMap<_, _> = TEST_EDGES.iter().copied().collect();
     let forbidden: BTreeMap<_, _> = FORBIDDEN.iter().copied().collect();
     let members: BTreeSet<_> = metadata
         .packages
@@ -186,10 +222,16 @@ fn crates_know_only_what_the_architecture_allows() {
             problems.push(format!("{name} is not in the table of crates"));
             continue;
         };
-        for dependency in package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal) {
+        let in_tests = in_tests.get(name).copied().unwrap_or_default();
+        for dependency in &package.dependencies {
             let target = dependency.name.as_str();
-            if members.contains(target) && !allowed.contains(&target) {
-                problems.push(format!("{name} must not depend on {target}"));
+            let is_test = dependency.kind == DependencyKind::Development;
+            if members.contains(target) && !allowed.contains(&target) && !(is_test && in_tests.contains(&target)) {
+                let who = if is_test { "tests of " } else { "" };
+                problems.push(format!("{who}{name} must not depend on {target}"));
+            }
+            if is_test {
+                continue;
             }
             if forbidden.get(name).is_some_and(|forbidden| forbidden.contains(&target)) {
                 problems.push(format!("{name} must not know {target}"));
@@ -244,6 +286,43 @@ fn only_the_shell_logs_and_only_the_program_installs_a_subscriber() {
     assert_eq!(installers.collect::<Vec<_>>(), [root.join("host/cli/src/log.rs")]);
 }
 
+/// Returns the crates of the map in ARCHITECTURE.md, each with the path in its row.
+fn mapped(architecture: &str) -> BTreeMap<String, String> {
+    let (_, section) = architecture.split_once("\n## Map\n").unwrap();
+    let rows = section.split("\n## ").next().unwrap().lines();
+    let mut crates = BTreeMap::new();
+    for row in rows.filter(|row| row.starts_with("| `")) {
+        let mut cells = row.split('|').skip(1).map(str::trim);
+        let (names, path) = (cells.next().unwrap(), cells.next().unwrap().trim_matches('`'));
+        let names = names.split('`').skip(1).step_by(2);
+        crates.extend(names.map(|name| (name.to_owned(), path.to_owned())));
+    }
+    crates
+}
+
+#[test]
+fn the_map_of_the_architecture_has_every_crate_with_its_path() {
+    let root = super::root();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
+    let mut mapped = mapped(&std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap());
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let row = mapped.remove(name);
+        let path = row.unwrap_or_else(|| panic!("the map has no row of {name}"));
+        let folder = package.manifest_path.parent().unwrap().as_std_path();
+        let is_it = match path.strip_suffix("/*") {
+            Some(parent) => folder.parent() == Some(root.join(parent).as_path()),
+            None => folder == root.join(&path),
+        };
+        assert!(is_it, "{name} is in {}, not in {path}", folder.display());
+    }
+    assert!(mapped.is_empty(), "the map has crates that do not exist: {mapped:?}");
+}
+
 #[test]
 fn the_table_names_no_crate_that_is_gone() {
     let manifest = super::root().join("Cargo.toml");
@@ -253,7 +332,7 @@ fn the_table_names_no_crate_that_is_gone() {
         .iter()
         .map(|package| package.name.to_string())
         .collect();
-    for (name, _) in WORKSPACE_EDGES.iter().chain(FORBIDDEN) {
+    for (name, _) in WORKSPACE_EDGES.iter().chain(TEST_EDGES).chain(FORBIDDEN) {
         assert!(members.contains(*name), "{name}");
     }
 }

@@ -1,6 +1,7 @@
-//! Checks that the patches with deliberate mistakes fit the code, and that the code itself has none.
+//! Checks that the patches with deliberate mistakes fit the code, and that production code has none.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Folder with the patches and the added files.
@@ -51,4 +52,26 @@ fn every_mistake_is_in_a_patch() {
             "no patch has {call}"
         );
     }
+}
+
+#[test]
+fn production_code_has_no_mistakes() {
+    let root = super::root();
+    // It applies the patches.
+    let xtask = root.join("host/xtask");
+    let sources = ["host", "plugins"].map(|folder| super::size::sources(&root.join(folder)));
+    let production: Vec<_> = sources
+        .into_iter()
+        .flatten()
+        .filter(|path| !path.starts_with(&xtask))
+        .collect();
+    assert!(production.len() > 500, "only {} files were found", production.len());
+    let has_mistake = |path: &&PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        ["Mutation::", "mutation::on", "mod mutation;"]
+            .iter()
+            .any(|mark| text.contains(mark))
+    };
+    let found: Vec<_> = production.iter().filter(has_mistake).collect();
+    assert!(found.is_empty(), "{found:?}");
 }

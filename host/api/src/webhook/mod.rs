@@ -13,8 +13,8 @@ use kube::core::{ClusterResourceScope, ObjectMeta};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{HasDefinition, Schemas};
 use crate::object::null_is_default;
+use crate::schemas::{HasDefinition, Schemas};
 
 /// Wildcard of a rule.
 const ALL: &str = "*";

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use super::NAMESPACE;
 
 /// Field manager of the objects written by `join`.
 pub(super) const MANAGER: &str = "bulkhead-join";
@@ -121,4 +123,28 @@ where
         .await;
     patched.with_context(|| format!("applying {} {name}", K::kind(&())))?;
     Ok(())
+}
+
+/// Returns the names of the Secrets that `join` made for an owner, those of earlier versions included.
+pub(super) async fn secrets_of(secrets: &Api<Secret>, owner: &str) -> anyhow::Result<Vec<String>> {
+    let all = secrets.list(&ListParams::default()).await;
+    let all = all.with_context(|| format!("listing the Secrets in {NAMESPACE}"))?;
+    // A Secret with this name may belong to another program.
+    let is_ours = |secret: &&Secret| {
+        secret
+            .managed_fields()
+            .iter()
+            .any(|by| by.manager.as_deref() == Some(MANAGER))
+    };
+    let of_owner = |name: &String| {
+        let rest = name.strip_prefix(owner);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    Ok(all
+        .items
+        .iter()
+        .filter(is_ours)
+        .map(|secret| secret.name_any())
+        .filter(of_owner)
+        .collect())
 }

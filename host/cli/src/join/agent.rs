@@ -11,8 +11,7 @@ use kube::api::DeleteParams;
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::account::{Account, apply};
-use super::register::secrets_of;
+use super::account::{Account, apply, secrets_of};
 use crate::kubeconfig::{Access, Destination, Trust};
 
 /// Namespace of the agents' accounts and of the Leases of Pull members (same as Karmada's).

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
 
 use super::account::{set_user, users};
-use super::leave::{Removed, clear_member};
+use super::removal::{Removed, clear_member};
 use super::{ACCOUNT, NAMESPACE};
 
 /// Returns the command that cleans up after a control plane.

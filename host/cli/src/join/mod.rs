@@ -5,6 +5,7 @@ mod agent;
 mod gone;
 mod leave;
 mod register;
+mod removal;
 #[cfg(test)]
 mod testing;
 

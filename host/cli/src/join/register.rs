@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::account::{Account, MANAGER, apply, make_namespace};
+use super::account::{Account, MANAGER, apply, make_namespace, secrets_of};
 use super::{NAMESPACE, agent};
 use crate::kubeconfig::Destination;
 
@@ -245,30 +245,6 @@ fn secret_name(owner: &str, id: &str) -> String {
     } else {
         format!("{owner}.{id}")
     }
-}
-
-/// Returns the names of the Secrets that `join` made for an owner, those of earlier versions included.
-pub(super) async fn secrets_of(secrets: &Api<Secret>, owner: &str) -> anyhow::Result<Vec<String>> {
-    let all = secrets.list(&ListParams::default()).await;
-    let all = all.with_context(|| format!("listing the Secrets in {NAMESPACE}"))?;
-    // A Secret with this name may belong to another program.
-    let is_ours = |secret: &&Secret| {
-        secret
-            .managed_fields()
-            .iter()
-            .any(|by| by.manager.as_deref() == Some(MANAGER))
-    };
-    let of_owner = |name: &String| {
-        let rest = name.strip_prefix(owner);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    Ok(all
-        .items
-        .iter()
-        .filter(is_ours)
-        .map(|secret| secret.name_any())
-        .filter(of_owner)
-        .collect())
 }
 
 #[cfg(test)]

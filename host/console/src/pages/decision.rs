@@ -28,7 +28,7 @@ pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<
         rows.retain(|row| row.id == id);
     }
     if rows.is_empty() {
-        return Ok(Err(problem::unknown_decision(view, &id)));
+        return Ok(Err(unknown(view, &id)));
     }
     let found = find(&rows);
     let body = html! {
@@ -49,6 +49,21 @@ pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<
         follows: false,
         body,
     }))
+}
+
+/// Returns the page of an unknown decision, with the extent of the records.
+fn unknown(view: &View<'_>, id: &DecisionId) -> Page {
+    let rows = view.history.rows();
+    let body = html! {
+        @if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+            p {
+                "The records begin with decision " (first.id) " at " (moment(first.at)) " and end with decision " (last.id)
+                " at " (moment(last.at)) ". Another process may have made the decision."
+            }
+        }
+        form action=(PATH) { label { "Decision " input name="id"; } " " button { "Show" } }
+    };
+    problem::page("There is no such decision", format!("No record has the id {id}."), body)
 }
 
 fn one(row: &Row, found: Result<&[Stored], &anyhow::Error>) -> Markup {

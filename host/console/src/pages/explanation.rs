@@ -1,7 +1,8 @@
 //! Explanation of a decision: its gates with inputs and thresholds, and the answers of policies.
 
 use bulkhead_journal::{Stored, StoredDecision};
-use bulkhead_simulator::recorded::explain::{Explanation, Finding, answers, explain};
+use bulkhead_simulator::recorded::explain::{Explanation, answers, explain};
+use bulkhead_simulator::recorded::finding::Finding;
 use bulkhead_simulator::render;
 use bulkhead_simulator::render::page::details;
 use maud::{Markup, html};

@@ -1,10 +1,10 @@
 //! Pages about a request that cannot be answered.
 
-use bulkhead_core::journal::{DecisionId, Subject};
+use bulkhead_core::journal::Subject;
 use maud::{Markup, html};
 
-use super::{bindings, decision};
-use crate::frame::{Page, View, moment, object};
+use super::bindings;
+use crate::frame::{Page, View, object};
 use crate::query::Parameters;
 
 /// Maximum number of suggestions.
@@ -66,19 +66,4 @@ pub fn unknown_object(view: &View<'_>, subject: &Subject) -> Page {
         format!("No recorded decision is about {subject}."),
         body,
     )
-}
-
-/// Returns the page of an unknown decision, with the extent of the records.
-pub fn unknown_decision(view: &View<'_>, id: &DecisionId) -> Page {
-    let rows = view.history.rows();
-    let body = html! {
-        @if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-            p {
-                "The records begin with decision " (first.id) " at " (moment(first.at)) " and end with decision " (last.id)
-                " at " (moment(last.at)) ". Another process may have made the decision."
-            }
-        }
-        form action=(decision::PATH) { label { "Decision " input name="id"; } " " button { "Show" } }
-    };
-    page("There is no such decision", format!("No record has the id {id}."), body)
 }

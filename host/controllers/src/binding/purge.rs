@@ -21,10 +21,7 @@ impl BindingController {
         let timeout_s = deps.flags.graceful_eviction_timeout.as_secs();
         let (mut blocked, mut given_up, mut after) = (BTreeSet::new(), Vec::new(), None);
         for name in unpurged {
-            let is_ready = deps
-                .stores
-                .cluster(&name)
-                .is_some_and(|cluster| cluster.to_model().is_ready());
+            let is_ready = deps.stores.cluster(&name).is_some_and(|cluster| cluster.is_ready());
             match dispatch::purge(binding.spec(), &name, is_ready, timeout_s, now) {
                 Purge::UnderWay => after = Some(DIRECT_PURGE_RECHECK),
                 Purge::Blocked { limit_s, .. } => {

@@ -24,9 +24,9 @@ use tokio::runtime::{Builder, Runtime};
 use tower::{Service, ServiceExt, service_fn};
 
 use super::*;
-use crate::cluster::LEASE_NAMESPACE;
 use crate::components::{Components, LeaseClients};
 use crate::flags::{Flags, GoDuration};
+use crate::heartbeat::LEASE_NAMESPACE;
 use crate::members::{MemberError, Members, Scope};
 use crate::testing::{self, Latch};
 use crate::{Manager, WriteBudget};

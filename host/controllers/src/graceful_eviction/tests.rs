@@ -6,6 +6,7 @@ use bulkhead_runtime::events;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::PostParams;
+use serde_json::json;
 
 use super::*;
 use crate::components::Components;

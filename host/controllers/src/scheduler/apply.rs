@@ -1,24 +1,19 @@
-//! Effects of a decision: record, result, status, events, and the time of the next attempt.
+//! Effects of a recorded decision: result, status, events, and the time of the next attempt.
 
-use std::sync::Arc;
-
-use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
-use bulkhead_core::journal::{Decision, DecisionRecord};
-use bulkhead_core::model::{Condition, TargetCluster};
+use bulkhead_core::decide::schedule::{Outcome, Retry, ScheduleEvent, WriteError};
+use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::events::{EventType, Events};
 use kube::ResourceExt;
 
-use super::decide::Recorded;
-use super::eviction_write::{NewPlacement, patch};
-use super::{Dependencies, NAME, Scheduler, WriteBudget};
+use super::patch::{NewPlacement, patch};
+use super::recorded::{Recorded, is_new_result};
+use super::{NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
-use crate::decision_log::{Record, RecordedDecision};
 use crate::flags::Flags;
 use crate::pending_status::SchedulerFields;
-use crate::subjects::{about, input, subject, subjects_of_step, template_of};
+use crate::subjects::{about, subjects_of_step, template_of};
 
 /// Records that the scheduler has processed this generation, which needs no scheduling.
 pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
@@ -101,91 +96,6 @@ pub(super) async fn conclude<B: Binding>(
     }
 }
 
-/// Records a decision before it is carried out, unless it was recorded before.
-pub(super) fn record<B: Binding>(
-    deps: &Dependencies,
-    binding: &B,
-    plan: &SchedulePlan,
-    trigger: Trigger,
-    decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
-) -> Vec<RecordedDecision> {
-    let conclusion = &plan.conclude(&binding.to_model(), Ok(()));
-    let (decision, attribution, effect) = match &plan.outcome {
-        Outcome::Nothing => return Vec::new(),
-        Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
-        Outcome::Place(targets) => (
-            Decision::Scheduled,
-            Attribution::rule("Success", reasons(binding, plan, trigger)),
-            describe(targets),
-        ),
-        Outcome::Clear(_) | Outcome::Keep(_) if !is_new_result(binding, conclusion) => return Vec::new(),
-        Outcome::Clear(_) | Outcome::Keep(_) => {
-            let attribution = Attribution::rule(conclusion.verdict.reason, &conclusion.verdict.message);
-            (Decision::NotScheduled, attribution, String::new())
-        }
-    };
-    let record = |cluster, decision, attribution, effect| Record {
-        controller: NAME,
-        subject: subject(binding),
-        cluster,
-        decision,
-        attribution,
-        effect,
-        inputs: vec![input(binding)],
-    };
-    let decision_record = decision_record();
-    let explanation = plan.explanation.clone().map(Arc::new);
-    let scheduled = deps.log.record_decided(
-        record(None, decision, attribution, effect),
-        decision_record.as_ref(),
-        explanation,
-    );
-    let displaced = plan.displaced.iter().map(|task| {
-        let attribution = Attribution::rule(
-            &task.reason,
-            format!("the scheduler chose other clusters: {}", trigger.describe()),
-        );
-        let effect = format!(
-            "{} replicas stay until those elsewhere are healthy",
-            task.replicas.unwrap_or(0)
-        );
-        let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, attribution, effect);
-        deps.log.record_decided(leaves, decision_record.as_ref(), None)
-    });
-    std::iter::once(scheduled).chain(displaced).collect()
-}
-
-/// Returns the reasons for the result in one line: the trigger, the groups that could not be used, and the clusters
-/// that were rejected.
-fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> String {
-    let mut reasons = vec![trigger.describe().to_owned()];
-    let terms = binding
-        .spec()
-        .placement
-        .as_ref()
-        .and_then(|placement| placement.cluster_affinities.as_deref());
-    for failed in &plan.failed_terms {
-        let name = terms
-            .and_then(|terms| terms.get(failed.index))
-            .map_or("", |term| term.affinity_name.as_str());
-        reasons.push(format!("group {name} cannot be used: {}", failed.error));
-    }
-    if let Some(name) = &plan.affinity_name {
-        reasons.push(format!("group {name} was chosen"));
-    } else {
-        let rejected = plan.rejections.summary();
-        reasons.extend((!rejected.is_empty()).then(|| format!("not {rejected}")));
-    }
-    reasons.join("; ")
-}
-
-/// True if the reason or the message of the condition will change.
-fn is_new_result<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
-    let verdict = &conclusion.verdict;
-    Condition::find(&binding.status().conditions, "Scheduled")
-        .is_none_or(|existing| (existing.reason.as_str(), &existing.message) != (verdict.reason, &verdict.message))
-}
-
 /// Emits an event about the binding and one about its resource, as Karmada does. A placement during an eviction is a
 /// step of the failover.
 pub(super) fn emit<B: Binding>(events: &Events, flags: &Flags, binding: &B, event: &ScheduleEvent) {
@@ -255,16 +165,4 @@ async fn write_spec<B: Binding>(
 /// Returns the placement in the form of the annotation that holds the last applied one.
 pub(super) fn placement_text<B: Binding>(binding: &B) -> Result<String, serde_json::Error> {
     serde_json::to_string(&binding.spec().placement)
-}
-
-/// Formats targets as `member1:1, member2:2`.
-fn describe(targets: &[TargetCluster]) -> String {
-    if targets.is_empty() {
-        return "nowhere".to_owned();
-    }
-    targets
-        .iter()
-        .map(|target| format!("{}:{}", target.name, target.replicas))
-        .collect::<Vec<_>>()
-        .join(", ")
 }

@@ -15,9 +15,9 @@ use bulkhead_core::time::Time;
 use bulkhead_estimator::EstimatorPool;
 use tokio::time::Instant;
 
-use super::{Dependencies, NAME, Scheduler, apply, estimators, inputs};
+use super::recorded::{self, Recorded};
+use super::{Dependencies, NAME, Scheduler, estimators, inputs};
 use crate::binding_kind::Binding;
-use crate::decision_log::RecordedDecision;
 use crate::decision_recorder::{DecisionInputs, DecisionRecorder};
 use crate::subjects::subject;
 
@@ -48,14 +48,6 @@ pub(super) struct Planned {
     inputs: Arc<Inputs>,
     recorder: DecisionRecorder,
     plan: SchedulePlan,
-}
-
-/// Recorded plan, which may be carried out.
-pub(super) struct Recorded {
-    pub(super) trigger: Trigger,
-    pub(super) plan: SchedulePlan,
-    /// Records that depend on the plan's being carried out.
-    pub(super) records: Vec<RecordedDecision>,
 }
 
 impl Scheduler {
@@ -215,7 +207,7 @@ impl Planned {
             clusters: clusters.clusters().to_vec(),
             plan: plan::schedule(&plan),
         };
-        let records = apply::record(deps, binding, &plan, trigger, || recorder.finish(decision_inputs));
+        let records = recorded::record(deps, binding, &plan, trigger, || recorder.finish(decision_inputs));
         Recorded { trigger, plan, records }
     }
 }

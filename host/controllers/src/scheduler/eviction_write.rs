@@ -2,14 +2,13 @@
 //!
 //! Karmada writes the eviction, receives it from the watch, and then writes the new placement. If one process does
 //! both, one write suffices: the API server has half as many writes to handle, and no workload is without a place in
-//! between. [`patch`] builds every patch that evicts or places; [`Evictions::write`] makes the write of an eviction.
+//! between. [`Evictions::write`] makes the write of an eviction, with the patch of [`patch`](super::patch).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use bulkhead_core::decide::schedule::{EVICTION_HISTORY, Outcome};
-use bulkhead_core::model::{BindingSpec, GracefulEvictionTask, TargetCluster};
-use bulkhead_core::names::keys;
+use bulkhead_core::decide::schedule::Outcome;
+use bulkhead_core::model::{BindingSpec, TargetCluster};
 use bulkhead_core::time::Time;
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::Error;
@@ -18,7 +17,8 @@ use bulkhead_runtime::object_lock::ObjectLock;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::decide::Recorded;
+use super::patch::{NewPlacement, patch};
+use super::recorded::Recorded;
 use super::{NAME, Scheduler, apply, is_one_at_a_time, triggers};
 use crate::binding_kind::{Binding, Bindings};
 use crate::decision_log::{DecisionLog, RecordedDecision};
@@ -107,58 +107,6 @@ impl Evictions {
         }
         written.map(drop)
     }
-}
-
-/// Placement that a patch applies.
-pub(super) struct NewPlacement<'a> {
-    pub(super) targets: &'a [TargetCluster],
-    /// Placement of the policy that the targets rest on, as text.
-    pub(super) applied: &'a str,
-    /// Tasks for copies that leave because of it.
-    pub(super) displaced: &'a [GracefulEvictionTask],
-}
-
-/// Returns the merge patch of a write that evicts, places, or both. `evicted` is the spec after the eviction and before
-/// the placement.
-pub(super) fn patch(
-    before: &BindingSpec,
-    evicted: Option<&BindingSpec>,
-    placement: Option<&NewPlacement<'_>>,
-) -> Value {
-    let mut patch = json!({});
-    // A merge patch does not change an absent list, so an empty one is null.
-    let list = |targets: &[TargetCluster]| {
-        if targets.is_empty() {
-            json!(null)
-        } else {
-            json!(targets)
-        }
-    };
-    if let Some(spec) = evicted {
-        patch["spec"] =
-            json!({"clusters": list(&spec.clusters), "gracefulEvictionTasks": spec.graceful_eviction_tasks});
-        if spec.reschedule_triggered_at != before.reschedule_triggered_at {
-            patch["spec"]["rescheduleTriggeredAt"] = json!(spec.reschedule_triggered_at);
-        }
-        let history = spec.rest.get(EVICTION_HISTORY);
-        if let Some(history) = history.filter(|history| before.rest.get(EVICTION_HISTORY) != Some(*history)) {
-            patch["spec"][EVICTION_HISTORY] = history.clone();
-        }
-    }
-    if let Some(NewPlacement {
-        targets,
-        applied,
-        displaced,
-    }) = placement
-    {
-        patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(applied);
-        patch["spec"]["clusters"] = list(targets);
-        if !displaced.is_empty() {
-            let tasks = &evicted.unwrap_or(before).graceful_eviction_tasks;
-            patch["spec"]["gracefulEvictionTasks"] = json!(tasks.iter().chain(*displaced).collect::<Vec<_>>());
-        }
-    }
-    patch
 }
 
 /// Sets the creation time of the task for a cluster.
@@ -270,91 +218,11 @@ impl<B: Binding> InlinePlacement<B> {
 mod tests {
     use super::*;
 
-    fn spec(spec: Value) -> BindingSpec {
-        let mut whole = json!({"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}});
-        for (name, value) in spec.as_object().unwrap() {
-            whole[name] = value.clone();
-        }
-        serde_json::from_value(whole).unwrap()
-    }
-
-    fn task(cluster: &str) -> Value {
-        json!({"fromCluster": cluster, "reason": "TaintUntolerated", "producer": "TaintManager"})
-    }
-
-    /// Returns the value at a pointer of a patch, or null.
-    fn at(patch: &Value, pointer: &str) -> Value {
-        patch.pointer(pointer).cloned().unwrap_or_default()
-    }
-
-    #[test]
-    fn an_eviction_and_its_placement_are_one_patch() {
-        let before = spec(json!({"clusters": [{"name": "m1", "replicas": 2}]}));
-        let evicted = spec(json!({"gracefulEvictionTasks": [task("m1")]}));
-        let alone = patch(&before, Some(&evicted), None);
-        assert_eq!(at(&alone, "/spec/gracefulEvictionTasks/0/fromCluster"), "m1");
-        assert_eq!(
-            alone["spec"].get("clusters"),
-            Some(&Value::Null),
-            "an empty list removes the targets"
-        );
-        let (targets, displaced) = (
-            [TargetCluster::new("m2", 2)],
-            spec(json!({"gracefulEvictionTasks": [task("m3")]})),
-        );
-        let displaced = &*displaced.graceful_eviction_tasks;
-        let placement = NewPlacement {
-            targets: &targets,
-            applied: "{}",
-            displaced,
-        };
-        let both = patch(&before, Some(&evicted), Some(&placement));
-        assert_eq!(at(&both, "/spec/clusters"), json!([{"name": "m2", "replicas": 2}]));
-        let from = |index: usize| at(&both, &format!("/spec/gracefulEvictionTasks/{index}/fromCluster"));
-        assert_eq!((from(0), from(1)), (json!("m1"), json!("m3")));
-        assert_eq!(both["metadata"]["annotations"][keys::APPLIED_PLACEMENT], "{}");
-    }
-
-    #[test]
-    fn a_placement_without_an_eviction_leaves_the_tasks_alone() {
-        let before = spec(json!({"gracefulEvictionTasks": [task("m1")]}));
-        let placement = NewPlacement {
-            targets: &[],
-            applied: "{}",
-            displaced: &[],
-        };
-        let patch = patch(&before, None, Some(&placement));
-        assert_eq!(patch["spec"], json!({"clusters": null}));
-    }
-
-    #[test]
-    fn history_and_reschedule_time_are_written_when_they_change() {
-        let before = spec(json!({"rescheduleTriggeredAt": "2026-01-01T00:00:00Z", EVICTION_HISTORY: ["a"]}));
-        let fields = |patch: &Value| patch["spec"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(
-            fields(&patch(&before, Some(&before), None)),
-            ["clusters", "gracefulEvictionTasks"]
-        );
-        let after = spec(json!({"rescheduleTriggeredAt": "2026-01-01T00:00:01Z", EVICTION_HISTORY: ["a", "b"]}));
-        let expected = [
-            EVICTION_HISTORY,
-            "clusters",
-            "gracefulEvictionTasks",
-            "rescheduleTriggeredAt",
-        ];
-        assert_eq!(fields(&patch(&before, Some(&after), None)), expected);
-    }
-
     #[test]
     fn the_task_of_the_cluster_gets_the_time_of_the_write() {
-        let mut patch = json!({"spec": {"gracefulEvictionTasks": [task("m1"), task("m2")]}});
+        let mut patch = json!({"spec": {"gracefulEvictionTasks": [{"fromCluster": "m1"}, {"fromCluster": "m2"}]}});
         stamp(&mut patch, "m2", Time::from_millis(1_500));
-        let created = |index: usize| {
-            at(
-                &patch,
-                &format!("/spec/gracefulEvictionTasks/{index}/creationTimestamp"),
-            )
-        };
+        let created = |index: usize| patch["spec"]["gracefulEvictionTasks"][index]["creationTimestamp"].clone();
         assert_eq!((created(0), created(1)), (Value::Null, json!("1970-01-01T00:00:01Z")));
     }
 }

@@ -1,9 +1,10 @@
 //! Binding → target clusters (Karmada: `pkg/scheduler`).
 //!
 //! [`triggers`] maps changes to bindings, [`queue`] orders them, [`inputs`] holds the inputs of a decision besides
-//! its binding, [`decide`] makes it, [`apply`] carries it out, and [`budget`] limits the rate of writes.
+//! its binding, [`decide`] makes it, [`recorded`] records it, [`apply`] carries it out, and [`budget`] limits the rate
+//! of writes.
 //! [`estimators`] queries accurate estimators. [`eviction_write`] writes evictions, with placements that it computes
-//! inline. The decision itself is `bulkhead_core::decide::schedule`.
+//! inline, and [`patch`] builds the patches of both. The decision itself is `bulkhead_core::decide::schedule`.
 //!
 //! Several workers take bindings from the queue, so that the writes of one overlap with the decisions about others. A
 //! binding stays with its worker until its writes are done, so decisions about one binding are sequential.
@@ -14,7 +15,9 @@ mod decide;
 mod estimators;
 mod eviction_write;
 mod inputs;
+mod patch;
 mod queue;
+mod recorded;
 mod triggers;
 
 use std::sync::{Arc, Weak};
@@ -46,6 +49,7 @@ pub use estimators::estimator_pool;
 pub use eviction_write::RunningScheduler;
 pub(crate) use eviction_write::{Eviction, Evictions, Precondition};
 use inputs::SchedulerCache;
+pub(crate) use patch::patch_of_ended_tasks;
 use queue::{Requeue, SchedulingQueue};
 
 const NAME: &str = "scheduler";
@@ -330,3 +334,6 @@ impl Scheduler {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

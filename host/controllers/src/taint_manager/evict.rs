@@ -5,9 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::eviction::taint_based::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::decide::eviction::{self, Finished, JudgeSnapshot, Judgement, Next};
 use bulkhead_core::decide::failback::{HOME, Home};
+use bulkhead_core::decide::reasons::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::BindingSpec;
 use bulkhead_runtime::controller::{self, AFTER_CONFLICT, Error};

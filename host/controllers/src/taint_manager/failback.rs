@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::eviction::{EvictionPause, Priority, Waiting};
-use bulkhead_core::decide::failback::{
-    self, FailbackPlan, FailbackSnapshot, HOME, REASON_FAILBACK, STABLE, Stability, stability,
-};
+use bulkhead_core::decide::failback::{self, FailbackPlan, FailbackSnapshot, HOME, STABLE, Stability, stability};
+use bulkhead_core::decide::reasons::REASON_FAILBACK;
 use bulkhead_core::journal::{DecisionInput, plan};
 use bulkhead_core::model;
 use bulkhead_core::time::Time;

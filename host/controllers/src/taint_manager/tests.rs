@@ -1,7 +1,8 @@
 use bulkhead_api::{Cluster, EvictionPause, ResourceBinding};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::Finished;
-use bulkhead_core::decide::failback::{HOME, REASON_FAILBACK, STABLE};
+use bulkhead_core::decide::failback::{HOME, STABLE};
+use bulkhead_core::decide::reasons::REASON_FAILBACK;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::{AFTER_CONFLICT, Action};

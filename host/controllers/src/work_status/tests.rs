@@ -1,3 +1,4 @@
+use bulkhead_api::Cluster;
 use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Fault, FaultKind, PolicyId};

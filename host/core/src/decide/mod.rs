@@ -9,6 +9,8 @@ pub mod failback;
 pub mod graceful_eviction;
 pub mod health;
 pub mod ownership;
+pub mod preserve;
+pub mod reasons;
 pub mod rebalance;
 pub mod report;
 pub mod schedule;

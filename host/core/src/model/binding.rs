@@ -4,7 +4,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Condition, FailoverBehavior, Placement, PurgeMode, WorkloadAffinityGroups};
+use super::{Condition, FailoverBehavior, Health, Placement, PurgeMode, WorkloadAffinityGroups};
 use crate::time::Time;
 
 /// `ResourceBinding` (with a namespace) or `ClusterResourceBinding` (without), as decisions and plugins see it.
@@ -277,6 +277,15 @@ impl TargetCluster {
             components: Vec::new(),
         }
     }
+
+    /// Formats targets as `member1:1, member2:2`, and as `nowhere` if there are none.
+    pub fn list(targets: &[Self]) -> String {
+        if targets.is_empty() {
+            return "nowhere".to_owned();
+        }
+        let text = |target: &Self| format!("{}:{}", target.name, target.replicas);
+        targets.iter().map(text).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Pending removal of an old copy from a cluster.
@@ -446,29 +455,6 @@ impl<'a> Reports<'a> {
         }?;
         self.next = position + 1;
         items.get(position)
-    }
-}
-
-/// Health of an object in a member cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Health {
-    /// The object works as intended.
-    Healthy,
-    /// The object has failed.
-    Unhealthy,
-    /// The health cannot be determined; never a reason to evict.
-    Unknown,
-}
-
-impl Health {
-    /// Returns the wire spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "Healthy",
-            Self::Unhealthy => "Unhealthy",
-            Self::Unknown => "Unknown",
-        }
     }
 }
 

@@ -11,6 +11,7 @@ mod condition_history;
 mod eviction_pause;
 mod failover;
 mod failover_record;
+mod health;
 mod interpretation;
 mod list;
 mod override_policy;
@@ -25,7 +26,7 @@ mod taint_policy;
 mod workload_affinity;
 
 pub use binding::{
-    AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, Health, ObjectReference,
+    AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, ObjectReference,
     ReplicaRequirements, Reports, TargetCluster,
 };
 pub use cluster::{
@@ -40,6 +41,7 @@ pub use failover::{
     StatePreservation, StatePreservationRule,
 };
 pub use failover_record::{FAILOVER_STEPS_MAX, FailoverRecordStatus, FailoverState, FailoverStep};
+pub use health::Health;
 pub use interpretation::{Component, DependentObjectReference};
 pub use list::List;
 pub use override_policy::{

@@ -1,3 +1,6 @@
+#[cfg(feature = "schema")]
+mod schema;
+
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
@@ -35,11 +38,11 @@ pub struct ClusterTaintPolicySpec {
     pub taints: Vec<PolicyTaint>,
     /// Conditions under which `taintsToAdd` are present; all must match. Empty means always.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(transform = super::schema::known_operators))]
+    #[cfg_attr(feature = "schema", schemars(transform = schema::known_operators))]
     pub match_conditions: Vec<MatchCondition>,
     /// Taints that are present while `matchConditions` match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(transform = super::schema::default_windows))]
+    #[cfg_attr(feature = "schema", schemars(transform = schema::default_windows))]
     pub taints_to_add: Vec<PolicyTaint>,
     /// Fields that the type does not have.
     #[serde(flatten)]

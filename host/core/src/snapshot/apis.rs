@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::row::Row;
 use crate::model::{ApiEnablement, Cluster};
 
 /// List of served kinds.
@@ -45,12 +44,13 @@ pub(super) struct ApiColumn {
 }
 
 impl ApiColumn {
-    pub(super) fn new(rows: &[Arc<Row>]) -> Self {
+    /// Creates the column from the list of each row.
+    pub(super) fn new<'a>(rows: impl IntoIterator<Item = &'a Arc<ApiSet>>) -> Self {
         let mut column = Self::default();
         let mut numbers: BTreeMap<*const ApiSet, u32> = BTreeMap::new();
-        for row in rows {
-            let number = *numbers.entry(Arc::as_ptr(&row.apis)).or_insert_with(|| {
-                column.sets.push(Arc::clone(&row.apis));
+        for set in rows {
+            let number = *numbers.entry(Arc::as_ptr(set)).or_insert_with(|| {
+                column.sets.push(Arc::clone(set));
                 column.sets.len() as u32 - 1
             });
             column.set_of.push(number);

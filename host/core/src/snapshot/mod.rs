@@ -89,7 +89,7 @@ impl ClusterSnapshot {
                 .filter(|(row, _)| row.blocks_scheduling)
                 .map(|(_, number)| number)
                 .collect(),
-            apis: apis::ApiColumn::new(&rows),
+            apis: apis::ApiColumn::new(rows.iter().map(|row| &row.apis)),
             places: if same_places {
                 Arc::clone(&self.places)
             } else {

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::row::whole;
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, whole};
 
 /// Grades that several clusters define identically, in ascending order. Empty if absent or malformed.
 #[derive(Debug, Default)]

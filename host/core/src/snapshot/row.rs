@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::apis::ApiSet;
 use super::models::{Grades, NodeCounts};
 use crate::model::{Cluster, ResourceSummary, TaintEffect};
-use crate::quantity::{Format, Quantity};
+use crate::quantity::{Format, Quantity, whole};
 
 /// Maximum number of distinct lists to share. A lower value only costs memory.
 const INTERNED_MAX: usize = 16;
@@ -144,9 +144,4 @@ impl Free {
 /// Converts to base units. Amounts beyond 2^53 thousandths lose precision, which does not matter to plugins.
 fn base_units(quantity: Quantity) -> f64 {
     quantity.millis() as f64 / 1000.0
-}
-
-/// Converts an amount to 64 bits as in Go; out-of-range values saturate.
-pub(super) fn whole(amount: i128) -> i64 {
-    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }

@@ -1,6 +1,6 @@
 //! Copies on clusters that are not in a new scheduling result.
 
-use bulkhead_core::decide::schedule::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
+use bulkhead_core::decide::reasons::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 
 use super::*;
 

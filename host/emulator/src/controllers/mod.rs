@@ -8,6 +8,7 @@ mod claim;
 mod condition;
 mod daemonset;
 mod group;
+mod group_size;
 mod job;
 mod pod;
 mod replicas;
@@ -26,7 +27,8 @@ use bulkhead_apiserver::{ApiServer, ChangeType, Clock, DeleteOptions, KindId, Ob
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use crate::controllers::group::{POD_OBJECTS_MAX, pods_in};
+pub use crate::controllers::group::POD_OBJECTS_MAX;
+pub use crate::controllers::group_size::pods_in;
 use crate::controllers::pod::PodProgress;
 use crate::failure::{FailureSwitch, Failures};
 use crate::nodes::Nodes;

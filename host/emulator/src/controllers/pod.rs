@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition::{Condition, set_condition};
-use crate::controllers::group::{group_size, pods_in};
+use crate::controllers::group_size::{group_size, pods_in};
 use crate::controllers::time::add;
 use crate::failure::FailureMode;
 use crate::nodes::Amount;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
 use crate::controllers::condition;
-use crate::controllers::group::{group_size, set_group_size, without_group};
+use crate::controllers::group_size::{group_size, set_group_size, without_group};
 use crate::controllers::time::add;
 
 /// State of a pod that its workload depends on.

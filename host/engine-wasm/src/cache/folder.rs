@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::artefact::Name;
+use super::name::Name;
 
 /// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".unfinished-";

@@ -10,6 +10,7 @@
 
 mod artefact;
 mod folder;
+mod name;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 use wasmtime::component::Component;
 use wasmtime::{Engine, Result};
 
-use self::artefact::{Key, Name};
 use self::folder::Folder;
+use self::name::{Key, Name};
 use crate::bound;
 
 /// Location and size of the cache.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use wasmtime::{Config, Engine};
 
-use super::artefact::{Key, Name};
+use super::name::{Key, Name};
 use super::{Cache, CacheOptions, CacheReport};
 
 /// Returns a component that differs from others by a number.

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::host::bindings::bulkhead::policy::types::HealthState;
 use crate::ticker::Ticker;
 
 /// Bytes charged for a value in addition to its text: the size of the largest value passed to a guest.
@@ -282,4 +281,4 @@ macro_rules! plain {
         impl Plain for $plain {})*
     };
 }
-plain!(bool, u32, i64, f64, HealthState);
+plain!(bool, u32, i64, f64);

@@ -1,76 +1,16 @@
 //! Bindings and their graceful eviction tasks.
 
-use std::sync::Arc;
-
-use bulkhead_core::model::{AggregatedStatusItem, Binding, GracefulEvictionTask, ObjectReference, TargetCluster};
-use serde_json::{Value, json};
+use bulkhead_core::model::{ObjectReference, TargetCluster};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::Host;
 use super::allowance::{Copied, VALUE_BYTES};
 use super::cluster::seconds;
-use super::document::json as document;
-use super::trees::text_bytes;
-use super::{Document, Host, Reports};
+use super::lent::{Document, LentBinding, LentTask, Reports};
+use super::trees::{json as document, text_bytes};
 use crate::host::bindings::bulkhead::policy::binding;
 use crate::host::bindings::bulkhead::policy::types::ObjectKind;
-
-/// Binding behind a guest's handle.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct LentBinding {
-    binding: Arc<Binding>,
-    /// Reports of the call, if they differ from the binding's own status.
-    observed: Option<Arc<[AggregatedStatusItem]>>,
-}
-
-impl LentBinding {
-    /// Returns a binding with the reports in its status.
-    pub(crate) fn new(binding: Arc<Binding>) -> Self {
-        Self {
-            binding,
-            observed: None,
-        }
-    }
-
-    /// Returns a binding with the reports of the call.
-    pub(crate) fn observed(binding: Arc<Binding>, observed: &[AggregatedStatusItem]) -> Self {
-        let differs = binding.status.aggregated_status != observed;
-        Self {
-            binding,
-            observed: differs.then(|| observed.into()),
-        }
-    }
-
-    fn reports(&self) -> Reports {
-        self.observed
-            .clone()
-            .map_or_else(|| Reports::of(Arc::clone(&self.binding)), Reports::new)
-    }
-
-    fn document(&self) -> Value {
-        let mut document = document(&*self.binding);
-        if let Some(observed) = &self.observed {
-            if !document["status"].is_object() {
-                document["status"] = json!({});
-            }
-            document["status"]["aggregatedStatus"] = super::document::json(&observed.as_ref());
-        }
-        document
-    }
-
-    /// Returns the maximum length of the document's text in bytes.
-    fn text_bytes(&self) -> usize {
-        text_bytes(&*self.binding)
-            + self
-                .observed
-                .as_ref()
-                .map_or(0, |observed| text_bytes(&observed.as_ref()))
-    }
-}
-
-/// Graceful eviction task behind a guest's handle.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct LentTask(pub(crate) GracefulEvictionTask);
 
 impl Copied for &TargetCluster {
     type Copy = binding::Target;

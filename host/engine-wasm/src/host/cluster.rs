@@ -1,27 +1,15 @@
 //! One member cluster.
 
-use std::sync::Arc;
-
-use bulkhead_core::model::{Cluster, Condition, ConditionStatus, Taint, TaintEffect};
+use bulkhead_core::model::{Condition, ConditionStatus, Taint, TaintEffect};
 use bulkhead_core::time::Time;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::Host;
 use super::allowance::{Copied, VALUE_BYTES};
-use super::document::json;
-use super::trees::text_bytes;
-use super::{Document, Host};
+use super::lent::{Document, LentCluster};
+use super::trees::{json, text_bytes};
 use crate::host::bindings::bulkhead::policy::{cluster, types};
-
-/// Member cluster behind a guest's handle.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct LentCluster(pub(super) Arc<Cluster>);
-
-impl From<Arc<Cluster>> for LentCluster {
-    fn from(cluster: Arc<Cluster>) -> Self {
-        Self(cluster)
-    }
-}
 
 /// Converts a time to whole seconds since the Unix epoch, the format in records.
 pub(super) fn seconds(time: Time) -> i64 {

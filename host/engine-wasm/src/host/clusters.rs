@@ -1,72 +1,16 @@
 //! Candidate clusters as columns.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use bulkhead_core::model::{Binding, Cluster};
-use bulkhead_core::snapshot::{self, Capacity, ResourceColumn};
+use bulkhead_core::model::Cluster;
 use serde::Serialize;
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::Host;
 use super::allowance::{Allowance, Copied, Exceeded, VALUE_BYTES};
-use super::document::json;
-use super::trees::text_bytes;
-use super::{Host, LentCluster};
+use super::lent::{Candidates, LentCluster};
+use super::trees::{json, text_bytes};
 use crate::host::bindings::bulkhead::policy::clusters;
-
-/// Candidate clusters behind a guest's handle.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Candidates {
-    /// All clusters of the snapshot.
-    all: Arc<[Arc<Cluster>]>,
-    capacity: Arc<Capacity>,
-    /// Indexes of the candidates in both, ascending.
-    rows: Vec<u32>,
-    binding: Arc<Binding>,
-}
-
-impl Candidates {
-    /// Returns the candidates of a call about a binding.
-    pub(crate) fn new(binding: Arc<Binding>, clusters: snapshot::Candidates<'_>) -> Self {
-        let snapshot = clusters.snapshot();
-        let (all, capacity) = (snapshot.shared_clusters(), Arc::clone(snapshot.capacity()));
-        Self {
-            all,
-            capacity,
-            rows: clusters.rows().to_vec(),
-            binding,
-        }
-    }
-
-    fn get(&self, index: usize) -> Option<&Arc<Cluster>> {
-        self.all.get(*self.rows.get(index)? as usize)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Cluster> {
-        self.rows
-            .iter()
-            .filter_map(|row| self.all.get(*row as usize))
-            .map(|cluster| &**cluster)
-    }
-
-    /// Returns the replicas of the binding on each of its clusters.
-    fn replicas(&self) -> BTreeMap<&str, u32> {
-        let targets = self.binding.spec.clusters.iter();
-        targets
-            .map(|target| (target.name.as_str(), u32::try_from(target.replicas).unwrap_or(0)))
-            .collect()
-    }
-
-    /// Returns the amounts of a resource; NaN for a cluster that does not report it.
-    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl ExactSizeIterator<Item = f64> {
-        let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
-        self.rows
-            .iter()
-            .map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
-    }
-}
 
 /// Finds a value in a cluster's document. Only the part selected by the pointer is converted to JSON, after `spend`
 /// was called with the length of its text: a status lists every API that a cluster serves.

@@ -1,70 +1,17 @@
 //! JSON documents.
 
-use std::sync::Arc;
-
 use bulkhead_core::quantity::Quantity;
-use serde::Serialize;
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::{Resource, ResourceTable};
 
 use super::allowance::{Copied, VALUE_BYTES};
-use super::trees::{Tree, text_bytes};
-use super::{Host, Reports, pointer};
+use super::lent::Document;
+use super::trees::text_bytes;
+use super::{Host, pointer};
 use crate::host::bindings::bulkhead::policy::object;
 
 pub(crate) use bulkhead_core::quantity::QUANTITY_BYTES_MAX;
-
-/// JSON document behind a guest's handle.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Document(Source);
-
-/// Owner of a document.
-enum Source {
-    /// Input of the call.
-    Input(Arc<Value>),
-    /// Document made from a value of the model during the call.
-    Made(Arc<Tree>),
-    /// Status of the report with this index, which has one.
-    Report(Reports, usize),
-}
-
-impl Document {
-    /// Returns the status of the report with this index, if there is one.
-    pub(super) fn of_report(reports: &Reports, index: usize) -> Option<Self> {
-        reports.items().get(index)?.status.as_ref()?;
-        Some(Self(Source::Report(reports.clone(), index)))
-    }
-
-    fn value(&self) -> &Value {
-        match &self.0 {
-            Source::Input(value) => value,
-            Source::Made(tree) => &tree.value,
-            Source::Report(reports, index) => reports
-                .items()
-                .get(*index)
-                .and_then(|report| report.status.as_ref())
-                .unwrap_or(&Value::Null),
-        }
-    }
-}
-
-impl From<Arc<Value>> for Document {
-    fn from(value: Arc<Value>) -> Self {
-        Self(Source::Input(value))
-    }
-}
-
-impl From<Arc<Tree>> for Document {
-    fn from(tree: Arc<Tree>) -> Self {
-        Self(Source::Made(tree))
-    }
-}
-
-/// Converts a value to JSON. Cannot fail, because model types have only string keys.
-pub(crate) fn json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
-}
 
 /// Conversion of a value to the contract's type.
 impl Copied for &Value {

@@ -10,6 +10,7 @@ pub(crate) mod bindings;
 mod cluster;
 mod clusters;
 mod document;
+mod lent;
 mod observations;
 pub(crate) mod pointer;
 mod trees;
@@ -21,13 +22,7 @@ use wasmtime::Result;
 use wasmtime::component::ResourceTable;
 
 #[expect(unreachable_pub, reason = "the generated bindings re-export them")]
-pub use self::{
-    binding::{LentBinding, LentTask},
-    cluster::LentCluster,
-    clusters::Candidates,
-    document::Document,
-    observations::Reports,
-};
+pub use self::lent::{Candidates, Document, LentBinding, LentCluster, LentTask, Reports};
 
 use self::allowance::{Allowance, Exceeded};
 use self::bindings::bulkhead::policy::{context, log, types};

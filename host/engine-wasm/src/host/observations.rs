@@ -1,46 +1,14 @@
 //! Reports of member clusters about a workload.
 
-use std::sync::Arc;
-
-use bulkhead_core::model::{AggregatedStatusItem, Binding, Health};
+use bulkhead_core::model::{AggregatedStatusItem, Health};
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use super::allowance::VALUE_BYTES;
-use super::{Document, Host, pointer};
+use super::allowance::{Copied, Plain, VALUE_BYTES};
+use super::lent::{Document, Reports};
+use super::{Host, pointer};
 use crate::host::bindings::bulkhead::policy::{observations, types};
-
-/// Reports behind a guest's handle.
-#[derive(Clone)]
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Reports(Source);
-
-/// Owner of reports.
-#[derive(Clone)]
-enum Source {
-    Call(Arc<[AggregatedStatusItem]>),
-    Binding(Arc<Binding>),
-}
-
-impl Reports {
-    /// Returns the reports of one call.
-    pub(crate) fn new(items: Arc<[AggregatedStatusItem]>) -> Self {
-        Self(Source::Call(items))
-    }
-
-    /// Returns the reports in the status of a binding.
-    pub(super) fn of(binding: Arc<Binding>) -> Self {
-        Self(Source::Binding(binding))
-    }
-
-    pub(super) fn items(&self) -> &[AggregatedStatusItem] {
-        match &self.0 {
-            Source::Call(items) => items,
-            Source::Binding(binding) => &binding.status.aggregated_status,
-        }
-    }
-}
 
 fn at<'a>(item: &'a AggregatedStatusItem, pointer: &str) -> Option<&'a Value> {
     pointer::pointer(item.status.as_ref()?, pointer)
@@ -53,6 +21,20 @@ fn health(health: Health) -> types::HealthState {
         Health::Unknown => types::HealthState::Unknown,
     }
 }
+
+impl Copied for types::HealthState {
+    type Copy = Self;
+
+    fn bytes(&self) -> usize {
+        VALUE_BYTES
+    }
+
+    fn copy(self) -> Self {
+        self
+    }
+}
+
+impl Plain for types::HealthState {}
 
 impl observations::Host for Host {}
 

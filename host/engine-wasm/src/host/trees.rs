@@ -59,6 +59,11 @@ impl io::Write for Counter {
     }
 }
 
+/// Converts a value to JSON. Cannot fail, because model types have only string keys.
+pub(super) fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
 /// Returns the length of a value's JSON text without building it.
 pub(super) fn text_bytes(value: &impl Serialize) -> usize {
     let mut counter = Counter::default();

@@ -207,7 +207,7 @@ impl Embedded {
         let ready = async {
             for name in self.members.keys() {
                 let clusters: Api<Cluster> = Api::all(hub.clone());
-                let is_ready = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| cluster.to_model().is_ready());
+                let is_ready = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| cluster.is_ready());
                 if kube::runtime::wait::await_condition(clusters, name, is_ready)
                     .await
                     .is_ok()

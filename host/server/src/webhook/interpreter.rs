@@ -12,7 +12,10 @@ use serde_json::Value;
 use tracing::{Span, warn};
 
 use super::operations::OfferedOperations;
-use super::registration::INTERPRETER_TIMEOUT_S;
+
+/// Timeout of the interpreter in seconds, the shortest that Karmada accepts. Each request to a process that hangs
+/// occupies one of Karmada's few workers for this time.
+pub(super) const INTERPRETER_TIMEOUT_S: u32 = 1;
 
 /// Path of interpreter requests.
 pub(super) const PATH: &str = "/interpret";

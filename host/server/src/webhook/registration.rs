@@ -9,16 +9,14 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::{interpreter, review};
+use super::interpreter::{self, INTERPRETER_TIMEOUT_S};
+use super::review;
 
 /// API group of Bulkhead's own kinds.
 const OURS: &str = "bulkhead.dev";
 /// Timeout of admission in seconds, same as Karmada's. A response takes well under a millisecond; the rest is for a
 /// busy machine.
 const TIMEOUT_S: u32 = 3;
-/// Timeout of the interpreter in seconds, the shortest that Karmada accepts. Each request to a process that hangs
-/// occupies one of Karmada's few workers for this time.
-pub(super) const INTERPRETER_TIMEOUT_S: u32 = 1;
 
 /// Content of the registration.
 #[derive(Clone, Debug, PartialEq)]

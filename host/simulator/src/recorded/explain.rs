@@ -6,32 +6,11 @@ use bulkhead_core::time::Time;
 use bulkhead_journal::Stored;
 use serde::Serialize;
 
+use super::finding::Finding;
 use super::findings;
 use super::replay::Replayer;
 use super::waiting::Waiting;
 use crate::render;
-
-/// Finding of one gate, rule or policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Finding {
-    /// Gate, rule or policy that was evaluated.
-    pub gate: String,
-    /// Verdict, in a word or two.
-    pub verdict: String,
-    /// Observed state.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub observed: String,
-    /// Threshold that the observation was compared with.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub threshold: String,
-    /// Change that would have led to another verdict.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub would_change: String,
-    /// Findings that this one is based on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub within: Vec<Finding>,
-}
 
 /// Explanation of one decision.
 #[derive(Clone, Debug, Serialize)]

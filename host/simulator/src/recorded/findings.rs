@@ -13,7 +13,7 @@ use bulkhead_core::names::keys::EVICTION_PRIORITY;
 
 use self::graceful_eviction::graceful_eviction;
 use super::diff::{place, reason, text};
-use super::explain::Finding;
+use super::finding::Finding;
 
 /// Returns the findings of a decision. `cluster` restricts them to the member cluster of a record.
 pub(super) fn of(decision: &DecisionRecord, cluster: Option<&str>) -> Vec<Finding> {

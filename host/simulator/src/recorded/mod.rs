@@ -7,6 +7,7 @@
 pub mod comparison;
 pub mod diff;
 pub mod explain;
+pub mod finding;
 mod findings;
 pub mod journals;
 pub mod queued;

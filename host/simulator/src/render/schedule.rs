@@ -24,7 +24,7 @@ pub fn schedule(explanation: &ScheduleExplanation) -> String {
             .as_ref()
             .map_or_else(|| "tried".to_owned(), |name| format!("group {name}"));
         let outcome = match (&attempt.targets, &attempt.error) {
-            (Some(targets), _) => targets_line(targets),
+            (Some(targets), _) => TargetCluster::list(targets),
             (None, error) => error.clone().unwrap_or_default(),
         };
         line(&mut out, 0, &format!("{group}: {outcome}"));
@@ -43,17 +43,6 @@ pub fn schedule(explanation: &ScheduleExplanation) -> String {
 
 fn line(out: &mut String, depth: usize, text: &str) {
     let _ = writeln!(out, "{:width$}{}", "", text.trim_end(), width = INDENT + depth);
-}
-
-fn targets_line(targets: &[TargetCluster]) -> String {
-    if targets.is_empty() {
-        return "nowhere".to_owned();
-    }
-    targets
-        .iter()
-        .map(|target| format!("{}:{}", target.name, target.replicas))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// Writes one line for each policy and reason.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use bulkhead_apiserver::json::text;
 use serde_json::Value;
 
-use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
+use super::loaded::{EventAction, LoadedEvent, ManifestObject};
+use super::loader::Loader;
 use super::manifests::builtin;
 
 /// `apiVersion`, kind, namespace and name of an object.

@@ -3,7 +3,8 @@
 use bulkhead_controllers::controller_names;
 use serde_json::json;
 
-use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
+use super::loaded::{EventAction, LoadedEvent, ManifestObject};
+use super::loader::Loader;
 use super::manifests::Use;
 use super::source::ObjectOrigin;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};

@@ -1,126 +1,23 @@
 //! Loading of scenarios: reads and checks every input before a run starts.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use bulkhead_controllers::flags::{Flags, GoDuration};
-use bulkhead_core::composition::Composition;
+use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::manifest::{Digest, ManifestProblem, PluginManifest, ProblemKind};
 use bulkhead_core::quantity::Quantity;
-use bulkhead_emulator::ClusterState;
 use bulkhead_plugin::{FoundPlugin, read_document};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::faults::FaultSpec;
+use super::loaded::{Loaded, ScenarioError};
+use super::loader::{Loader, read};
 use super::manifests::Use;
-use super::source::{ObjectOrigin, Source};
-use super::{ClusterSpec, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
+use super::source::Source;
+use super::{ClusterSpec, FailureModeSpec, Scenario};
 
 /// Maximum number of member clusters of a scenario.
 const CLUSTERS_MAX: u32 = 1_000;
-
-/// Complete list of the problems of a scenario.
-#[derive(Debug)]
-pub struct ScenarioError {
-    /// Problems, one line each: file, line if known, field, and the expected value.
-    pub problems: Vec<String>,
-}
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problems.join("\n"))
-    }
-}
-
-impl std::error::Error for ScenarioError {}
-
-/// Validated scenario.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Title of the scenario.
-    pub name: String,
-    /// Description of the scenario.
-    pub description: String,
-    /// SHA-256 of the scenario's file, in hexadecimal digits.
-    pub sha256: String,
-    /// Duration of the run, in virtual time.
-    pub duration: GoDuration,
-    /// Default random seed.
-    pub seed: u64,
-    /// Settings of the controllers.
-    pub flags: Flags,
-    /// Member clusters, each with its own name, in order of name.
-    pub clusters: Vec<ClusterSpec>,
-    /// Additional kinds that are served.
-    pub custom_kinds: Vec<CustomKind>,
-    /// Objects to apply at the start, in order.
-    pub manifests: Vec<ManifestObject>,
-    /// Plugins, in call order.
-    pub plugins: Vec<FoundPlugin>,
-    /// Rules that combine the verdicts of several policies.
-    pub composition: Composition,
-    /// Events, in order of time.
-    pub events: Vec<LoadedEvent>,
-    /// Expectations, each with its line number in the file.
-    pub expectations: Vec<(u64, Expectation)>,
-    /// True to check the invariants as well.
-    pub invariants: bool,
-    /// True to run a second process in mode `report` beside the controllers.
-    pub witness: bool,
-    /// Likely mistakes that do not prevent a run.
-    pub warnings: Vec<String>,
-}
-
-/// Object of a manifest file.
-#[derive(Clone, Debug)]
-pub struct ManifestObject {
-    /// Part of a file that contains it, for messages.
-    pub origin: ObjectOrigin,
-    /// Content of the object.
-    pub value: Value,
-}
-
-impl ManifestObject {
-    /// Returns the name of the Cluster whose taints an application of the object replaces.
-    pub(crate) fn cluster_with_replaced_taints(&self) -> Option<String> {
-        let is_cluster = self.value["kind"] == "Cluster" && self.value.pointer("/spec/taints").is_some();
-        let name = self.value.pointer("/metadata/name").filter(|_| is_cluster)?;
-        name.as_str().map(str::to_owned)
-    }
-}
-
-/// Validated event.
-#[derive(Clone, Debug)]
-pub struct LoadedEvent {
-    /// Time from the start.
-    pub at: GoDuration,
-    /// Action of the event.
-    pub action: EventAction,
-}
-
-/// Action of an event.
-#[derive(Clone, Debug)]
-pub enum EventAction {
-    /// Changes the state of a member cluster.
-    ClusterState(String, ClusterState),
-    /// Replaces the failures of workloads in a member cluster.
-    FailureModes(String, Vec<FailureModeSpec>),
-    /// Applies objects to the control plane; with the name of their file.
-    Apply(String, Vec<ManifestObject>),
-    /// Deletes an object from the control plane.
-    Delete(ObjectSpec),
-    /// Requests the rescheduling of a binding: `namespace/name`, or `name` for one of cluster scope.
-    Reschedule(String),
-    /// Restarts a controller with an empty memory after a downtime.
-    KillController(String, GoDuration),
-    /// Replaces all plugins.
-    Plugins(Vec<FoundPlugin>),
-    /// Injects a fault into the control plane or the controllers.
-    Fault(FaultSpec),
-}
 
 /// Flags of a scenario as written.
 #[derive(Deserialize)]
@@ -177,52 +74,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let name = path.display();
-    if !path.is_dir() {
-        return std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"));
-    }
-    let file = path.join("scenario.yaml");
-    if file.is_file() {
-        return Err(format!("{name} is a directory; its scenario is {}", file.display()));
-    }
-    Err(format!(
-        "{name} is a directory without a scenario.yaml; name a scenario file"
-    ))
-}
-
 /// Number of probes from which a scenario has a warning: each costs a fraction of a millisecond.
 const PROBES_MANY: u128 = 1_000_000;
 
-/// State of the validation.
-pub(super) struct Loader {
-    /// Text of the scenario.
-    pub(super) source: Arc<Source>,
-    pub(super) folder: PathBuf,
-    pub(super) unknown_kinds: UnknownKinds,
-    pub(super) custom_kinds: Vec<CustomKind>,
-    files: BTreeMap<String, String>,
-    pub(super) duration: GoDuration,
-    clusters: BTreeSet<String>,
-    pub(super) problems: Vec<String>,
-    pub(super) warnings: Vec<String>,
-}
-
 impl Loader {
-    /// Reads a file, or its replacement in the scenario's `files`.
-    pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
-        self.files
-            .get(file)
-            .cloned()
-            .map_or_else(|| read(&self.folder.join(file)), Ok)
-    }
-
-    /// Adds a problem of a field of the scenario, at the position of its value.
-    pub(super) fn problem(&mut self, field: &str, message: impl fmt::Display) {
-        let place = self.source.value(0, field);
-        self.problems.push(format!("{place}: {field}: {message}"));
-    }
-
     fn load(&mut self, scenario: Scenario) -> Loaded {
         if scenario.duration.0.is_zero() {
             self.problem("duration", "must be greater than 0, for example 10m");

@@ -12,7 +12,8 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::load::{Loader, ManifestObject};
+use super::loaded::ManifestObject;
+use super::loader::Loader;
 use super::source::{ObjectOrigin, Source};
 use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 

@@ -4,6 +4,8 @@ mod applied;
 mod checks;
 pub mod faults;
 mod load;
+mod loaded;
+mod loader;
 mod manifests;
 mod source;
 
@@ -21,7 +23,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 pub use checks::parse_workload;
-pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
+pub use load::{load, parse};
+pub use loaded::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError};
 pub(crate) use manifests::builtin;
 pub use source::ObjectOrigin;
 

@@ -206,7 +206,12 @@ impl Federation {
         };
         federation.join(scenario).await?;
         if scenario.witness {
-            federation.report_only = Some(ReportOnlyProcess::start(&federation));
+            federation.report_only = Some(ReportOnlyProcess::start(
+                federation.hub(),
+                federation.member_clusters(),
+                federation.clock_of_new_process(),
+                federation.context().clone(),
+            ));
         }
         Ok(federation)
     }

@@ -17,6 +17,17 @@ pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] = [
     ("apps/v1", "ReplicaSet"),
 ];
 
+/// Returns kind, namespace and name of a workload, as `Kind namespace/name`.
+pub(super) fn workload_key(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    format!(
+        "{} {}/{}",
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
+}
+
 /// Builds a simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
 pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u64, clock: Clock) -> MemberCluster {
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(fnv1a_32(spec.name.as_bytes()));

@@ -7,7 +7,7 @@ use bulkhead_controllers::flags::GoDuration;
 use serde_json::Value;
 
 use super::federation::Federation;
-use super::member::WORKLOAD_KINDS;
+use super::member::{WORKLOAD_KINDS, workload_key};
 use crate::report::{EntrySource, TimelineEntry, Tone};
 
 /// Observer of the workloads of every member cluster.
@@ -172,16 +172,6 @@ fn entry(at_ms: i64, cluster: &str, workload: &str, tone: Tone, what: String) ->
         controller: None,
         count: 1,
     }
-}
-
-fn workload_key(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!(
-        "{} {}/{}",
-        text("/kind"),
-        text("/metadata/namespace"),
-        text("/metadata/name")
-    )
 }
 
 fn workload(object: &Value) -> Workload {

@@ -9,6 +9,8 @@ use bulkhead_apiserver::ApiServer;
 use bulkhead_controllers::permissions::Mode;
 use bulkhead_controllers::{Components, Manager, MemberError, Members, Stores, controller_names};
 use bulkhead_core::journal::Journal;
+use bulkhead_emulator::MemberCluster;
+use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::connection::{WritePermit, permitted};
 use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events;
@@ -19,8 +21,6 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 use tower::{Service, ServiceExt, service_fn};
-
-use super::federation::Federation;
 
 /// Maximum number of recorded decisions: none are needed.
 const RECORDS_MAX: usize = 0;
@@ -54,15 +54,18 @@ fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
 }
 
 impl ReportOnlyProcess {
-    /// Starts the process beside the controllers of a federation.
-    pub(super) fn start(federation: &Federation) -> Self {
+    /// Starts the process beside the controllers with these components.
+    pub(super) fn start<'a>(
+        hub: &ApiServer,
+        members: impl Iterator<Item = (&'a str, &'a MemberCluster)>,
+        clock: Clock,
+        components: Components,
+    ) -> Self {
         let writes: Arc<AtomicU64> = Arc::default();
-        let hub = client(federation.hub(), &writes);
-        let members = federation.member_clusters();
+        let hub = client(hub, &writes);
         let members = members
             .map(|(name, member)| (name.to_owned(), client(member.server(), &writes)))
             .collect();
-        let clock = federation.clock_of_new_process();
         let (emitter, writer) = events::events(hub.clone(), clock.clone());
         let context = Components {
             clock,
@@ -79,7 +82,7 @@ impl ReportOnlyProcess {
             contacts: Arc::default(),
             failover_notes: Arc::default(),
             hub,
-            ..federation.context().clone()
+            ..components
         };
         let manager = Manager::watch(context);
         manager.tasks().spawn(writer.run());

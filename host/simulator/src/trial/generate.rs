@@ -3,8 +3,8 @@
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
 
-use super::draft::Timing;
 use super::seeded_rng::SeededRng;
+use super::timing::Timing;
 use super::{Disruption, DisruptionKind};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 

@@ -13,6 +13,7 @@ mod random;
 mod seeded_rng;
 mod shrink;
 mod sweep;
+mod timing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,6 +5,7 @@
 //! changes when the thresholds say so, a workload takes up room as soon as it is scheduled, and old copies are not
 //! purged. `observe` collects moves and taints while the controllers work, `end` the rest. Nothing is written.
 
+mod cluster_status;
 mod end;
 mod export;
 mod observe;

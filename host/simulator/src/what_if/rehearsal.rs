@@ -4,20 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use bulkhead_api::Cluster;
+use anyhow::bail;
 use bulkhead_apiserver as apiserver;
-use bulkhead_apiserver::{ApiServer, ObjectKey};
+use bulkhead_apiserver::ApiServer;
 use bulkhead_controllers::{Components, Manager};
 use bulkhead_core::decide::cluster_ready::Probe;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::set_condition;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
-use kube::Resource;
-use serde_json::json;
 use tokio::time::Instant;
 
+use super::cluster_status::change_status;
 use super::end::{self, Remaining};
 use super::observe::{Observer, Recorder};
 use super::room;
@@ -184,22 +182,4 @@ impl<'a> Rehearsal<'a> {
             no_cluster_left,
         }
     }
-}
-
-/// Changes the status of a cluster.
-pub(super) fn change_status(hub: &ApiServer, name: &str, change: impl FnOnce(&mut Cluster)) -> anyhow::Result<()> {
-    let kind = hub
-        .kind_id(&Cluster::api_version(&()), &Cluster::kind(&()))
-        .context("the kind Cluster is not served")?;
-    let key = ObjectKey::new(kind, "", name);
-    let store = hub.store();
-    let Some(object) = store.get(&key) else {
-        return Ok(());
-    };
-    let mut cluster: Cluster = serde_json::from_value(object.value().as_ref().clone())?;
-    change(&mut cluster);
-    store
-        .set_status(&key, json!(cluster.status))
-        .map_err(|error| anyhow::anyhow!("status of the cluster {name}: {error:?}"))?;
-    Ok(())
 }

@@ -9,7 +9,7 @@ use bulkhead_core::quantity::{Format, Quantity};
 use bulkhead_core::time::Time;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::rehearsal::change_status;
+use super::cluster_status::change_status;
 
 /// Replicas that clusters gain.
 pub(super) struct Gain {

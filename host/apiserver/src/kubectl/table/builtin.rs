@@ -1,13 +1,10 @@
 //! Columns of `kubectl get` for Kubernetes' own kinds (Kubernetes: `pkg/printers/internalversion/printers.go`).
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::workload::{self, match_labels};
-use super::{Cell, Heading, age, stored};
+use super::cells::{AGE, Columns, Rule, access_modes, listed, match_labels, or_none};
+use super::{Cell, Heading, age, stored, workload};
 use crate::json::{array, text};
-
-pub(super) type Rule = fn(&Value, Timestamp) -> Value;
 
 /// Returns a heading of a built-in kind.
 pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
@@ -30,8 +27,6 @@ pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
         cell: Cell::Rule(rule),
     }
 }
-
-pub(super) const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
 
 /// Returns the headings of a kind after its name, or `None` if it is not one of these.
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
@@ -119,24 +114,7 @@ fn or_na(value: &Value) -> Value {
     }
 }
 
-/// Joins a list to text, `<none>` if it is empty.
-pub(super) fn listed(words: Vec<String>) -> Value {
-    if words.is_empty() {
-        json!("<none>")
-    } else {
-        json!(words.join(","))
-    }
-}
-
-/// Returns a text, `<none>` if it is empty.
-pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
-    match text(object, pointer) {
-        "" => json!("<none>"),
-        text => json!(text),
-    }
-}
-
-fn node() -> Vec<(&'static str, i64, Rule)> {
+fn node() -> Columns {
     vec![
         ("Status", 0, |object, _| {
             let ready = array(object, "/status/conditions")
@@ -169,7 +147,7 @@ fn node() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
-fn service() -> Vec<(&'static str, i64, Rule)> {
+fn service() -> Columns {
     vec![
         ("Type", 0, |object, _| {
             json!(object["spec"]["type"].as_str().unwrap_or("ClusterIP"))
@@ -205,19 +183,7 @@ fn service() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
-/// Returns the access modes at a pointer, abbreviated.
-pub(super) fn access_modes(object: &Value, pointer: &str) -> Value {
-    let short = |mode: &Value| match mode.as_str() {
-        Some("ReadWriteOnce") => "RWO".to_owned(),
-        Some("ReadOnlyMany") => "ROX".to_owned(),
-        Some("ReadWriteMany") => "RWX".to_owned(),
-        Some("ReadWriteOncePod") => "RWOP".to_owned(),
-        other => other.unwrap_or_default().to_owned(),
-    };
-    json!(array(object, pointer).iter().map(short).collect::<Vec<_>>().join(","))
-}
-
-fn claim() -> Vec<(&'static str, i64, Rule)> {
+fn claim() -> Columns {
     vec![
         ("Status", 0, |object, _| json!(text(object, "/status/phase"))),
         ("Volume", 0, |object, _| json!(text(object, "/spec/volumeName"))),
@@ -234,7 +200,7 @@ fn claim() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
-fn event() -> Vec<(&'static str, i64, Rule)> {
+fn event() -> Columns {
     vec![
         ("Last Seen", 0, |object, now| {
             let seen = [
@@ -277,7 +243,7 @@ fn event() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
-fn role_binding() -> Vec<(&'static str, i64, Rule)> {
+fn role_binding() -> Columns {
     fn subjects(object: &Value, kind: &str) -> Value {
         let of_kind = array(object, "/subjects")
             .iter()
@@ -304,7 +270,7 @@ fn role_binding() -> Vec<(&'static str, i64, Rule)> {
     ]
 }
 
-fn ingress() -> Vec<(&'static str, i64, Rule)> {
+fn ingress() -> Columns {
     vec![
         ("Class", 0, |object, _| or_none(object, "/spec/ingressClassName")),
         ("Hosts", 0, |object, _| {

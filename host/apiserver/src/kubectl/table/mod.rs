@@ -4,6 +4,7 @@
 
 mod age;
 mod builtin;
+mod cells;
 mod stored;
 mod workload;
 

@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::builtin::{AGE, Rule, access_modes, or_none};
-use super::workload::{container_columns, match_labels, of_containers};
+use super::cells::{AGE, Columns, access_modes, match_labels, or_none};
+use super::workload::{container_columns, of_containers};
 use crate::json::{array, text};
-
-type Columns = Vec<(&'static str, i64, Rule)>;
 
 /// Returns the columns of a kind, or `None` if it is not one of these.
 pub(super) fn columns(group: &str, kind: &str) -> Option<Columns> {

@@ -1,17 +1,12 @@
 //! Columns of `kubectl get` for pods and workloads.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age;
-use super::builtin::{listed, or_none};
+use super::cells::{AGE, Columns, Rule, match_labels, or_none};
 use crate::json::{array, text};
 use crate::object::is_terminating;
 
-type Rule = fn(&Value, Timestamp) -> Value;
-type Columns = Vec<(&'static str, i64, Rule)>;
-
-const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
 const SELECTOR: (&str, i64, Rule) = ("Selector", 1, |object, _| {
     match_labels(&object["spec"]["selector"]["matchLabels"])
 });
@@ -24,16 +19,6 @@ fn number(object: &Value, pointer: &str) -> i64 {
 /// Returns the desired replicas, 1 by default.
 fn wanted(object: &Value) -> i64 {
     object["spec"]["replicas"].as_i64().unwrap_or(1)
-}
-
-/// Formats the labels of a selector as an argument of `-l`.
-pub(super) fn match_labels(labels: &Value) -> Value {
-    let labels = labels.as_object().into_iter().flatten();
-    listed(
-        labels
-            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-            .collect(),
-    )
 }
 
 /// Returns the values of a field of all containers of a pod template.

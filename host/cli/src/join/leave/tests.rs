@@ -1,4 +1,9 @@
-use kube::api::{Patch, PatchParams};
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::super::account::apply;

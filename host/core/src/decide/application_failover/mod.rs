@@ -6,19 +6,20 @@
 //! pauses the timer instead of resetting it. A binding without a toleration tolerates 300 s instead of causing a
 //! crash.
 //!
-//! Start with [`decide`]; the timer is in [`health_history`], and labels that carry over state are in [`preserve`].
+//! Start with [`decide`]; the timer is in [`health_history`], and labels that carry over state are in
+//! [`preserve`](super::preserve).
 
 pub mod health_history;
-pub mod preserve;
 
 use std::borrow::Borrow;
 
 use serde_json::{Value, json};
 
 pub use self::health_history::{HEALTH_HISTORY, HealthHistories, HealthHistory};
-pub use self::preserve::PreserveError;
 use super::eviction::taint_based::graceful_evict;
 use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_target, would_return};
+use super::preserve::{self, PreserveError};
+use super::reasons::REASON_APPLICATION_FAILURE;
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Attribution;
 use crate::model::{
@@ -26,9 +27,6 @@ use crate::model::{
     PreConditions, PurgeMode, Reports,
 };
 use crate::time::Time;
-
-/// Reason of tasks that application failover creates.
-pub const REASON_APPLICATION_FAILURE: &str = "ApplicationFailure";
 
 /// Default for how long an application may be unhealthy, in seconds. Same as in Karmada's CRD.
 const TOLERATION_S: i64 = 300;

@@ -5,9 +5,8 @@ use std::borrow::Borrow;
 use super::pause::{EvictionPause, PauseScope, paused};
 use super::target::{PreCheck, has_target, would_return};
 use crate::combine::Attribution;
-use crate::decide::eviction::taint_based::{
-    self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED,
-};
+use crate::decide::eviction::taint_based::{self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement};
+use crate::decide::reasons::REASON_DRAINED;
 use crate::model::{BindingSpec, Cluster, GracefulEvictionTask};
 use crate::time::Time;
 

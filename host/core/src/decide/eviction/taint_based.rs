@@ -5,20 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::combine::Attribution;
-use crate::decide::application_failover::preserve::{self, PreserveError};
+use crate::decide::preserve::{self, PreserveError};
+use crate::decide::reasons::{PRODUCER_TAINT_MANAGER, REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use crate::model::{
     AggregatedStatusItem, Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint,
     TaintEffect, Toleration,
 };
 use crate::names::keys;
 use crate::time::Time;
-
-/// Reason of tasks created because of a taint.
-pub const REASON_TAINT_UNTOLERATED: &str = "TaintUntolerated";
-/// Reason of tasks created because of a cluster drain.
-pub const REASON_DRAINED: &str = "ClusterDrained";
-/// Producer of tasks created because of a taint.
-pub const PRODUCER_TAINT_MANAGER: &str = "TaintManager";
 
 /// Toleration of the `NoExecute` taints of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 
 use super::taint_based::evicts_at_once;
 use crate::affinity;
-use crate::decide::failback::REASON_FAILBACK;
+use crate::decide::reasons::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
 use crate::time::Time;
 

@@ -18,19 +18,17 @@ use std::sync::Arc;
 
 pub use self::home::{HOME, Home};
 pub use self::stability::{STABLE, Stability, stability};
-use super::eviction::taint_based::{PRODUCER_TAINT_MANAGER, graceful_evict};
+use super::eviction::taint_based::graceful_evict;
 use super::eviction::{EvictionPause, PauseScope, paused};
 use super::graceful_eviction::restore::{is_selected, may_host};
 use super::graceful_eviction::{ScheduleResult, result};
+use super::reasons::{PRODUCER_TAINT_MANAGER, REASON_FAILBACK};
 use crate::affinity;
 use crate::combine::Attribution;
 use crate::model::{
     Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, ReplicaSchedulingType, TargetCluster,
 };
 use crate::time::Time;
-
-/// Reason of tasks that return a workload to its home.
-pub const REASON_FAILBACK: &str = "Failback";
 
 /// Maximum number of times that the window doubles.
 const DOUBLINGS_MAX: u32 = 8;

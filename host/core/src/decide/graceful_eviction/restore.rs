@@ -12,10 +12,11 @@ use super::GracefulEvictionSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
 use crate::affinity;
 use crate::combine::Attribution;
-use crate::decide::application_failover::REASON_APPLICATION_FAILURE;
-use crate::decide::eviction::taint_based::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
-use crate::decide::failback::REASON_FAILBACK;
-use crate::decide::schedule::{REASON_RESCHEDULED, blocked_until};
+use crate::decide::eviction::taint_based::{self, Tolerance};
+use crate::decide::reasons::{
+    REASON_APPLICATION_FAILURE, REASON_DRAINED, REASON_FAILBACK, REASON_RESCHEDULED, REASON_TAINT_UNTOLERATED,
+};
+use crate::decide::schedule::blocked_until;
 use crate::model::{
     Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
     TargetCluster,

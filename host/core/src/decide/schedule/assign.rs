@@ -2,32 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::ScheduleError;
 use super::candidate::Candidate;
 use super::components;
-use super::divide::{self, Division, Mode, Packing, Share};
+use super::divide::{self, Division, Mode, Packing, Share, Strategy};
 use super::explanation::DivisionExplanation;
 use super::options::SchedulerOptions;
 use super::trigger::reschedule_required;
 use super::webster::TieBreak;
 use crate::model::{Binding, Placement, ReplicaDivisionPreference, ReplicaSchedulingType, TargetCluster};
 use crate::snapshot::ClusterSnapshot;
-
-/// Strategy for dividing replicas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Strategy {
-    /// All replicas on every cluster.
-    Duplicated,
-    /// By static weights, regardless of the current placement.
-    StaticWeight,
-    /// By available capacity.
-    Dynamic(Packing),
-    /// The workload has no replicas to divide and is placed as a whole.
-    Whole,
-}
 
 /// Inputs of an assignment.
 #[derive(Clone, Copy, Debug)]

@@ -37,6 +37,20 @@ pub enum Packing {
     Aggregated,
 }
 
+/// Strategy for dividing replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Strategy {
+    /// All replicas on every cluster.
+    Duplicated,
+    /// By static weights, regardless of the current placement.
+    StaticWeight,
+    /// By available capacity.
+    Dynamic(Packing),
+    /// The workload has no replicas to divide and is placed as a whole.
+    Whole,
+}
+
 /// Inputs of a division.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Division<'a> {

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ScheduleError;
-use super::assign::Strategy;
 use super::candidate::Candidate;
 use super::capacity::Estimates;
-use super::divide::Mode;
+use super::divide::{Mode, Strategy};
 use super::region::RegionChoice;
 use super::rejections::Rejections;
 use crate::combine::{Attribution, PolicyScores};

@@ -29,6 +29,7 @@ mod plugins;
 mod region;
 mod rejections;
 mod select;
+mod selection;
 mod standing;
 mod trigger;
 pub mod webster;
@@ -41,10 +42,9 @@ use crate::model::{Binding, ClusterAffinityTerm, Placement};
 use crate::policy::PolicySet;
 use crate::snapshot::ClusterSnapshot;
 use crate::time::Time;
-pub use assign::Strategy;
 use attempt::AttemptOutput;
 use capacity::{AccurateEstimates, AssumedWorkload};
-pub use divide::{Mode, Packing};
+pub use divide::{Mode, Packing, Strategy};
 pub use error::{Retry, ScheduleError, Verdict, WriteError};
 pub use explanation::{
     AttemptExplanation, CandidateExplanation, DivisionExplanation, ScheduleExplanation, SelectionRule,
@@ -55,7 +55,6 @@ pub use plan::{Conclusion, FailedTerm, Outcome, ScheduleEvent, SchedulePlan, del
 pub use plugins::{IN_TREE, IN_TREE_WORKLOAD_AFFINITY, enabled_plugins};
 pub use region::RegionChoice;
 pub use rejections::Rejections;
-pub use standing::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 pub use trigger::{Trigger, placement_changed, reschedule_required, trigger};
 
 /// Inputs for scheduling one binding.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ScheduleError;
 use super::candidate::{Candidate, sort_key};
 use super::groups::{Bounds, Group, select_groups};
-use super::select::Selection;
+use super::selection::Selection;
 use crate::model::{ReplicaSchedulingType, SpreadConstraint};
 
 /// Region that was considered.

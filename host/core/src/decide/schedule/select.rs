@@ -7,19 +7,8 @@ use super::ScheduleError;
 use super::candidate::Candidate;
 use super::explanation::SelectionRule;
 use super::region::{self, RegionChoice};
+use super::selection::Selection;
 use crate::model::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint};
-use crate::snapshot::ClusterSnapshot;
-
-/// Inputs of the selection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Selection<'a> {
-    pub(super) placement: &'a Placement,
-    /// Replicas of the workload.
-    pub(super) replicas: i32,
-    /// Required capacity of the selected clusters; absent if it does not matter.
-    pub(super) needed: Option<i64>,
-    pub(super) snapshot: &'a ClusterSnapshot,
-}
 
 /// Selection rule.
 #[derive(Clone, Copy, Debug)]

@@ -11,12 +11,8 @@
 use super::trigger::{Trigger, trigger};
 use super::{Outcome, SchedulingSnapshot};
 use crate::decide::eviction::taint_based::graceful_evict;
+use crate::decide::reasons::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
-
-/// Reason of tasks created because the scheduler chose other clusters.
-pub const REASON_RESCHEDULED: &str = "Rescheduled";
-/// Producer of these tasks.
-pub const PRODUCER_SCHEDULER: &str = "Scheduler";
 
 /// Replaces an outcome that would delete copies. Returns the tasks that evict them instead.
 pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outcome, Vec<GracefulEvictionTask>) {

@@ -1,13 +1,12 @@
 //! Findings of graceful evictions.
 
-use bulkhead_core::decide::failback::REASON_FAILBACK;
 use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
-use bulkhead_core::decide::schedule::REASON_RESCHEDULED;
+use bulkhead_core::decide::reasons::{REASON_FAILBACK, REASON_RESCHEDULED};
 use bulkhead_core::journal::{DecisionInput, DecisionRecord};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 
 use super::super::diff::reason;
-use super::super::explain::Finding;
+use super::super::finding::Finding;
 use super::{answers, canonical_word, finding, ready_of};
 
 pub(super) fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {

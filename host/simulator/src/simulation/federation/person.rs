@@ -1,7 +1,7 @@
 //! Concurrent writes of a person between a read and a write of a controller.
 
 use bulkhead_apiserver::{ApiServer, DeleteOptions, KindId, ObjectKey, ResourceRequest};
-use bulkhead_core::decide::eviction::taint_based::REASON_TAINT_UNTOLERATED;
+use bulkhead_core::decide::reasons::REASON_TAINT_UNTOLERATED;
 use serde_json::{Value, json};
 
 /// Key of the taint and name of the label that mark a person's write.

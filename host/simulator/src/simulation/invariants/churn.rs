@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
-use bulkhead_core::decide::eviction::taint_based::REASON_TAINT_UNTOLERATED;
+use bulkhead_core::decide::reasons::{REASON_APPLICATION_FAILURE, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::model::{Binding, Cluster, Placement, ReplicaSchedulingType, Taint, Toleration};
 
 use super::hub::work_name;

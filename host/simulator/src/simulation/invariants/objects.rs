@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::{FeatureGate, GoDuration};
-use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
-use bulkhead_core::decide::eviction::taint_based::{
-    PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement,
+use bulkhead_core::decide::eviction::taint_based::applied_placement;
+use bulkhead_core::decide::reasons::{
+    PRODUCER_SCHEDULER, PRODUCER_TAINT_MANAGER, REASON_APPLICATION_FAILURE, REASON_TAINT_UNTOLERATED,
 };
-use bulkhead_core::decide::schedule::PRODUCER_SCHEDULER;
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
 use bulkhead_core::names::keys;
 

@@ -235,7 +235,7 @@ fn limit_s(task: &GracefulEvictionTask, options: GracefulEvictionOptions) -> i64
 fn all_dead(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
     let clusters = &decision.clusters;
     let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
-    let drained = record.entry.attribution.reason.code == bulkhead_core::decide::eviction::taint_based::REASON_DRAINED;
+    let drained = record.entry.attribution.reason.code == bulkhead_core::decide::reasons::REASON_DRAINED;
     (dead && !drained).then(|| {
         (
             "S3",

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::simulation::federation::Federation;
-use crate::simulation::member::WORKLOAD_KINDS;
+use crate::simulation::member::{WORKLOAD_KINDS, workload_key};
 
 /// Maximum age of a change in a member cluster that a decision may not reflect yet. A watch delivers the change at
 /// once; the loss of a copy is reported after up to one second, and is written twice on its way to the binding.
@@ -277,14 +277,4 @@ fn is_ready(pod: &Value) -> bool {
             .into_iter()
             .flatten()
             .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-}
-
-fn workload_key(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!(
-        "{} {}/{}",
-        text("/kind"),
-        text("/metadata/namespace"),
-        text("/metadata/name")
-    )
 }

@@ -14,8 +14,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::draft::{Draft, Timing};
+use super::draft::Draft;
 use super::seeded_rng::SeededRng;
+use super::timing::Timing;
 
 /// Minimum and maximum number of member clusters.
 const CLUSTERS: (u64, u64) = (2, 8);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::ScheduleError;
-use crate::quantity::{Format, Quantity};
+use crate::quantity::{Format, Quantity, whole};
 
 /// Amount of one resource, in whole numbers rounded away from zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,6 @@ pub(super) fn parse(request: &BTreeMap<String, String>) -> Result<Vec<Amount>, S
                 "the request for {resource} is {text:?}, which is not a quantity such as 500m or 1Gi"
             ))
         })?;
-        let whole = |amount: i128| i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX });
         Ok(Amount {
             resource: resource.clone(),
             units: whole(quantity.units()),
