@@ -7,6 +7,7 @@
 mod auth;
 mod body;
 mod push;
+mod referrers;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
