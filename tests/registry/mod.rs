@@ -70,6 +70,8 @@ struct State {
     /// Faults by a part of `METHOD path`, with the number of requests that they concern.
     faults: Vec<(String, Fault, usize)>,
     requests: Vec<String>,
+    /// True if the registry lists referrers, as the API 1.1 has it.
+    lists_referrers: bool,
 }
 
 impl Registry {
@@ -91,6 +93,7 @@ impl Registry {
             manifests: BTreeMap::new(),
             faults: Vec::new(),
             requests: Vec::new(),
+            lists_referrers: false,
         }));
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
@@ -129,6 +132,16 @@ impl Registry {
     /// Injects a fault into requests whose `METHOD path` has a part.
     pub(crate) fn fail(&self, part: &str, fault: Fault, times: usize) {
         self.lock().faults.push((part.to_owned(), fault, times));
+    }
+
+    /// Changes the authentication that the registry requires.
+    pub(crate) fn require(&self, authentication: Authentication) {
+        self.lock().authentication = authentication;
+    }
+
+    /// Makes the registry list referrers.
+    pub(crate) fn list_referrers(&self) {
+        self.lock().lists_referrers = true;
     }
 
     /// Stores a manifest without a check.
@@ -274,6 +287,7 @@ impl State {
         let split = |name: &str| rest.split_once(name);
         let Some((repository, kind, version)) = split("/manifests/")
             .map(|(repository, version)| (repository, "manifests", version))
+            .or_else(|| split("/referrers/").map(|(repository, digest)| (repository, "referrers", digest)))
             .or_else(|| split("/blobs/uploads/").map(|(repository, id)| (repository, "uploads", id)))
             .or_else(|| split("/blobs/").map(|(repository, digest)| (repository, "blobs", digest)))
         else {
@@ -284,6 +298,8 @@ impl State {
         }
         match (&request.method, kind) {
             (&Method::GET, "manifests") => self.get_manifest(repository, version),
+            (&Method::GET, "referrers") if self.lists_referrers => self.get_referrers(repository, version),
+            (&Method::GET, "referrers") => failed(StatusCode::NOT_FOUND, "NOT_FOUND"),
             (&Method::PUT, "manifests") => self.store_manifest(request, repository, version, body),
             (&Method::GET | &Method::HEAD, "blobs") => match self.blobs.get(version) {
                 Some(blob) => Response::new(full(blob.clone())),
@@ -341,6 +357,24 @@ impl State {
         }
     }
 
+    fn get_referrers(&self, repository: &str, digest: &str) -> Response<Body> {
+        let of_repository = format!("{repository}:sha256:");
+        let referrers = self.manifests.iter().filter_map(|(name, (media_type, text))| {
+            let manifest: serde_json::Value = serde_json::from_slice(text).ok()?;
+            let version = name
+                .starts_with(&of_repository)
+                .then(|| &name[repository.len() + 1..])?;
+            (manifest["subject"]["digest"] == digest).then(|| {
+                serde_json::json!({
+                    "mediaType": media_type, "digest": version, "size": text.len(),
+                    "artifactType": manifest["artifactType"], "annotations": manifest["annotations"],
+                })
+            })
+        });
+        let index = serde_json::json!({"schemaVersion": 2, "manifests": referrers.collect::<Vec<_>>()});
+        Response::new(full(index.to_string()))
+    }
+
     fn store_manifest(
         &mut self,
         request: &http::request::Parts,
@@ -355,7 +389,11 @@ impl State {
             let stored = (media_type.clone(), body.clone());
             self.manifests.insert(format!("{repository}:{version}"), stored);
         }
+        let manifest: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let mut response = with_status(StatusCode::CREATED);
+        if let Some(subject) = manifest["subject"]["digest"].as_str().filter(|_| self.lists_referrers) {
+            response.headers_mut().insert("oci-subject", subject.parse().unwrap());
+        }
         let digest = format!("sha256:{digest}");
         response
             .headers_mut()

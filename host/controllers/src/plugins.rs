@@ -320,7 +320,7 @@ fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
 fn holding(held: &[CallKind], now: Time) -> Condition {
     let kinds: Vec<_> = held.iter().map(|kind| kind.as_str()).collect();
     let message = format!(
-        "no version could be loaded, so every {} call is a fault: evictions are held, taints stay, health is unknown",
+        "no version is in force, so every {} call is a fault: evictions are held, taints stay, health is unknown",
         kinds.join(", ")
     );
     Condition::new(ANSWERING, ConditionStatus::False, "NotLoaded", message, now)

@@ -76,6 +76,37 @@ pub struct Build {
     pub code: String,
     /// SHA-256 of the configuration as JSON text, as 64 hexadecimal digits.
     pub config: String,
+    /// Image that the code comes from; absent for a file or an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<SignedImage>,
+}
+
+impl Build {
+    /// Returns true if code and configuration are the same; the images may differ.
+    pub fn is_same_code(&self, other: &Self) -> bool {
+        self.code == other.code && self.config == other.config
+    }
+}
+
+/// Image of a plugin, with its signer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SignedImage {
+    /// Registry, repository, and digest of the manifest.
+    pub reference: String,
+    /// Name of the key that has signed the manifest, as the trust file has it; absent if no signature was required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+}
+
+/// Formats the reference and the signer.
+impl fmt::Display for SignedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reference, signer } = self;
+        match signer {
+            Some(signer) => write!(f, "{reference}, signed by {signer}"),
+            None => write!(f, "{reference}, signature not required"),
+        }
+    }
 }
 
 /// Calls that a policy answers: a call kind and, for calls about an object, an object kind.

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use bulkhead_plugin::write_objection;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,8 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// The directory cannot be created, or other users can write to it.
+    /// The directory cannot be created, belongs to another user than that of the process and root, or other users can
+    /// write to it: they could change the digests of tags.
     pub fn open(path: impl Into<PathBuf>, bytes_max: u64) -> Result<Self, CacheError> {
         let path = path.into();
         for folder in [BLOBS, REFERENCES, SIGNATURES] {
@@ -87,7 +89,7 @@ impl Cache {
             create(&folder).map_err(|error| failed(&folder, error))?;
         }
         let metadata = fs::metadata(&path).map_err(|error| failed(&path, error))?;
-        if let Some(objection) = objection(&metadata) {
+        if let Some(objection) = write_objection(&metadata) {
             return Err(CacheError::Unsafe {
                 folder: path.display().to_string(),
                 objection,
@@ -282,25 +284,6 @@ fn create(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Returns the reason why a directory is not trusted: other users could change the digests of tags.
-#[cfg(unix)]
-fn objection(metadata: &Metadata) -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    const WRITABLE_BY_OTHERS: u32 = 0o022;
-    let mode = metadata.mode();
-    (mode & WRITABLE_BY_OTHERS != 0).then(|| {
-        format!(
-            "can be written by others (mode {:o}); `chmod go-w` makes it safe",
-            mode & 0o7777
-        )
-    })
-}
-
-#[cfg(not(unix))]
-fn objection(_metadata: &Metadata) -> Option<String> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,6 +357,7 @@ mod tests {
         let signature = Signature {
             payload: "payload".to_owned(),
             signature: "MEUC".to_owned(),
+            payload_type: None,
         };
         cache
             .keep_signatures(&digest, std::slice::from_ref(&signature))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::PulledManifest;
 use crate::manifest::{Descriptor, IMAGE_INDEX, IMAGE_MANIFEST, Manifest};
-use crate::signature::{self, Signature};
+use crate::signature::{Signature, bundle, tag};
 use crate::{Digest, Reference, artifact};
 
 /// File that marks a layout.
@@ -124,10 +124,21 @@ fn to_files(images: &[SavedImage]) -> Files {
             annotations.extend(reference.tag().map(|tag| (TAG.to_owned(), tag.to_owned())));
         }
         add(image.manifest.text.clone(), annotations, &image.blobs);
-        if !image.signatures.is_empty() {
-            let (manifest, blobs) = signature::to_manifest(&image.signatures);
+        let (bundled, tagged): (Vec<_>, Vec<_>) = image
+            .signatures
+            .iter()
+            .cloned()
+            .partition(|one| one.payload_type.is_some());
+        if !tagged.is_empty() {
+            let (manifest, blobs) = tag::to_manifest(&tagged);
             let annotations = BTreeMap::from([(TAG.to_owned(), image.manifest.digest.signature_tag())]);
             add(manifest.to_text().into(), annotations, &blobs);
+        }
+        for signature in bundled {
+            let subject = Descriptor::of(IMAGE_MANIFEST, &image.manifest.text);
+            if let Some((manifest, blobs)) = bundle::to_manifest(subject, &signature, "") {
+                add(manifest.to_text().into(), BTreeMap::new(), &blobs);
+            }
         }
     }
     let index = Index {
@@ -169,8 +180,16 @@ fn of_files(files: &Files) -> Result<Vec<SavedImage>, String> {
         tag.is_some_and(|tag| Digest::is_signature_tag(tag))
     };
     let mut images = Vec::new();
+    let mut referrers = Vec::new();
+    let mut plugins = Vec::new();
     for entry in index.manifests.iter().filter(|entry| !is_signature(entry)) {
         let manifest = of_entry(entry)?;
+        match &manifest.manifest.subject {
+            Some(subject) => referrers.push((subject.digest.clone(), manifest.manifest)),
+            None => plugins.push((entry, manifest)),
+        }
+    }
+    for (entry, manifest) in plugins {
         artifact::layer(&manifest.manifest).map_err(|cause| format!("{}: {cause}", entry.digest))?;
         let parts = std::iter::once(&manifest.manifest.config).chain(&manifest.manifest.layers);
         let blobs = parts.map(blob).collect::<Result<_, _>>()?;
@@ -181,10 +200,19 @@ fn of_files(files: &Files) -> Result<Vec<SavedImage>, String> {
             .iter()
             .filter(|entry| entry.annotations.get(TAG) == Some(&tag))
         {
-            for (payload, signature) in signature::payloads(&of_entry(signed)?.manifest) {
+            for (payload, signature) in tag::payloads(&of_entry(signed)?.manifest) {
                 let payload = String::from_utf8(blob(payload)?.to_vec()).map_err(|error| error.to_string())?;
                 let signature = signature.clone();
-                signatures.push(Signature { payload, signature });
+                signatures.push(Signature {
+                    payload,
+                    signature,
+                    payload_type: None,
+                });
+            }
+        }
+        for (_, referrer) in referrers.iter().filter(|(subject, _)| *subject == entry.digest) {
+            for layer in bundle::layers(referrer) {
+                signatures.extend(bundle::parse(&blob(layer)?));
             }
         }
         let reference = entry.annotations.get(NAME).and_then(|name| name.parse().ok());
@@ -289,15 +317,16 @@ mod tests {
     fn image() -> SavedImage {
         let code = Bytes::from_static(b"function Score() end");
         let artifact = Artifact::of(EngineKind::Lua, code, &Metadata::default()).unwrap();
-        let signature = Signature {
+        let signature = |payload_type: Option<&str>| Signature {
             payload: "{}".to_owned(),
             signature: "MEUC".to_owned(),
+            payload_type: payload_type.map(str::to_owned),
         };
         SavedImage {
             reference: Some("r.io/plugins/hold:1".parse().unwrap()),
             manifest: artifact.manifest,
             blobs: vec![artifact.config, artifact.code],
-            signatures: vec![signature],
+            signatures: vec![signature(None), signature(Some("application/vnd.in-toto+json"))],
         }
     }
 

@@ -19,6 +19,7 @@ pub mod signature;
 mod source;
 mod store;
 pub mod trust;
+mod trust_file;
 
 pub use cache::{Cache, CacheError, KnownReference};
 pub use client::{Access, Client, Limits, PulledManifest};

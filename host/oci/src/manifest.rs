@@ -25,11 +25,17 @@ pub struct Manifest {
     /// Media type of the manifest; old tools leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+    /// Type of an artifact that is no image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
     /// Configuration.
     pub config: Descriptor,
     /// Layers.
     #[serde(default)]
     pub layers: Vec<Descriptor>,
+    /// Manifest that this one refers to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Descriptor>,
     /// Metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -45,6 +51,9 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Size of the blob in bytes.
     pub size: u64,
+    /// Type of the artifact, if the blob is the manifest of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
     /// Metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -57,6 +66,7 @@ impl Descriptor {
             media_type: media_type.to_owned(),
             digest: Digest::of(blob),
             size: u64::try_from(blob.len()).unwrap_or(u64::MAX),
+            artifact_type: None,
             annotations: BTreeMap::new(),
         }
     }
@@ -68,8 +78,10 @@ impl Manifest {
         Self {
             schema_version: SCHEMA_VERSION,
             media_type: Some(IMAGE_MANIFEST.to_owned()),
+            artifact_type: None,
             config,
             layers,
+            subject: None,
             annotations,
         }
     }

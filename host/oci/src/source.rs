@@ -3,20 +3,25 @@
 //! [`Images::find`] never waits. An image is served as soon as the cache has it and its signature counts, so a process
 //! starts while the registry is down. Each failed attempt has a pause, which doubles. The digest that a tag had when it
 //! was seen first stays in force until its reference permits that it moves.
+//!
+//! The trust file is compared each time that the catalog asks for the revision, so that a withdrawal needs no restart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
-use std::{fs, io};
+use std::time::{Duration, Instant};
 
-use bulkhead_core::manifest::MovedTag;
+use bulkhead_core::call::CallKind;
+use bulkhead_core::manifest::{self, MovedTag};
 use bulkhead_plugin::{FoundImage, ImageProblem, Images, LoadStage};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::trust::{Requirements, Trust};
+use crate::signature::Signature;
+use crate::trust::Requirements;
+use crate::trust_file::{Mark, TrustFile};
 use crate::{Digest, Reference, Store, StoreError, StoredImage};
 
 /// Maximum number of images that are pulled concurrently.
@@ -59,6 +64,7 @@ pub struct RegistryImages {
 struct Shared {
     store: Store,
     options: SourceOptions,
+    trust: Option<TrustFile>,
     state: Mutex<State>,
     /// Wakes the thread for a new image.
     wake: Notify,
@@ -72,8 +78,10 @@ struct State {
     images: BTreeMap<(Reference, MovedTag), Image>,
     /// Images that each list names.
     lists: BTreeMap<String, BTreeSet<String>>,
-    /// Time and size of the trust file when it was last compared.
-    trust_mark: Option<(SystemTime, u64)>,
+    /// State of the trust file and its keys when it was last compared.
+    trust_marks: Vec<Mark>,
+    /// Signatures of the images that were served: a cache that is emptied takes none out of force.
+    signatures: BTreeMap<Digest, Vec<Signature>>,
 }
 
 /// State of one image.
@@ -95,7 +103,16 @@ struct Image {
     problem: Option<ImageProblem>,
 }
 
-/// End of an attempt.
+/// Need for another attempt after one that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// None: the image has a digest, and every key that may sign it has.
+    Never,
+    /// The tag may move, or another key may sign.
+    Later,
+}
+
+/// Failed attempt.
 struct Failure {
     problem: ImageProblem,
     /// Pause that the registry asks for.
@@ -138,6 +155,7 @@ impl RegistryImages {
     pub fn start(store: Store, options: SourceOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             store,
+            trust: options.trust.clone().map(TrustFile::new),
             options,
             state: Mutex::default(),
             wake: Notify::new(),
@@ -165,11 +183,16 @@ impl Drop for RegistryImages {
 
 impl Images for RegistryImages {
     fn revision(&self) -> u64 {
-        let mark = self.shared.trust_mark();
+        let marks = self.shared.trust.as_ref().map(TrustFile::marks).unwrap_or_default();
         let mut state = self.shared.lock();
-        if state.trust_mark != mark {
-            state.trust_mark = mark;
+        if state.trust_marks != marks {
+            state.trust_marks = marks;
             state.revision += 1;
+            // Other keys may need signatures that the cache does not have.
+            for image in state.images.values_mut().filter(|image| !image.is_running) {
+                (image.due, image.is_awaited) = (Some(Instant::now()), true);
+            }
+            self.shared.wake.notify_one();
         }
         state.revision
     }
@@ -191,8 +214,8 @@ impl Images for RegistryImages {
 
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem> {
         let image: Reference = image.parse().map_err(verify)?;
-        let requirements = self.shared.requirements(&image)?;
-        let problem = self.shared.want(&image, moved);
+        let (requirements, untrusted) = self.shared.requirements(&image)?;
+        let problem = untrusted.or(self.shared.want(&image, moved));
         let digest = image
             .digest()
             .cloned()
@@ -214,22 +237,41 @@ impl Images for RegistryImages {
             return Err(problem.unwrap_or_else(pulling));
         };
         let digest = stored.manifest.digest.clone();
-        if let Err(refused) = self.shared.verified(&image, &digest, requirements.as_ref()) {
-            self.shared.retry(&image, moved);
-            return Err(match problem.filter(|problem| problem.stage == LoadStage::Fetched) {
-                Some(problem) => verify(format!("{}; {}", refused.message, problem.message)),
-                None => refused,
-            });
-        }
-        self.shared.found(&image, moved);
+        let code = stored.manifest.code_digest().clone();
+        let signer = match self.shared.verified(&image, &digest, &code, requirements.as_ref()) {
+            Ok(signer) => signer,
+            Err(refused) => {
+                self.shared.retry(&image, moved);
+                return Err(match problem.filter(|problem| problem.stage == LoadStage::Fetched) {
+                    Some(problem) => verify(format!("{}; {}", refused.message, problem.message)),
+                    None => refused,
+                });
+            }
+        };
+        self.shared.found(&image, moved, &digest);
         let StoredImage { engine, code, .. } = stored;
         Ok(FoundImage {
             engine,
             origin: image.with_digest(digest).to_string(),
             code: code.into(),
             kinds: requirements.and_then(|requirements| requirements.kinds),
+            signer,
             newer: problem,
         })
+    }
+
+    fn verify_again(&self, image: &str, code: &manifest::Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        let image: Reference = image.parse().map_err(verify)?;
+        let (Some(digest), Ok(code)) = (image.digest(), format!("sha256:{code}").parse::<Digest>()) else {
+            return Err(verify(format!("{image} has no digest")));
+        };
+        // Without rules that can be used there is no withdrawal.
+        let Some(Ok((trust, _))) = self.shared.trust.as_ref().map(TrustFile::current) else {
+            return Ok(None);
+        };
+        let requirements = trust.requirements(&image).map_err(verify)?;
+        self.shared.verified(&image, digest, &code, Some(&requirements))?;
+        Ok(requirements.kinds)
     }
 }
 
@@ -238,35 +280,45 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn trust_mark(&self) -> Option<(SystemTime, u64)> {
-        let metadata = fs::metadata(self.options.trust.as_ref()?).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
-    }
-
-    /// Reads the trust file, so that a change counts at once. Without one there are no requirements.
-    fn requirements(&self, image: &Reference) -> Result<Option<Requirements>, ImageProblem> {
-        let Some(path) = &self.options.trust else {
-            return Ok(None);
+    /// Returns the requirements of the trust file, and the reason why a newer version of the file is not used. Without
+    /// a trust file there are no requirements.
+    fn requirements(&self, image: &Reference) -> Result<(Option<Requirements>, Option<ImageProblem>), ImageProblem> {
+        let Some(file) = &self.trust else {
+            return Ok((None, None));
         };
-        let trust = Trust::read(path).map_err(verify)?;
-        trust.requirements(image).map(Some).map_err(verify)
+        let (trust, problem) = file.current().map_err(verify)?;
+        let kept =
+            |error| format!("{error}; the rules before stay in force until the file is mended (TrustUnreadable)");
+        let requirements = trust.requirements(image).map_err(verify)?;
+        Ok((Some(requirements), problem.map(|error| verify(kept(error)))))
     }
 
-    /// Checks the signatures that the cache has.
+    /// Returns the known signatures of an image.
+    fn signatures(&self, digest: &Digest) -> Vec<Signature> {
+        let mut all = self.store.cache().signatures(digest).unwrap_or_default();
+        let served = self.lock().signatures.get(digest).cloned().unwrap_or_default();
+        all.extend(served.into_iter().filter(|one| !all.contains(one)).collect::<Vec<_>>());
+        all
+    }
+
+    /// Checks the known signatures. Returns the name of the signer; none if no signature is required.
     fn verified(
         &self,
         image: &Reference,
         digest: &Digest,
+        code: &Digest,
         requirements: Option<&Requirements>,
-    ) -> Result<(), ImageProblem> {
-        let Some(requirements) = requirements.filter(|requirements| requirements.needs_signature()) else {
-            return Ok(());
+    ) -> Result<Option<String>, ImageProblem> {
+        let Some(requirements) = requirements else {
+            return Ok(None);
         };
-        let signatures = self.store.cache().signatures(digest).unwrap_or_default();
-        requirements
-            .verify(image, digest, &signatures)
-            .map(drop)
-            .map_err(verify)
+        let signatures = if requirements.needs_signature() {
+            self.signatures(digest)
+        } else {
+            Vec::new()
+        };
+        let key = requirements.verify(image, digest, code, &signatures).map_err(verify)?;
+        Ok(key.map(|key| key.name.clone()))
     }
 
     /// Registers an image. Returns the problem of its last attempt.
@@ -289,10 +341,13 @@ impl Shared {
     }
 
     /// Records that an image is served, so that a start does not wait for its registry.
-    fn found(&self, image: &Reference, moved: MovedTag) {
-        if let Some(entry) = self.lock().images.get_mut(&(image.clone(), moved)) {
+    fn found(&self, image: &Reference, moved: MovedTag, digest: &Digest) {
+        let signatures = self.signatures(digest);
+        let mut state = self.lock();
+        if let Some(entry) = state.images.get_mut(&(image.clone(), moved)) {
             entry.is_found = true;
         }
+        state.signatures.insert(digest.clone(), signatures);
     }
 
     /// Makes an image due that has nothing to do, because the cache or the trust has changed.
@@ -325,7 +380,7 @@ impl Shared {
     }
 
     /// Records the end of an attempt.
-    fn ended(&self, key: &(Reference, MovedTag), result: Result<(), Failure>) {
+    fn ended(&self, key: &(Reference, MovedTag), result: Result<Again, Failure>) {
         let mut state = self.lock();
         let Some(image) = state.images.get_mut(key) else { return };
         let now = Instant::now();
@@ -333,10 +388,9 @@ impl Shared {
         image.attempts += 1;
         let before = image.problem.take();
         match result {
-            Ok(()) => {
+            Ok(again) => {
                 image.failures = 0;
-                let is_tag = key.0.digest().is_none();
-                image.due = is_tag.then_some(now + self.options.tag_interval);
+                image.due = (again == Again::Later).then_some(now + self.options.tag_interval);
             }
             Err(Failure { problem, retry_after }) => {
                 let doubled = self.options.retry_base.saturating_mul(1 << image.failures.min(16));
@@ -351,12 +405,13 @@ impl Shared {
     }
 
     /// Pulls an image and its signatures, and compares its tag.
-    async fn attempt(&self, image: &Reference, moved: MovedTag) -> Result<(), Failure> {
+    async fn attempt(&self, image: &Reference, moved: MovedTag) -> Result<Again, Failure> {
         let failed = |problem| Failure {
             problem,
             retry_after: None,
         };
-        let requirements = self.requirements(image).map_err(failed)?;
+        let (requirements, _) = self.requirements(image).map_err(failed)?;
+        let requirements = requirements.as_ref();
         let cache = self.store.cache();
         let known = image.digest().cloned().or_else(|| cache.known(image));
         let current = match (&known, image.digest()) {
@@ -368,11 +423,17 @@ impl Shared {
             _ => current.clone(),
         };
         let pinned = image.with_digest(wanted.clone());
-        self.store.pull(&pinned).await?;
-        if self.verified(image, &wanted, requirements.as_ref()).is_err() {
-            self.store.signatures(&pinned, &wanted).await?;
-            self.verified(image, &wanted, requirements.as_ref()).map_err(failed)?;
+        let stored = self.store.pull(&pinned).await?;
+        let verified = || self.verified(image, &wanted, stored.manifest.code_digest(), requirements);
+        let lacks_signatures =
+            || requirements.is_some_and(|rule| rule.lacks_signatures(&wanted, &self.signatures(&wanted)));
+        if lacks_signatures() {
+            let fetched = self.store.signatures(&pinned, &wanted).await;
+            if verified().is_err() {
+                fetched?;
+            }
         }
+        verified().map_err(failed)?;
         // A tag counts only once its image is complete and trusted.
         if image.digest().is_none() && known.as_ref() != Some(&wanted) {
             cache.remember(image, &wanted).map_err(StoreError::from)?;
@@ -380,7 +441,8 @@ impl Shared {
             self.lock().revision += 1;
         }
         if current == wanted {
-            return Ok(());
+            let is_settled = image.digest().is_some() && !lacks_signatures();
+            return Ok(if is_settled { Again::Never } else { Again::Later });
         }
         Err(failed(verify(format!(
             "the tag {image} has moved from {wanted} to {current}, and the first stays in force; name \

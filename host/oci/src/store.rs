@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::artifact::layer;
 use crate::layout::SavedImage;
 use crate::manifest::{Descriptor, Manifest};
-use crate::signature::Signature;
+use crate::signature::{SIGNATURES_MAX, Signature};
 use crate::{Cache, CacheError, Cause, Client, Digest, PulledManifest, Reference, RegistryError};
 
 /// Images of registries, kept in a cache.
@@ -131,13 +131,18 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Returns the signatures that an image has in the registry now, and keeps them.
+    /// Returns the signatures that an image has in the registry now, and those that it had before. A registry that
+    /// loses or hides a signature makes none invalid.
     ///
     /// # Errors
     ///
     /// The registry does not answer, or the cache cannot be written.
     pub async fn signatures(&self, image: &Reference, digest: &Digest) -> Result<Vec<Signature>, StoreError> {
-        let signatures = self.client.signatures(image, digest).await?;
+        let mut signatures = self.client.signatures(image, digest).await?;
+        let before = self.cache.signatures(digest).unwrap_or_default();
+        let before: Vec<_> = before.into_iter().filter(|one| !signatures.contains(one)).collect();
+        signatures.extend(before);
+        signatures.truncate(2 * SIGNATURES_MAX);
         self.cache.keep_signatures(digest, &signatures)?;
         Ok(signatures)
     }

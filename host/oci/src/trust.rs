@@ -3,22 +3,25 @@
 //! The rule with the longest prefix of an image counts. As soon as there is a trust file, an image without a rule is
 //! refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_plugin::{Positions, limits_of_files, read_document};
 use serde::Deserialize;
 
 use crate::reference::is_below;
-use crate::signature::{NotSigned, PublicKey, Signature, verify};
+use crate::signature::{NotSigned, PublicKey, Signature, conformance_reports, verify};
 use crate::{Digest, Reference};
 
 /// `apiVersion` of a trust file.
 const API_VERSION: &str = "bulkhead.dev/v1alpha1";
 /// `kind` of a trust file.
 const KIND: &str = "PluginTrust";
+/// Maximum length of the reason of a revocation in messages, in characters.
+const REASON_CHARS_MAX: usize = 200;
 
 /// Rules about the origin of plugins, as in the file of `--plugin-trust`.
 #[derive(Clone, Debug, Deserialize)]
@@ -33,6 +36,21 @@ pub struct PluginTrust {
     kind: String,
     /// Rules. The one with the longest prefix of an image counts; an image without a rule is refused.
     rules: Vec<TrustRule>,
+    /// Images that no rule trusts any more, signed or not.
+    #[serde(default)]
+    revoked: Vec<Revocation>,
+}
+
+/// Revocation of an image.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Revocation {
+    /// Digest of the manifest, or of the code: `sha256:` and 64 hexadecimal digits.
+    digest: String,
+    /// Reason, for messages.
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 /// Rule for the images with a prefix.
@@ -54,6 +72,10 @@ pub struct TrustRule {
     /// Refuses references without a digest.
     #[serde(default)]
     require_digest: bool,
+    /// Requires a passed conformance report that one of the keys has signed, of at least this version of the contract,
+    /// such as `0.1.0`. Excludes `unsigned`.
+    #[serde(default)]
+    require_conformance: Option<String>,
 }
 
 /// Public key of a signer. Exactly one of `file` and `pem` must be set.
@@ -77,6 +99,10 @@ pub struct TrustKey {
 pub struct Trust {
     origin: String,
     rules: Vec<Rule>,
+    /// Reasons by digest.
+    revoked: Arc<BTreeMap<Digest, String>>,
+    /// Files of the keys.
+    key_files: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +112,11 @@ struct Rule {
     keys: Option<Vec<PublicKey>>,
     kinds: Option<BTreeSet<CallKind>>,
     requires_digest: bool,
+    conformance: Option<Version>,
 }
+
+/// Version of the contract: major, minor and patch.
+type Version = [u32; 3];
 
 /// Requirements for one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,8 +125,11 @@ pub struct Requirements {
     origin: String,
     /// Keys, one of which must have signed; none if no signature is required.
     keys: Option<Vec<PublicKey>>,
+    /// Minimum version of the contract of a conformance report; none if no report is required.
+    conformance: Option<Version>,
     /// Calls that the plugin may answer; none for all.
     pub kinds: Option<BTreeSet<CallKind>>,
+    revoked: Arc<BTreeMap<Digest, String>>,
 }
 
 /// Error for a trust file that cannot be used, or an image that it refuses. The message contains a remedy.
@@ -141,12 +174,13 @@ impl Trust {
             return Err(error(format!("is a {found:?}; a trust file is {API_VERSION} {KIND}")));
         }
         let positions = Positions::read(text, &limits_of_files());
-        let mut rules: Vec<Rule> = Vec::new();
+        let (mut rules, mut key_files) = (Vec::<Rule>::new(), Vec::new());
         for (index, rule) in file.rules.into_iter().enumerate() {
             let path = format!("rules[{index}]");
             let position = positions.value(0, &path);
             let at = position.map_or_else(String::new, |at| format!(":{at}"));
             let at = format!("{origin}{at}: {path}");
+            key_files.extend(rule.keys.iter().filter_map(|key| Some(folder.join(key.file.as_ref()?))));
             let rule = rule.read(&at, folder)?;
             if rules.iter().any(|other| other.prefix == rule.prefix) {
                 return Err(TrustError {
@@ -159,10 +193,29 @@ impl Trust {
             }
             rules.push(rule);
         }
+        let mut revoked = BTreeMap::new();
+        for (index, revocation) in file.revoked.into_iter().enumerate() {
+            let path = format!("revoked[{index}]");
+            let at = positions
+                .value(0, &path)
+                .map_or_else(String::new, |at| format!(":{at}"));
+            let digest = revocation.digest.parse().map_err(|message| TrustError {
+                origin: format!("{origin}{at}: {path}.digest"),
+                message,
+            })?;
+            revoked.insert(digest, revocation.reason.unwrap_or_default());
+        }
         Ok(Self {
             origin: origin.to_owned(),
             rules,
+            revoked: Arc::new(revoked),
+            key_files,
         })
+    }
+
+    /// Returns the files of the keys.
+    pub(crate) fn key_files(&self) -> &[PathBuf] {
+        &self.key_files
     }
 
     /// Returns the requirements for an image.
@@ -189,7 +242,9 @@ impl Trust {
         Ok(Requirements {
             origin,
             keys: rule.keys.clone(),
+            conformance: rule.conformance,
             kinds: rule.kinds.clone(),
+            revoked: Arc::clone(&self.revoked),
         })
     }
 }
@@ -200,7 +255,9 @@ impl Requirements {
         Self {
             origin: "--key".to_owned(),
             keys: Some(keys),
+            conformance: None,
             kinds: None,
+            revoked: Arc::default(),
         }
     }
 
@@ -209,23 +266,75 @@ impl Requirements {
         self.keys.is_some()
     }
 
-    /// Returns the key that has signed the image; none if no signature is required.
+    /// Returns the key that has signed the image; none if no signature is required. `code` is the digest of its code.
     ///
     /// # Errors
     ///
-    /// No signature counts.
+    /// The image is revoked, or no signature counts.
     pub fn verify(
         &self,
         image: &Reference,
         digest: &Digest,
+        code: &Digest,
         signatures: &[Signature],
     ) -> Result<Option<&PublicKey>, TrustError> {
-        let Some(keys) = &self.keys else { return Ok(None) };
-        let refused = |cause: NotSigned| TrustError {
+        let refused = |cause: String| TrustError {
             origin: self.origin.clone(),
             message: format!("{}@{digest} is not trusted: {cause}", image.name()),
         };
-        verify(signatures, digest, keys).map(Some).map_err(refused)
+        for (digest, part) in [(digest, "it"), (code, "its code")] {
+            if let Some(reason) = self.revoked.get(digest) {
+                let reason = bulkhead_plugin::one_line(reason, REASON_CHARS_MAX);
+                let reason = if reason.is_empty() {
+                    reason
+                } else {
+                    format!(": {reason}")
+                };
+                return Err(refused(format!(
+                    "{part} is revoked by digest{reason}; list an image that replaces it (ImageRevoked)"
+                )));
+            }
+        }
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let key = verify(signatures, digest, keys).map_err(|cause: NotSigned| refused(cause.to_string()))?;
+        self.check_conformance(digest, signatures).map_err(refused)?;
+        Ok(Some(key))
+    }
+
+    /// Returns the reason why no conformance report counts.
+    fn check_conformance(&self, digest: &Digest, signatures: &[Signature]) -> Result<(), String> {
+        let (Some(required), Some(keys)) = (self.conformance, &self.keys) else {
+            return Ok(());
+        };
+        let reports = conformance_reports(signatures, digest, keys);
+        let passed: Vec<_> = reports.iter().filter(|report| report.passed).collect();
+        if passed
+            .iter()
+            .any(|report| version_of(&report.contract) >= Some(required))
+        {
+            return Ok(());
+        }
+        let cause = match (passed.first(), reports.is_empty()) {
+            (Some(report), _) => format!(
+                "its conformance report is of {}, and requireConformance demands {}",
+                bulkhead_plugin::one_line(&report.contract, REASON_CHARS_MAX),
+                required.map(|part| part.to_string()).join(".")
+            ),
+            (None, false) => "its conformance report has failed checks".to_owned(),
+            (None, true) => "it has no conformance report that a key of the rule has signed".to_owned(),
+        };
+        Err(format!(
+            "{cause}; run `bulkhead plugin test -o json`, and attach the result with `bulkhead plugin sign --report` \
+             (ConformanceMissing)"
+        ))
+    }
+
+    /// Returns true if a key of the rule has not signed, or if a conformance report is missing, so that the registry
+    /// may have signatures that matter.
+    pub fn lacks_signatures(&self, digest: &Digest, signatures: &[Signature]) -> bool {
+        let has_signed = |key: &PublicKey| verify(signatures, digest, std::slice::from_ref(key)).is_ok();
+        let has_all = self.keys.as_ref().is_none_or(|keys| keys.iter().all(has_signed));
+        !has_all || self.check_conformance(digest, signatures).is_err()
     }
 }
 
@@ -252,6 +361,19 @@ impl TrustRule {
                 "kinds is empty, so that no plugin could answer; leave it out for all".to_owned(),
             ));
         }
+        if self.unsigned && self.require_conformance.is_some() {
+            return Err(error(
+                "requireConformance needs keys: only a signed report proves something".to_owned(),
+            ));
+        }
+        let conformance = match &self.require_conformance {
+            None => None,
+            Some(text) => Some(version_of(text).ok_or_else(|| {
+                error(format!(
+                    "requireConformance {text:?} is not a version of the contract; write 0.1.0"
+                ))
+            })?),
+        };
         let mut keys = Vec::new();
         for (index, key) in self.keys.iter().enumerate() {
             keys.push(key.read(&format!("{at}.keys[{index}]"), folder)?);
@@ -261,6 +383,7 @@ impl TrustRule {
             keys: (!self.unsigned).then_some(keys),
             kinds: self.kinds,
             requires_digest: self.require_digest,
+            conformance,
         })
     }
 }
@@ -292,109 +415,15 @@ impl TrustKey {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
-
-    use super::*;
-    use crate::signature::SigningKey;
-
-    fn parse(rules: &str) -> Result<Trust, TrustError> {
-        let text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\nrules:\n{rules}");
-        Trust::parse("trust.yaml", &text, Path::new("/nowhere"))
-    }
-
-    fn image(text: &str) -> Reference {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn the_longest_prefix_counts_and_an_image_without_a_rule_is_refused() {
-        let trust = parse(
-            "- {images: r.io/plugins/, unsigned: true}\n\
-             - {images: r.io/plugins/team, unsigned: true, kinds: [health], requireDigest: true}\n",
-        )
-        .unwrap();
-        let check = |text: &str, expected: Result<bool, &str>| match (trust.requirements(&image(text)), expected) {
-            (Ok(requirements), Ok(is_limited)) => assert_eq!(requirements.kinds.is_some(), is_limited, "{text}"),
-            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
-            (found, _) => panic!("{text}: {found:?}"),
-        };
-        let digest = Digest::of(b"x");
-        check("r.io/plugins/a:1", Ok(false));
-        check(&format!("r.io/plugins/team/a@{digest}"), Ok(true));
-        check(&format!("r.io/plugins/team@{digest}"), Ok(true));
-        check("r.io/plugins/teams:1", Ok(false));
-        check(
-            "r.io/plugins/team/a:1",
-            Err("r.io/plugins/team/a:1 has no digest, which requireDigest demands"),
-        );
-        check(
-            "r.io/plugins-of-others/a:1",
-            Err("trust.yaml: no rule trusts r.io/plugins-of-others/a"),
-        );
-        check("other.io/a:1", Err("no rule trusts other.io/a"));
-    }
-
-    #[test]
-    fn a_key_of_the_rule_must_have_signed() {
-        let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
-        let pem = pair.public_key_pem().replace('\n', "\n      ");
-        let trust = parse(&format!(
-            "- images: r.io\n  keys:\n  - name: team\n    pem: |\n      {pem}\n"
-        ))
-        .unwrap();
-        let (image, digest) = (image("r.io/a:1"), Digest::of(b"manifest"));
-        let signing = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
-        let signature = signing.sign(&image, &digest).unwrap();
-        let requirements = trust.requirements(&image).unwrap();
-        assert!(requirements.needs_signature());
-        let signer = requirements.verify(&image, &digest, &[signature]).unwrap();
-        assert_eq!(signer.map(|key| key.name.as_str()), Some("team"));
-        let error = requirements.verify(&image, &digest, &[]).unwrap_err().to_string();
-        let expected = format!("trust.yaml rule \"r.io\": r.io/a@{digest} is not trusted: it has no signature");
-        assert!(error.starts_with(&expected), "{error}");
-    }
-
-    #[test]
-    fn mistakes_name_the_rule_and_the_remedy() {
-        let check = |rules: &str, part: &str| {
-            let message = parse(rules).unwrap_err().to_string();
-            assert!(message.contains(part), "{rules}: no {part:?} in: {message}");
-        };
-        check("- {images: r.io}", "trust.yaml:4:3: rules[0]: needs either keys");
-        check(
-            "- {images: r.io, unsigned: true, keys: [{file: a.pub}]}",
-            "rules[0]: needs either keys",
-        );
-        check(
-            "- {images: 'oci://r.io', unsigned: true}",
-            "is not a registry or a repository",
-        );
-        check("- {images: r.io, unsigned: true, kinds: []}", "kinds is empty");
-        check(
-            "- {images: r.io, unsigned: true, kind: [health]}",
-            "rules[0].kind: unknown field, did you mean kinds?",
-        );
-        check(
-            "- {images: r.io, keys: [{name: a}]}",
-            "rules[0].keys[0]: needs exactly one of file and pem",
-        );
-        check("- {images: r.io, keys: [{file: a.pub}]}", "cannot read /nowhere/a.pub");
-        check(
-            "- {images: r.io, keys: [{pem: x}]}",
-            "rules[0].keys[0].pem: is not a public key in PEM",
-        );
-        check(
-            "- {images: r.io, unsigned: true}\n- {images: r.io/, unsigned: true}",
-            "rules[1]: images \"r.io\" has a rule",
-        );
-        let other = Trust::parse("t", "apiVersion: v1\nkind: PluginTrust\nrules: []", Path::new("."));
-        assert!(
-            other
-                .unwrap_err()
-                .to_string()
-                .contains("a trust file is bulkhead.dev/v1alpha1 PluginTrust")
-        );
-    }
+/// Returns the version in a text such as `bulkhead:policy@0.1.0` or `0.1.0`.
+fn version_of(text: &str) -> Option<Version> {
+    let version = text.rsplit('@').next().unwrap_or(text);
+    let parts: Vec<_> = version
+        .split('.')
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
+    parts.try_into().ok()
 }
+
+#[cfg(test)]
+mod tests;

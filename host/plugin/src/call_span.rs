@@ -130,6 +130,7 @@ mod tests {
         let build = Build {
             code: "c0de".to_owned(),
             config: String::new(),
+            image: None,
         };
         let policy = Bounded::new(Arc::new(Plugin(id, build, fault)));
         let (dispatch, captured) = captured::subscriber(level);

@@ -7,14 +7,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 use std::{fmt, io};
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
-use bulkhead_core::manifest::PluginManifest;
-use bulkhead_core::policy::EngineKind;
+use bulkhead_core::manifest::{Digest, PluginManifest};
+use bulkhead_core::policy::{EngineKind, SignedImage};
 use serde_saphyr::Spanned;
 
 use crate::manifest::{API_VERSION, KIND, stage_of};
 use crate::yaml::Position;
-use crate::{FoundPlugin, ImageProblem, Images, LoadError, LoadStage, PluginList, yaml};
+use crate::{FoundPlugin, ImageProblem, Images, LoadError, LoadStage, PluginList, PluginSource, yaml};
 
 /// Name of the list in a directory or in the data of a ConfigMap.
 pub const LIST: &str = "plugins.yaml";
@@ -35,6 +36,16 @@ pub trait Catalog: Send + Sync {
     /// Returns true while code is on its way, so that a start waits for it.
     fn is_pending(&self) -> bool {
         false
+    }
+
+    /// Verifies an image that is in force against the current trust, as [`Images::verify_again`] does. A catalog
+    /// without images withdraws none.
+    ///
+    /// # Errors
+    ///
+    /// The trust in the image was withdrawn.
+    fn verify_again(&self, _image: &str, _code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        Ok(None)
     }
 }
 
@@ -107,6 +118,8 @@ pub struct CatalogEntry {
     pub generation: Option<i64>,
     /// Manifest, if it could be read.
     pub manifest: Option<Box<PluginManifest>>,
+    /// Image that the list or the object names; none for a file or an object with its code.
+    pub image: Option<String>,
     /// Manifest and code, or the reason why they are not available.
     pub found: Result<FoundPlugin, LoadError>,
     /// Reason why there is a newer version that is not used; none if there is no such version.
@@ -210,6 +223,12 @@ impl Catalog for Directory {
         self.images.as_ref().is_some_and(|images| images.is_pending())
     }
 
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        self.images
+            .as_ref()
+            .map_or(Ok(None), |images| images.verify_again(image, code))
+    }
+
     fn read(&self) -> Result<Listing, CatalogError> {
         let path = self.path.join(LIST);
         match fs::read_to_string(&path) {
@@ -270,6 +289,10 @@ impl<C: Catalog + ?Sized> Catalog for Arc<C> {
 
     fn is_pending(&self) -> bool {
         (**self).is_pending()
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        (**self).verify_again(image, code)
     }
 }
 
@@ -363,6 +386,7 @@ fn listing(
             name,
             generation: None,
             manifest: kept,
+            image: None,
             found: found(&at, LIST, manifest, &fetch),
             newer: None,
         }
@@ -393,8 +417,16 @@ pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn 
         Ok(image) => {
             let manifest = manifest.clone().with_code(image.engine, &image.origin);
             let read = |_: &str| (image.origin.clone(), Ok::<_, String>(image.code));
+            let signed = SignedImage {
+                reference: image.origin.clone(),
+                signer: image.signer,
+            };
             let found = found(at, &image.origin, manifest.clone(), read).map(|found| FoundPlugin {
                 kinds: image.kinds,
+                source: PluginSource {
+                    image: Some(signed),
+                    ..found.source
+                },
                 ..found
             });
             (manifest, found, image.newer.map(refused))
@@ -404,6 +436,7 @@ pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn 
         name,
         generation: None,
         manifest: Some(Box::new(manifest)),
+        image: Some(image.to_owned()),
         found,
         newer,
     })

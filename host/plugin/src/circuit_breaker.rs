@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
 use bulkhead_core::manifest::BreakerThresholds;
@@ -51,7 +51,7 @@ pub(crate) enum ResolvedFallback {
 pub struct CircuitBreaker {
     plugin: Arc<Bounded>,
     thresholds: BreakerThresholds,
-    fallback: ResolvedFallback,
+    fallback: RwLock<ResolvedFallback>,
     /// True unless the breaker is closed. Calls check it first, without a lock.
     tripped: AtomicBool,
     state: Mutex<State>,
@@ -73,7 +73,7 @@ impl CircuitBreaker {
         Self {
             plugin,
             thresholds,
-            fallback,
+            fallback: RwLock::new(fallback),
             tripped: AtomicBool::new(false),
             state: Mutex::default(),
         }
@@ -82,6 +82,11 @@ impl CircuitBreaker {
     /// Returns the state of the breaker.
     pub fn state(&self) -> BreakerState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).breaker
+    }
+
+    /// Makes calls faults during a quarantine.
+    pub(crate) fn drop_fallback(&self) {
+        *self.fallback.write().unwrap_or_else(PoisonError::into_inner) = ResolvedFallback::Fault;
     }
 
     /// Returns the plugin itself.
@@ -159,7 +164,8 @@ impl CircuitBreaker {
 
     fn call_fallback(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let name = &self.plugin.id().name;
-        match &self.fallback {
+        let fallback = self.fallback.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match fallback {
             ResolvedFallback::Fault => {
                 let message = format!("{name} is in quarantine after {} faults", self.thresholds.faults);
                 Err(Fault::new(FaultKind::Quarantined, message))

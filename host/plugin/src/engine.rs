@@ -74,6 +74,8 @@ pub enum LoadStage {
     Configured,
     /// The plugin answered the first test calls correctly.
     SmokeTested,
+    /// The trust in the image of the active version was not withdrawn.
+    Trusted,
     /// The plugin is active.
     Active,
 }
@@ -89,6 +91,7 @@ impl fmt::Display for LoadStage {
             Self::Described => "describe",
             Self::Configured => "configure",
             Self::SmokeTested => "smoke test",
+            Self::Trusted => "stay trusted",
             Self::Active => "activate",
         })
     }

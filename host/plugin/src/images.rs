@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::manifest::MovedTag;
+use bulkhead_core::manifest::{Digest, MovedTag};
 use bulkhead_core::policy::EngineKind;
 
 use crate::LoadStage;
@@ -25,6 +25,14 @@ pub trait Images: Send + Sync {
     ///
     /// The reference is invalid, or the image is not trusted, or not pulled yet.
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem>;
+
+    /// Verifies an image that is in force against the current trust. `image` has a digest, `code` is the digest of its
+    /// code. Returns the calls that its plugin may answer; none for all.
+    ///
+    /// # Errors
+    ///
+    /// The trust in the image was withdrawn, so that it must not stay in force.
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem>;
 }
 
 /// Code of an image.
@@ -38,6 +46,8 @@ pub struct FoundImage {
     pub code: Vec<u8>,
     /// Calls that the plugin may answer; none for all.
     pub kinds: Option<BTreeSet<CallKind>>,
+    /// Name of the key that has signed it; none if no signature is required.
+    pub signer: Option<String>,
     /// Reason why a newer image of the same tag is not used, or why there is no way to know of one.
     pub newer: Option<ImageProblem>,
 }

@@ -3,7 +3,7 @@
 //! A compilation cannot be interrupted. One that exceeds the limit keeps running, but its result is discarded. While
 //! too many of those are running, no new one starts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
@@ -278,7 +278,7 @@ impl Loader {
                 return refused(error, has_run, None);
             }
         };
-        if let Some((message, permitted)) = not_permitted(found, &loaded) {
+        if let Some((message, permitted)) = not_permitted(found.kinds.as_ref(), loaded.policy.capabilities()) {
             let error = LoadError::new(&found.source, LoadStage::Verified, message);
             return refused(error, false, Some(permitted));
         }
@@ -300,10 +300,13 @@ impl Loader {
     }
 }
 
-/// Returns the reason why a plugin may not answer its calls, and those of them that it may answer.
-fn not_permitted(found: &FoundPlugin, loaded: &Loaded) -> Option<(String, Vec<Capability>)> {
-    let kinds = found.kinds.as_ref()?;
-    let all = loaded.policy.capabilities();
+/// Returns the reason why a plugin may not answer its calls, and those of them that it may answer. Without kinds it may
+/// answer all.
+pub(crate) fn not_permitted(
+    kinds: Option<&BTreeSet<CallKind>>,
+    all: &[Capability],
+) -> Option<(String, Vec<Capability>)> {
+    let kinds = kinds?;
     let (permitted, others): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|one| kinds.contains(&one.kind));
     let first = others.first()?;
     let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Placeholder for a listed plugin of which no version could be loaded.
+//! Placeholder for a listed plugin of which no version is in force.
 //!
 //! A plugin that holds evictions must not vanish because its file is broken or the machine was busy at the start. Its
 //! place in the set of policies is taken by a policy whose calls are faults, so the fail-static rule of each kind

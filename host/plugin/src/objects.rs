@@ -1,13 +1,15 @@
 //! Plugins from `Plugin` objects, which contain their code or name an image.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
-use bulkhead_core::manifest::PluginObject;
+use bulkhead_core::manifest::{Digest, PluginObject};
 
 use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found, of_image};
 use crate::manifest::stage_of;
-use crate::{FoundPlugin, Images, LoadError};
+use crate::{FoundPlugin, ImageProblem, Images, LoadError};
 
 /// Name of the list of objects at a source of images.
 const OBJECTS: &str = "Plugin objects";
@@ -74,6 +76,7 @@ impl Objects {
         CatalogEntry {
             generation,
             manifest: manifest.map(Box::new),
+            image: None,
             found: find_object(&object),
             newer: None,
             name: object.name,
@@ -92,6 +95,12 @@ impl Catalog for Objects {
 
     fn is_pending(&self) -> bool {
         self.images.as_ref().is_some_and(|images| images.is_pending())
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        self.images
+            .as_ref()
+            .map_or(Ok(None), |images| images.verify_again(image, code))
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -159,6 +168,14 @@ impl Catalog for CombinedCatalog {
 
     fn is_pending(&self) -> bool {
         self.files.as_ref().is_some_and(|files| files.is_pending()) || self.objects.is_pending()
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        let of_files = self
+            .files
+            .as_ref()
+            .map_or(Ok(None), |files| files.verify_again(image, code))?;
+        Ok(of_files.or(self.objects.verify_again(image, code)?))
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -267,7 +284,15 @@ mod tests {
                 origin: "r.io/a@sha256:1".to_owned(),
                 code: b"function Score() end".to_vec(),
                 kinds: None,
+                signer: Some("team".to_owned()),
                 newer: None,
+            })
+        }
+
+        fn verify_again(&self, image: &str, _: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+            Err(ImageProblem {
+                stage: LoadStage::Verified,
+                message: format!("{image} is revoked"),
             })
         }
     }
@@ -288,6 +313,12 @@ mod tests {
             ("r.io/a@sha256:1", Some(3))
         );
         assert_eq!(found.source.object_kinds.len(), 1);
+        let build = found.source.build();
+        let signed = build.image.map(|image| image.to_string());
+        assert_eq!(signed.as_deref(), Some("r.io/a@sha256:1, signed by team"));
+        let catalog = CombinedCatalog::new(None, Arc::new(objects));
+        let withdrawn = catalog.verify_again("r.io/a@sha256:1", &found.source.digest());
+        assert_eq!(withdrawn.unwrap_err().message, "r.io/a@sha256:1 is revoked");
         let error = |index: usize| plugins[index].found.as_ref().unwrap_err().to_string();
         assert_eq!(error(1), "plugin b (r.io/b:1) failed to fetch: spec: it is gone");
         assert!(error(2).contains("sha256 is for files"), "{}", error(2));

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bulkhead_core::composition::Composition;
+use bulkhead_core::manifest::Fallback;
 
 use self::entry::{Active, Entry, Load};
 use crate::catalog::{Catalog, CatalogEntry, Fingerprint};
@@ -97,14 +98,21 @@ impl Plugins {
         if state.seen.as_ref() != Some(&fingerprint) {
             state.seen = Some(fingerprint);
             state.has_news = true;
-            match shared.catalog.read() {
+            let listing = shared.catalog.read();
+            let is_read = listing.is_ok();
+            match listing {
                 Err(error) => state.list_error = Some(error.to_string()),
                 Ok(listing) => {
                     state.list_error = listing.stale.map(|error| error.to_string());
                     state.composition = listing.composition;
                     attempts = state.take(listing.plugins, &shared.registry);
-                    shared.install(&state);
                 }
+            }
+            // A withdrawal counts even if the list cannot be read.
+            let verify = |entry: &mut Entry| entry.verify_again(&shared.registry, shared.catalog.as_ref());
+            let withdrawn = state.entries.iter_mut().map(verify).filter(|left| *left).count();
+            if is_read || withdrawn > 0 {
+                shared.install(&state);
             }
         }
         attempts.extend(state.due_again());
@@ -237,6 +245,7 @@ impl State {
             name,
             generation,
             manifest,
+            image,
             found,
             newer,
         } in listed
@@ -247,7 +256,7 @@ impl State {
                 continue;
             }
             let mut entry = before.remove(&name).unwrap_or_else(|| Entry::new(name));
-            (entry.generation, entry.manifest) = (generation, manifest);
+            (entry.generation, entry.manifest, entry.image) = (generation, manifest, image);
             entry.newer = newer.map(Refused::from);
             match found {
                 Err(error) => {
@@ -287,8 +296,15 @@ impl State {
 impl Entry {
     /// Activates a loaded version.
     fn put_in_force(&mut self, registry: &Registry, found: &FoundPlugin, loaded: Loaded) -> Outcome {
-        let previous = self.active.as_ref().map(|active| &active.installed);
-        match registry.prepare(&loaded, &found.manifest.terms(), previous) {
+        let terms = found.manifest.terms();
+        let before = self.active.as_ref();
+        let previous = before
+            .filter(|_| terms.fallback == Fallback::Previous)
+            .and_then(|before| {
+                let source = &before.found.source;
+                Some((source.image.clone()?, source.digest()))
+            });
+        match registry.prepare(&loaded, &terms, before.map(|before| &before.installed)) {
             Err(message) => Outcome::Refused {
                 error: LoadError::new(&found.source, LoadStage::Active, message),
                 is_transient: false,
@@ -300,6 +316,7 @@ impl Entry {
                     found: found.clone(),
                     description,
                     installed,
+                    previous,
                 });
                 self.settle();
                 Outcome::Loaded(loaded)

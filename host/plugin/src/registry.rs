@@ -64,6 +64,16 @@ impl Installed {
         Arc::clone(&self.plugin) as Arc<dyn Policy>
     }
 
+    /// Returns the calls that it answers.
+    pub(crate) fn capabilities(&self) -> &[Capability] {
+        self.plugin.capabilities()
+    }
+
+    /// Makes its calls faults during a quarantine, in place of the answers of an earlier version.
+    pub(crate) fn drop_fallback(&self) {
+        self.plugin.drop_fallback();
+    }
+
     /// Returns the kinds of calls that it answers.
     pub(crate) fn kinds(&self) -> Vec<CallKind> {
         self.plugin

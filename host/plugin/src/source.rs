@@ -1,5 +1,5 @@
 use bulkhead_core::manifest::{Budget, Dialect, Digest, EntryPoint, Instances};
-use bulkhead_core::policy::{Build, Capability, EngineKind};
+use bulkhead_core::policy::{Build, Capability, EngineKind, SignedImage};
 use serde_json::Value;
 
 /// A plugin before it is loaded.
@@ -29,6 +29,8 @@ pub struct PluginSource {
     /// Interface that its scripts are written for. It decides which library functions they may call; the code is
     /// translated already.
     pub dialect: Dialect,
+    /// Image that the code comes from; none for a file or an object.
+    pub image: Option<SignedImage>,
 }
 
 impl PluginSource {
@@ -46,6 +48,7 @@ impl PluginSource {
             instances: Instances::default(),
             inspection: Inspection::default(),
             dialect: Dialect::default(),
+            image: None,
         }
     }
 
@@ -60,6 +63,7 @@ impl PluginSource {
         Build {
             code: self.digest().to_string(),
             config: Digest::of(std::iter::once(config.as_bytes())).to_string(),
+            image: self.image.clone(),
         }
     }
 

@@ -1,9 +1,10 @@
+use std::collections::BTreeSet;
 use std::fmt;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::manifest::Digest;
-use bulkhead_core::policy::PolicyId;
+use bulkhead_core::policy::{PolicyId, SignedImage};
 
 use crate::{BreakerState, CallCounts, FoundPlugin, LoadError, LoadStage};
 
@@ -26,6 +27,14 @@ pub struct PluginStatus {
     pub active: Option<PolicyId>,
     /// Digest of the active code.
     pub digest: Option<Digest>,
+    /// Image that the list or the object names; none for a file or an object with its code.
+    pub listed_image: Option<String>,
+    /// Image that the active version comes from.
+    pub image: Option<SignedImage>,
+    /// Calls that the active version answers; a kind may be repeated.
+    pub answers: Vec<CallKind>,
+    /// Calls that the trust file permits the active version; none for all.
+    pub permitted: Option<BTreeSet<CallKind>>,
     /// Participation in decisions.
     pub mode: Option<Mode>,
     /// State of its breaker.
@@ -145,6 +154,10 @@ mod tests {
                 held: held.to_vec(),
                 active: active.then(|| PolicyId::builtin("health")),
                 digest: None,
+                listed_image: None,
+                image: None,
+                answers: Vec::new(),
+                permitted: None,
                 mode: active.then_some(mode),
                 breaker: BreakerState::default(),
                 counts: CallCounts::default(),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use bulkhead_core::manifest::MovedTag;
+use bulkhead_core::call::CallKind;
+use bulkhead_core::manifest::{Digest, MovedTag};
 use bulkhead_oci::trust::Trust;
 use bulkhead_oci::{Access, Cache, Client, Credentials, Helpers, RegistryImages, SourceOptions, Store};
 use bulkhead_plugin::{Directory, FoundImage, ImageProblem, Images, LoadStage, Objects};
@@ -179,6 +180,11 @@ impl Images for LazyImages {
         if let Some(running) = self.running() {
             running.listed(list, images);
         }
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        self.running()
+            .map_or(Ok(None), |images| images.verify_again(image, code))
     }
 
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem> {

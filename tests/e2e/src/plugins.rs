@@ -64,7 +64,7 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
         "Plugin vital spec.lua failed to compile",
     )
     .await?;
-    condition(&federation, "vital", "Answering", "False", "no version could be loaded").await?;
+    condition(&federation, "vital", "Answering", "False", "no version is in force").await?;
     apply(&federation, &script("vital", VITAL))?;
     condition(&federation, "vital", "Loaded", "True", "is active").await?;
     apply(&federation, &script("vital", BROKEN))?;

@@ -249,6 +249,30 @@ pub(super) struct Plugin {
     /// Stage and reason of the refusal, if it was refused.
     #[serde(default)]
     pub(super) refused: Option<String>,
+    /// Image of the loaded version; absent for a file and for an object with its code.
+    #[serde(default)]
+    pub(super) image: Option<PluginImage>,
+}
+
+/// Image of a plugin that is loaded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PluginImage {
+    /// Reference in the list or in the object.
+    pub(super) listed: String,
+    /// Reference of the loaded version, with its digest.
+    pub(super) loaded: String,
+    /// Signer; absent if no signature is required.
+    #[serde(default)]
+    pub(super) signer: Option<String>,
+    /// Reason why the registry was not read; the loaded version is that of the cache then.
+    #[serde(default)]
+    pub(super) unreachable: Option<String>,
+    /// Kinds of calls that the plugin answers.
+    pub(super) answers: Vec<String>,
+    /// Kinds of calls that the trust file permits; absent for all.
+    #[serde(default)]
+    pub(super) permitted: Option<Vec<String>>,
 }
 
 /// Registered webhook.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use bulkhead_oci::trust::Requirements;
-use bulkhead_oci::{Digest, Helpers, Reference, Store, StoredImage, trust::Trust};
+use bulkhead_oci::{Digest, Helpers, PulledManifest, Reference, Store, StoredImage, trust::Trust};
 use bulkhead_server::images::ImageArguments;
 
 /// Returns the images of the user, whose credential helpers are run.
@@ -22,9 +22,13 @@ pub(super) async fn pull(store: &Store, arguments: &ImageArguments, image: &Refe
     let requirements = requirements(arguments, image)?;
     let stored = store.pull(image).await?;
     let digest = stored.manifest.digest.clone();
-    if let Some(requirements) = requirements.filter(Requirements::needs_signature) {
-        let signatures = signatures(store, image, &digest).await?;
-        requirements.verify(image, &digest, &signatures)?;
+    if let Some(requirements) = requirements {
+        let signatures = if requirements.needs_signature() {
+            signatures(store, image, &digest).await?
+        } else {
+            Vec::new()
+        };
+        requirements.verify(image, &digest, stored.manifest.code_digest(), &signatures)?;
     }
     if image.digest().is_none() {
         if let Some(before) = store.cache().known(image).filter(|before| *before != digest) {
@@ -48,4 +52,14 @@ pub(super) async fn signatures(
         Ok(signatures) => Ok(signatures),
         Err(error) => store.cache().signatures(digest).ok_or_else(|| error.into()),
     }
+}
+
+/// Returns the manifest of an image: that of the registry, or for a digest that of the cache if the registry does not
+/// answer.
+pub(super) async fn manifest(store: &Store, image: &Reference) -> anyhow::Result<PulledManifest> {
+    let found = store.client().manifest(image).await;
+    found.or_else(|error| {
+        let cached = image.digest().and_then(|digest| store.cached(image, digest).ok()?);
+        cached.map(|stored| stored.manifest).ok_or_else(|| error.into())
+    })
 }

@@ -78,7 +78,7 @@ pub(super) fn load(arguments: &LoadArguments) -> anyhow::Result<()> {
         if let Some(reference) = &image.reference
             && let Some(requirements) = images::requirements(&arguments.images, reference)?
         {
-            requirements.verify(reference, digest, &image.signatures)?;
+            requirements.verify(reference, digest, image.manifest.code_digest(), &image.signatures)?;
         }
         store.keep(image)?;
         let name = image

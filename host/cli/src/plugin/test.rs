@@ -151,7 +151,14 @@ fn once(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(path) = &arguments.junit {
         fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
     }
-    let data: serde_json::Value = serde_json::from_str(&report.to_json())?;
+    let mut data: serde_json::Value = serde_json::from_str(&report.to_json())?;
+    // A script has no contract of its own: the functions of this program have tested it.
+    let contract = match &loaded.description.contract {
+        contract if contract.is_empty() => bulkhead_engine_wasm::package(),
+        contract => contract.clone(),
+    };
+    data["contract"] = contract.into();
+    data["sha256"] = target.source.digest().to_string().into();
     arguments
         .output
         .print(|| format!("{}\n", report.to_string().trim_end()), &data)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use bulkhead_oci::Reference;
+use bulkhead_oci::artifact::layer;
 use bulkhead_oci::signature::PublicKey;
 use bulkhead_oci::trust::Requirements;
 use bulkhead_server::images::ImageArguments;
@@ -46,12 +47,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         bail!("name the keys that may have signed with --key, or a trust file with --plugin-trust");
     };
     let store = images::store(&arguments.images)?;
-    let (digest, signatures) = block_on(async {
-        let digest = store.resolve(image).await?;
-        let signatures = images::signatures(&store, image, &digest).await?;
-        Ok((digest, signatures))
+    let (digest, code, signatures) = block_on(async {
+        let manifest = images::manifest(&store, image).await?;
+        let (_, code) = layer(&manifest.manifest).map_err(|cause| anyhow::anyhow!("{image}: {cause}"))?;
+        let signatures = images::signatures(&store, image, &manifest.digest).await?;
+        Ok((manifest.digest.clone(), code.digest.clone(), signatures))
     })?;
-    let verified = requirements.verify(image, &digest, &signatures);
+    let verified = requirements.verify(image, &digest, &code, &signatures);
     let reference = image.with_digest(digest.clone());
     let (text, signer) = match &verified {
         Ok(Some(key)) => (format!("{reference} is signed by {}\n", key.name), Some(&key.name)),

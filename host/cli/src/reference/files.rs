@@ -68,7 +68,11 @@ const PAGES: [Page; 5] = [
         file: "plugin-trust.md",
         kind: Kind::Trust,
         closed: &[],
-        parts: &[("file", Part::Fields("")), ("rule", Part::Fields("rules[]."))],
+        parts: &[
+            ("file", Part::Fields("")),
+            ("rule", Part::Fields("rules[].")),
+            ("revocation", Part::Fields("revoked[].")),
+        ],
     },
 ];
 

@@ -60,7 +60,7 @@ impl Place {
     fn run(&self, arguments: &[&str]) -> Ended {
         let mut command = super::bulkhead();
         command.arg("plugin").args(arguments).current_dir(&self.folder);
-        if arguments[0] != "new" {
+        if !["new", "test"].contains(&arguments[0]) {
             command.args(["--plain-http", &self.registry.address.to_string()]);
             if !arguments.contains(&"--image-cache") {
                 command.args(["--image-cache", "cache"]);
@@ -225,6 +225,51 @@ fn signatures_are_required_as_soon_as_there_is_trust() {
         "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: []\n",
     );
     place.fails(&trusted, 2, "no rule trusts ");
+}
+
+#[test]
+fn a_conformance_report_is_attached_and_required() {
+    let place = Place::new("report", Authentication::Token);
+    let image = place.image();
+    let pushed = place.succeeds(&["push", &image, "mine"]);
+    let rule = "keys: [{file: team.pub}], requireConformance: 0.1.0";
+    let host = place.registry.address;
+    place.write(
+        "trust.yaml",
+        &format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: [{{images: '{host}', {rule}}}]\n"),
+    );
+    let trusted = ["pull", &image, "--plugin-trust", "trust.yaml"];
+    place.succeeds(&["sign", &image, "--key", "team.key"]);
+    let missing = "it has no conformance report that a key of the rule has signed";
+    place.fails(&trusted, 2, missing);
+    let report = place.succeeds(&["test", "mine", "-o", "json"]);
+    let attach = |report: &str, key: &str| {
+        place.write("report.json", report);
+        place.run(&["sign", &image, "--key", key, "--report", "report.json"])
+    };
+    let refused = |report: &str, part: &str| {
+        let Ended { code, errors, .. } = attach(report, "team.key");
+        assert!(code == Some(2) && errors.contains(part), "no {part:?} in: {errors}");
+    };
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut data: Value = serde_json::from_str(&report).unwrap();
+        change(&mut data);
+        data.to_string()
+    };
+    refused("text", "report.json is not JSON");
+    refused("{}", "report.json: is not a conformance report");
+    refused(
+        &changed(&|data| data["passed"] = false.into()),
+        "the report has failed checks",
+    );
+    refused(
+        &changed(&|data| data["sha256"] = "ab".into()),
+        "is about code with SHA-256 ab",
+    );
+    assert_eq!(attach(&report, "other.key").code, Some(0));
+    place.fails(&trusted, 2, missing);
+    assert_eq!(attach(&report, "team.key").code, Some(0));
+    assert_eq!(place.succeeds(&trusted), pushed);
 }
 
 #[test]

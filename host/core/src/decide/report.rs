@@ -195,7 +195,7 @@ mod tests {
         let failed = item("m2", false, None);
         check(&[one.clone(), other.clone()], &["m1", "m2"], ConditionStatus::True);
         check(&[one.clone(), failed], &["m1", "m2"], ConditionStatus::False);
-        check(&[one.clone()], &["m1", "m2"], ConditionStatus::False);
+        check(std::slice::from_ref(&one), &["m1", "m2"], ConditionStatus::False);
         check(&[one.clone(), other], &["m1", "m3"], ConditionStatus::False);
         check(&[one], &[], ConditionStatus::False);
         check(&[], &[], ConditionStatus::False);

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use bulkhead_plugin::write_objection;
+
 use super::name::Name;
 
 /// Prefix of the names of unfinished files.
@@ -24,7 +26,7 @@ impl Folder {
         let made = if path.is_dir() { Ok(()) } else { create(&path) };
         made.map_err(|error| format!("cannot create the folder {shown} for compiled components: {error}"))?;
         let metadata = fs::metadata(&path).map_err(|error| format!("cannot inspect the folder {shown}: {error}"))?;
-        if let Some(objection) = objection(&metadata) {
+        if let Some(objection) = write_objection(&metadata) {
             return Err(format!(
                 "compiled components are executed, so they are not kept in {shown}: it {objection}"
             ));
@@ -43,7 +45,7 @@ impl Folder {
         if !file.is_file() {
             return Err("it is not a regular file".to_owned());
         }
-        objection(file).map_or(Ok(()), |objection| Err(format!("it {objection}")))
+        write_objection(file).map_or(Ok(()), |objection| Err(format!("it {objection}")))
     }
 
     /// Returns the names of our files.
@@ -136,31 +138,4 @@ fn create(path: &std::path::Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
-}
-
-/// Returns the reason why a directory or file is not trusted, if any. On systems other than Unix, permissions are up
-/// to the operator.
-#[cfg(unix)]
-fn objection(metadata: &Metadata) -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    const WRITABLE_BY_OTHERS: u32 = 0o022;
-    let ours = rustix::process::geteuid().as_raw();
-    if metadata.uid() != ours && metadata.uid() != 0 {
-        return Some(format!(
-            "belongs to user {}, and must belong to user {ours} or to root",
-            metadata.uid()
-        ));
-    }
-    let mode = metadata.mode();
-    (mode & WRITABLE_BY_OTHERS != 0).then(|| {
-        format!(
-            "can be written by others (mode {:o}); `chmod go-w` makes it safe",
-            mode & 0o7777
-        )
-    })
-}
-
-#[cfg(not(unix))]
-fn objection(_metadata: &Metadata) -> Option<String> {
-    None
 }

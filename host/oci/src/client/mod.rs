@@ -7,6 +7,7 @@
 mod auth;
 mod body;
 mod push;
+mod referrers;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,6 +99,13 @@ pub struct PulledManifest {
     pub text: Bytes,
     /// Parsed text.
     pub manifest: Manifest,
+}
+
+impl PulledManifest {
+    /// Returns the digest of the code, which is that of the only layer.
+    pub fn code_digest(&self) -> &Digest {
+        self.manifest.layers.first().map_or(&self.digest, |layer| &layer.digest)
+    }
 }
 
 impl Client {

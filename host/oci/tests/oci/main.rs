@@ -27,7 +27,7 @@ fn access(registry: &Registry, auth: &str) -> Access {
         credentials: Credentials::parse("config.json", text.as_bytes(), Helpers::Refused).unwrap(),
         plain_http: BTreeSet::from([host]),
         limits: Limits {
-            idle: Duration::from_secs(5),
+            idle: Duration::from_mins(1),
             ..Limits::default()
         },
         ..Access::default()

@@ -4,6 +4,7 @@ use std::fs;
 
 use bulkhead_core::policy::EngineKind;
 use bulkhead_oci::artifact::layer;
+use bulkhead_oci::manifest::{Descriptor, IMAGE_MANIFEST};
 use bulkhead_oci::signature::{PublicKey, SigningKey, verify};
 use bulkhead_oci::{Access, Client, Digest, Reference};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
@@ -100,6 +101,44 @@ fn signatures_are_added_and_found() {
         let tag = format!("sha256-{}.sig", digest.hex());
         assert!(registry.manifest("plugins/hold", &tag).is_some());
     });
+}
+
+#[test]
+fn attestations_are_added_and_found_with_and_without_a_list_of_referrers() {
+    for lists in [true, false] {
+        let registry = Registry::start(Authentication::Token);
+        if lists {
+            registry.list_referrers();
+        }
+        let (client, image) = (client(&registry), image(&registry));
+        let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let key = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
+        run(async {
+            let digest = artifact().push(&client, &image).await.unwrap();
+            let subject = Descriptor::of(IMAGE_MANIFEST, &artifact().manifest.text);
+            assert_eq!(subject.digest, digest);
+            let mut all = Vec::new();
+            for kind in ["https://sigstore.dev/cosign/sign/v1", "https://example.com/other"] {
+                let signature = key.attest(&digest, kind, &serde_json::json!({})).unwrap();
+                client
+                    .push_attestation(&image, subject.clone(), &signature, &key.hint())
+                    .await
+                    .unwrap();
+                all.push(signature);
+            }
+            let mut found = client.signatures(&image, &digest).await.unwrap();
+            found.sort_by(|one, other| {
+                all.iter()
+                    .position(|known| known == one)
+                    .cmp(&all.iter().position(|known| known == other))
+            });
+            assert_eq!(found, all, "lists: {lists}");
+            let public = PublicKey::parse("team", "key.pub", &pair.public_key_pem()).unwrap();
+            assert_eq!(verify(&found, &digest, std::slice::from_ref(&public)), Ok(&public));
+            let fallback = registry.manifest("plugins/hold", &format!("sha256-{}", digest.hex()));
+            assert_eq!(fallback.is_none(), lists);
+        });
+    }
 }
 
 /// Certificates of an authority: for the registry and for a client.

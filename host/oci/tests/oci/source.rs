@@ -231,3 +231,123 @@ fn an_unlisted_image_is_forgotten() {
     let invalid = images.find("hold:1", MovedTag::Refuse).unwrap_err();
     assert!(invalid.message.contains("it has no registry"), "{invalid:?}");
 }
+
+/// Text of a trust file with one rule, and revoked digests.
+fn rule(registry: &Registry, keys: &[&KeyPair], revoked: &str) -> String {
+    let key = |(at, pair): (usize, &&KeyPair)| {
+        let pem = pair.public_key_pem().replace('\n', "\\n");
+        format!("{{name: key-{at}, pem: \"{pem}\"}}")
+    };
+    let keys: Vec<_> = keys.iter().enumerate().map(key).collect();
+    let keys = keys.join(", ");
+    format!(
+        "- {{images: '{}', keys: [{keys}]}}\nrevoked: [{revoked}]\n",
+        registry.address
+    )
+}
+
+fn rewrite(folder: &Path, rules: &str) {
+    let text = format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules:\n{rules}");
+    fs::write(folder.join("trust.yaml"), text).unwrap();
+}
+
+fn sign(registry: &Registry, pair: &KeyPair, digest: &Digest) {
+    let key = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
+    let signature = key.sign(&image(registry), digest).unwrap();
+    run(client(registry).push_signature(&image(registry), digest, signature)).unwrap();
+}
+
+fn pair() -> KeyPair {
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap()
+}
+
+#[test]
+fn a_version_in_force_is_verified_again_without_the_registry() {
+    let (registry, folder) = prepared();
+    let digest = pushed(&registry);
+    let name = registry.image("plugins/hold:1");
+    let (team, other) = (pair(), pair());
+    sign(&registry, &team, &digest);
+    let images = start(&registry, folder.path(), Some(&rule(&registry, &[&team], "")));
+    let in_force = found(&images, &name);
+    assert_eq!(in_force.signer.as_deref(), Some("key-0"));
+    registry.fail("", Fault::Status(503), usize::MAX);
+    // The cache is lost, too.
+    for kept in ["blobs/sha256", "references", "signatures"] {
+        let path = folder.path().join("images").join(kept);
+        fs::remove_dir_all(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+    }
+    let code = bulkhead_core::manifest::Digest::of(std::iter::once(super::CODE));
+    let check = |rules: &str, part: Option<&str>| {
+        let before = images.revision();
+        rewrite(folder.path(), rules);
+        assert_ne!(images.revision(), before, "{rules}");
+        match (images.verify_again(&in_force.origin, &code), part) {
+            (Ok(kinds), None) => assert_eq!(kinds, None),
+            (Err(problem), Some(part)) => assert!(problem.message.contains(part), "no {part:?} in: {problem:?}"),
+            (found, part) => panic!("{found:?}, not {part:?}, for {rules}"),
+        }
+    };
+    check(&rule(&registry, &[&other, &team], ""), None);
+    check(
+        &rule(&registry, &[&other], ""),
+        Some("none of its 1 signatures is by key-0"),
+    );
+    check("3", Some("none of its 1 signatures is by key-0"));
+    check(&rule(&registry, &[&team], ""), None);
+    check("a mistake", None);
+    let of_manifest = format!("{{digest: '{digest}', reason: CVE-2026-1}}");
+    check(
+        &rule(&registry, &[&team], &of_manifest),
+        Some("it is revoked by digest: CVE-2026-1; list an image that replaces it (ImageRevoked)"),
+    );
+    let of_code = format!("{{digest: 'sha256:{code}'}}");
+    check(
+        &rule(&registry, &[&team], &of_code),
+        Some("its code is revoked by digest"),
+    );
+    check("- {images: r.io, unsigned: true}", Some("no rule trusts"));
+}
+
+#[test]
+fn the_signature_of_a_second_key_is_found_before_the_first_one_leaves() {
+    let (registry, folder) = prepared();
+    let digest = pushed(&registry);
+    let name = registry.image(&format!("plugins/hold@{digest}"));
+    let (first, second) = (pair(), pair());
+    sign(&registry, &first, &digest);
+    let images = start(&registry, folder.path(), Some(&rule(&registry, &[&first, &second], "")));
+    assert_eq!(found(&images, &name).signer.as_deref(), Some("key-0"));
+    sign(&registry, &second, &digest);
+    let cache = Cache::open(folder.path().join("images"), Cache::BYTES_MAX).unwrap();
+    let start = Instant::now();
+    while cache.signatures(&digest).map_or(0, |known| known.len()) < 2 {
+        assert!(start.elapsed() < PATIENCE, "the registry is asked again");
+        std::thread::yield_now();
+    }
+    registry.fail("", Fault::Status(503), usize::MAX);
+    rewrite(folder.path(), &rule(&registry, &[&second], ""));
+    let replaced = images.find(&name, MovedTag::Refuse).unwrap();
+    assert_eq!(replaced.signer.as_deref(), Some("key-0"), "the only key now");
+}
+
+#[test]
+fn a_trust_file_that_cannot_be_used_is_reported_and_the_rules_before_count() {
+    let (registry, folder) = prepared();
+    let digest = pushed(&registry);
+    let name = registry.image("plugins/hold:1");
+    let team = pair();
+    sign(&registry, &team, &digest);
+    let images = start(&registry, folder.path(), Some(&rule(&registry, &[&team], "")));
+    found(&images, &name);
+    rewrite(folder.path(), "3");
+    let newer = images.find(&name, MovedTag::Refuse).unwrap().newer.unwrap();
+    assert_eq!(newer.stage, LoadStage::Verified);
+    assert!(
+        newer
+            .message
+            .contains("the rules before stay in force until the file is mended (TrustUnreadable)")
+    );
+    assert!(newer.message.contains("trust.yaml: "), "{newer:?}");
+}

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bulkhead_core::manifest::PluginManifest;
-use bulkhead_core::policy::Capability;
+use bulkhead_core::manifest::{Digest, PluginManifest};
+use bulkhead_core::policy::{Capability, SignedImage};
 
-use crate::loader::Attempt;
+use crate::catalog::Catalog;
+use crate::loader::{Attempt, not_permitted};
 use crate::registry::Installed;
 use crate::status::{PluginStatus, Refused};
 use crate::{Description, FoundPlugin, LoadLimits, LoadStage, Registry};
@@ -15,6 +16,8 @@ pub(super) struct Entry {
     pub(super) generation: Option<i64>,
     /// Manifest, if it could be read.
     pub(super) manifest: Option<Box<PluginManifest>>,
+    /// Image that the list or the object names.
+    pub(super) image: Option<String>,
     /// Newest version, if it could be read.
     pub(super) found: Option<FoundPlugin>,
     /// Active version.
@@ -23,6 +26,8 @@ pub(super) struct Entry {
     pub(super) refused: Option<Refused>,
     /// Reason why the catalog does not offer a newer version.
     pub(super) newer: Option<Refused>,
+    /// Reason why the last active version was taken out of force; none if it was not.
+    pub(super) withdrawn: Option<Withdrawn>,
     /// Policy that answers while no version is active.
     pub(super) placeholder: Option<Installed>,
     pub(super) load: Load,
@@ -35,6 +40,15 @@ pub(super) struct Active {
     pub(super) found: FoundPlugin,
     pub(super) description: Description,
     pub(super) installed: Installed,
+    /// Image and code of the version that answers for `fallback: previous`; none for one of a file or an object.
+    pub(super) previous: Option<(SignedImage, Digest)>,
+}
+
+/// A version that was taken out of force because the trust in its image was withdrawn.
+pub(super) struct Withdrawn {
+    refused: Refused,
+    /// Calls that it answered and may answer. They are faults until a version is active.
+    capabilities: Vec<Capability>,
 }
 
 /// State of the load of the newest version.
@@ -54,10 +68,12 @@ impl Entry {
             name,
             generation: None,
             manifest: None,
+            image: None,
             found: None,
             active: None,
             refused: None,
             newer: None,
+            withdrawn: None,
             placeholder: None,
             load: Load::Ended,
             failures: 0,
@@ -100,12 +116,43 @@ impl Entry {
     pub(super) fn settle(&mut self) {
         self.found = self.active.as_ref().map(|active| active.found.clone());
         (self.refused, self.placeholder, self.load, self.failures) = (None, None, Load::Ended, 0);
+        self.withdrawn = None;
     }
 
     /// Records the rejection of the newest version.
     pub(super) fn refuse(&mut self, registry: &Registry, refused: Refused, capabilities: Option<Vec<Capability>>) {
         self.install_placeholder(registry, &refused.to_string(), capabilities);
         self.refused = Some(refused);
+    }
+
+    /// Verifies the active version against the current trust, and takes it out of force if its image is not trusted or
+    /// if it answers calls that it may not answer any more. Its calls are faults then, and the rule of each kind holds.
+    /// Returns true if the version has left.
+    pub(super) fn verify_again(&mut self, registry: &Registry, catalog: &dyn Catalog) -> bool {
+        let Some(active) = &mut self.active else { return false };
+        let is_trusted = |(image, code): &(SignedImage, Digest)| catalog.verify_again(&image.reference, code).is_ok();
+        if active.previous.take_if(|previous| !is_trusted(previous)).is_some() {
+            active.installed.drop_fallback();
+        }
+        let source = &active.found.source;
+        let Some(image) = &source.image else { return false };
+        let all = active.installed.capabilities();
+        let (message, capabilities) = match catalog.verify_again(&image.reference, &source.digest()) {
+            Err(problem) => (problem.message, all.to_vec()),
+            Ok(permitted) => match not_permitted(permitted.as_ref(), all) {
+                Some(refusal) => refusal,
+                None => return false,
+            },
+        };
+        let refused = Refused {
+            stage: LoadStage::Trusted,
+            origin: image.reference.clone(),
+            message: format!("{message}; the version in force was taken out of force (TrustWithdrawn)"),
+        };
+        self.active = None;
+        self.install_placeholder(registry, &refused.to_string(), Some(capabilities.clone()));
+        self.withdrawn = Some(Withdrawn { refused, capabilities });
+        true
     }
 
     /// Installs a placeholder if no version is active. Returns true if there is one afterwards.
@@ -118,6 +165,8 @@ impl Entry {
         self.placeholder = None;
         if self.active.is_none() {
             let (manifest, source) = (self.manifest.as_deref(), self.found.as_ref().map(|found| &found.source));
+            let known = || self.withdrawn.as_ref().map(|withdrawn| withdrawn.capabilities.clone());
+            let capabilities = capabilities.or_else(known);
             let capabilities = capabilities.unwrap_or_else(|| crate::not_loaded::assumed(manifest, source));
             self.placeholder = registry.placeholder(&self.name, manifest, capabilities, why);
         }
@@ -144,7 +193,10 @@ impl Entry {
             ..
         } = self;
         let (active, placeholder) = (self.active.as_ref(), self.placeholder.as_ref());
-        let refused = refused.as_ref().or(self.newer.as_ref());
+        // A withdrawal is the reason until a newer version fails at a later stage than verification.
+        let later = refused.as_ref().filter(|refused| refused.stage > LoadStage::Verified);
+        let withdrawn = self.withdrawn.as_ref().map(|withdrawn| &withdrawn.refused);
+        let refused = later.or(withdrawn).or(refused.as_ref()).or(self.newer.as_ref());
         let mut held: Vec<_> = placeholder.map(Installed::kinds).unwrap_or_default();
         held.sort_unstable();
         held.dedup();
@@ -157,6 +209,10 @@ impl Entry {
             held,
             active: active.map(|active| active.installed.id().clone()),
             digest: active.map(|active| active.description.digest),
+            listed_image: self.image.clone(),
+            image: active.and_then(|active| active.found.source.image.clone()),
+            answers: active.map(|active| active.installed.kinds()).unwrap_or_default(),
+            permitted: active.and_then(|active| active.found.kinds.clone()),
             mode: active.map(|active| active.installed.mode()),
             breaker: active.map(|active| active.installed.breaker()).unwrap_or_default(),
             counts: active.map(|active| active.installed.counts()).unwrap_or_default(),

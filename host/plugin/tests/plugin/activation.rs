@@ -68,7 +68,7 @@ impl Engine for Texts {
     }
 }
 
-fn registry() -> Arc<Registry> {
+pub(crate) fn registry() -> Arc<Registry> {
     Arc::new(Registry::new(vec![Arc::new(Texts)]))
 }
 
@@ -76,7 +76,7 @@ fn in_directory(path: &Path) -> Plugins {
     Plugins::new(registry(), Box::new(Directory::new(path)), Loading::default())
 }
 
-fn health(plugins: &Plugins) -> Health {
+pub(crate) fn health(plugins: &Plugins) -> Health {
     let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod"}));
     let call = HealthCall {
         object: &object,
@@ -97,7 +97,7 @@ fn active(name: &str) -> (String, LoadStage, Option<String>) {
     (name.to_owned(), LoadStage::Active, None)
 }
 
-fn list(plugins: &str) -> String {
+pub(crate) fn list(plugins: &str) -> String {
     format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\nplugins:\n{plugins}")
 }
 

@@ -3,6 +3,7 @@
 
 mod activation;
 mod loading;
+mod trust;
 
 use bulkhead_core::manifest::Digest;
 use bulkhead_plugin::Description;

@@ -7,7 +7,7 @@ use bulkhead_core::decide::application_failover::health_history;
 use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, PreCheck, Priority, has_target, paused};
 use bulkhead_core::decide::failback::Home;
-use bulkhead_core::journal::{DecisionInput, DecisionRecord, RecordedCall, RecordedReply};
+use bulkhead_core::journal::{DecisionInput, DecisionRecord, PolicySlot, RecordedCall, RecordedReply};
 use bulkhead_core::model::{Binding, Cluster, TaintEffect};
 use bulkhead_core::names::keys::EVICTION_PRIORITY;
 
@@ -48,27 +48,30 @@ pub(super) fn answers(decision: &DecisionRecord, about: Option<&str>) -> Vec<Fin
 }
 
 fn answer(decision: &DecisionRecord, asked: &RecordedCall) -> Finding {
-    let gate = decision.policies.get(asked.slot).map_or_else(
-        || format!("policy {}", asked.slot),
-        |slot| {
-            let mode = if slot.mode.as_str() == "enforce" {
-                String::new()
-            } else {
-                format!(" [{}]", slot.mode.as_str())
-            };
-            let version = if slot.build.is_some() {
-                format!(", version {}", slot.policy.version)
-            } else {
-                String::new()
-            };
-            format!("{}{version}{mode}", slot.policy)
-        },
-    );
+    let slot = decision.policies.get(asked.slot);
+    let gate = slot.map_or_else(|| format!("policy {}", asked.slot), gate_of);
     let (verdict, observed) = describe_answer(&asked.reply);
     Finding {
         observed,
         ..finding(gate, verdict)
     }
+}
+
+/// Returns the policy of a slot with its version, its image and the signer of the image, and its mode.
+fn gate_of(slot: &PolicySlot) -> String {
+    let mode = if slot.mode.as_str() == "enforce" {
+        String::new()
+    } else {
+        format!(" [{}]", slot.mode.as_str())
+    };
+    let version = slot.build.as_ref().map_or_else(String::new, |build| {
+        let image = build
+            .image
+            .as_ref()
+            .map_or_else(String::new, |image| format!(", {image}"));
+        format!(", version {}{image}", slot.policy.version)
+    });
+    format!("{}{version}{mode}", slot.policy)
 }
 
 fn describe_answer(answer: &RecordedReply) -> (String, String) {

@@ -82,7 +82,13 @@ impl Replayer {
 
     /// Returns the available policy with the id and build of the recorded one.
     pub(super) fn same(&self, slot: &PolicySlot) -> Option<Arc<dyn Policy>> {
-        let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == slot.policy && policy.build() == slot.build.as_ref();
+        let is_it = |policy: &&Arc<dyn Policy>| {
+            let is_same_code = match (policy.build(), &slot.build) {
+                (Some(here), Some(recorded)) => here.is_same_code(recorded),
+                (here, recorded) => here == recorded.as_ref(),
+            };
+            *policy.id() == slot.policy && is_same_code
+        };
         let known = if slot.policy.engine == EngineKind::Builtin {
             &self.builtins
         } else {

@@ -8,31 +8,32 @@ use std::time::{Duration, Instant};
 
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_oci::artifact::{Artifact, Metadata};
 use bulkhead_oci::{Access, Cache, Client, Digest, Reference, RegistryImages, SourceOptions, Store};
 use bulkhead_plugin::{Directory, Engine, LoadStage, Loading, PluginStatus, Plugins, Registry as Policies};
 
 use crate::registry::{Authentication, Fault, Registry};
 
-const HEALTH: &str = "function InterpretHealth(obj) return true end";
-const HEALTH_AND_CHECK: &str = "function InterpretHealth(obj) return true end\n\
+pub(crate) const HEALTH: &str = "function InterpretHealth(obj) return true end";
+pub(crate) const HEALTH_AND_CHECK: &str = "function InterpretHealth(obj) return true end\n\
                                 function EvictionCheck(binding, task, observed, now) return {verdict = 'abstain'} end";
 
 /// Registry and folder of a test.
-struct Place {
-    registry: Registry,
+pub(crate) struct Place {
+    pub(crate) registry: Registry,
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             registry: Registry::start(Authentication::None),
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let plain_http = BTreeSet::from([self.registry.address.to_string()]);
         Client::new(Access {
             plain_http,
@@ -41,18 +42,21 @@ impl Place {
         .unwrap()
     }
 
-    fn push(&self, code: &'static str) -> Digest {
-        let artifact = Artifact::of(EngineKind::Lua, code.into(), &Metadata::default()).unwrap();
-        let image: Reference = self.registry.image("plugins/alive:1").parse().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(artifact.push(&self.client(), &image)).unwrap()
+    pub(crate) fn push(&self, code: &'static str) -> Digest {
+        self.push_artifact(EngineKind::Lua, code.as_bytes())
+    }
+
+    pub(crate) fn push_artifact(&self, engine: EngineKind, code: &[u8]) -> Digest {
+        let artifact = Artifact::of(engine, code.to_vec().into(), &Metadata::default()).unwrap();
+        run(artifact.push(&self.client(), &self.image())).unwrap()
+    }
+
+    pub(crate) fn image(&self) -> Reference {
+        self.registry.image("plugins/alive:1").parse().unwrap()
     }
 
     /// Writes a list with one plugin.
-    fn list(&self, fields: &str) {
+    pub(crate) fn list(&self, fields: &str) {
         let image = self.registry.image("plugins/alive:1");
         let list = format!(
             "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\nplugins: [{{name: alive, image: '{image}'{fields}}}]\n"
@@ -61,11 +65,11 @@ impl Place {
         fs::write(self.path("plugins/plugins.yaml"), list).unwrap();
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn start(&self, trust: Option<&Path>) -> Plugins {
+    pub(crate) fn start(&self, trust: Option<&Path>) -> Plugins {
         let options = SourceOptions {
             trust: trust.map(Path::to_path_buf),
             tag_interval: Duration::from_millis(30),
@@ -74,7 +78,8 @@ impl Place {
         };
         let cache = Cache::open(self.path("images"), Cache::BYTES_MAX).unwrap();
         let images = RegistryImages::start(Store::new(self.client(), cache), options).unwrap();
-        let engines: Vec<Arc<dyn Engine>> = vec![Arc::new(LuaEngine::default())];
+        let wasm = WasmEngine::new(Default::default()).unwrap();
+        let engines: Vec<Arc<dyn Engine>> = vec![Arc::new(LuaEngine::default()), Arc::new(wasm)];
         let directory = Directory::new(self.path("plugins")).with_images(Arc::new(images));
         let smoke = Box::new(|policy: &dyn Policy| bulkhead_conformance::smoke(policy));
         let loading = Loading {
@@ -85,12 +90,21 @@ impl Place {
     }
 }
 
-fn status(plugins: &Plugins) -> PluginStatus {
+/// Runs a future to its end.
+pub(crate) fn run<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+pub(crate) fn status(plugins: &Plugins) -> PluginStatus {
     plugins.status().remove(0)
 }
 
 /// Refreshes until the status is the expected one.
-fn until(plugins: &Plugins, expected: impl Fn(&PluginStatus) -> bool) -> PluginStatus {
+pub(crate) fn until(plugins: &Plugins, expected: impl Fn(&PluginStatus) -> bool) -> PluginStatus {
     let start = Instant::now();
     loop {
         plugins.refresh();
@@ -102,7 +116,7 @@ fn until(plugins: &Plugins, expected: impl Fn(&PluginStatus) -> bool) -> PluginS
     }
 }
 
-fn refused(status: &PluginStatus) -> String {
+pub(crate) fn refused(status: &PluginStatus) -> String {
     status.refused.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 

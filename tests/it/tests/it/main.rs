@@ -20,6 +20,8 @@ mod fair_invariants;
 mod faults;
 mod historic;
 mod holes;
+mod image_faults;
+mod image_trust;
 mod images;
 mod library;
 mod live_targets;

@@ -1,6 +1,6 @@
-//! Checks for certificates that expire, and for plugins that do not load.
+//! Checks for certificates that expire, and for plugins that do not load or are not trusted enough.
 
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, PluginImage};
 use crate::doctor::finding::{Section, count};
 
 /// Remaining validity of a certificate below which a warning is reported, in days.
@@ -69,5 +69,49 @@ pub(super) fn plugins(facts: &Facts, section: &mut Section) {
                 "run bulkhead plugin test for details; without an older version in force its calls are not answered";
             section.error(format!("plugin {}", plugin.name), refused, remedy);
         }
+        if let Some(image) = &plugin.image {
+            of_image(&format!("plugin {}", plugin.name), image, section);
+        }
+    }
+}
+
+/// Checks the image of a plugin: signature, digest, registry, and permitted calls.
+fn of_image(place: &str, image: &PluginImage, section: &mut Section) {
+    let PluginImage {
+        listed,
+        loaded,
+        signer,
+        unreachable,
+        answers,
+        permitted,
+    } = image;
+    if signer.is_none() {
+        section.warning(
+            place,
+            format!("no signature of its image {listed} is required, so everyone who can write to the registry can replace it"),
+            "bulkhead plugin sign, then a rule with the key in the file of --plugin-trust",
+        );
+    }
+    if !listed.contains('@') {
+        section.warning(
+            place,
+            format!("its image {listed} has no digest, and a tag can move"),
+            format!("image: {loaded}"),
+        );
+    }
+    if let Some(why) = unreachable {
+        section.warning(
+            place,
+            format!("the version of the cache is loaded: {why}"),
+            "mend the access to the registry; a process without this cache cannot load the plugin",
+        );
+    }
+    if permitted.is_none() {
+        let answers = answers.join(", ");
+        section.warning(
+            place,
+            format!("it may answer every kind of call, and a newer version may answer more than {answers}"),
+            format!("kinds: [{answers}] in a rule of the file of --plugin-trust"),
+        );
     }
 }

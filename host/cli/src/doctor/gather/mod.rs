@@ -17,9 +17,9 @@ use bulkhead_api::{
     ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
 };
 use bulkhead_controllers::{hook_for, install_customizations};
-use bulkhead_core::call::{Call, HealthCall};
+use bulkhead_core::call::{Call, CallKind, HealthCall};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Registry;
+use bulkhead_plugin::{LoadStage, PluginStatus, Refused, Registry};
 use bulkhead_runtime::connection::WritePermit;
 use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_server::access::{self, Uses};
@@ -34,8 +34,8 @@ use serde_json::json;
 
 use super::checks;
 use super::facts::{
-    Facts, Installation, KindInUse, Name, Pause, Permission, Plugin, Policy, Served, Server, ServerError, TaintPolicy,
-    Unread,
+    Facts, Installation, KindInUse, Name, Pause, Permission, Plugin, PluginImage, Policy, Served, Server, ServerError,
+    TaintPolicy, Unread,
 };
 
 /// Facts, with the input of a rehearsal.
@@ -200,16 +200,34 @@ fn plugins(
     match loaded {
         Err(error) => facts.plugin_error = Some(format!("{error:#}")),
         Ok(plugins) => {
-            let plugin = |status: bulkhead_plugin::PluginStatus| Plugin {
-                refused: status
-                    .refused
-                    .map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
-                name: status.name,
-            };
             facts.plugins = plugins.status().into_iter().map(plugin).collect();
         }
     }
     Ok(registry)
+}
+
+/// Returns the facts about a plugin.
+fn plugin(status: PluginStatus) -> Plugin {
+    let texts = |kinds: BTreeSet<CallKind>| kinds.into_iter().map(|kind| kind.to_string()).collect();
+    // A registry that does not answer refuses no version: that of the cache is loaded.
+    let is_unreachable = |refused: &Refused| refused.stage == LoadStage::Fetched && status.image.is_some();
+    let (unreachable, refused) = match status.refused {
+        Some(refused) if is_unreachable(&refused) => (Some(refused.message), None),
+        refused => (None, refused),
+    };
+    let image = status.image.map(|image| PluginImage {
+        listed: status.listed_image.unwrap_or_default(),
+        loaded: image.reference,
+        signer: image.signer,
+        unreachable,
+        answers: texts(status.answers.into_iter().collect()),
+        permitted: status.permitted.map(texts),
+    });
+    Plugin {
+        name: status.name,
+        refused: refused.map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
+        image,
+    }
 }
 
 /// Records the served versions and resources of the groups that the program uses.

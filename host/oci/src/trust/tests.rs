@@ -1,0 +1,200 @@
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+
+use super::*;
+use crate::signature::{CONFORMANCE, SigningKey};
+
+fn parse(rules: &str) -> Result<Trust, TrustError> {
+    let text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\nrules:\n{rules}");
+    Trust::parse("trust.yaml", &text, Path::new("/nowhere"))
+}
+
+fn image(text: &str) -> Reference {
+    text.parse().unwrap()
+}
+
+#[test]
+fn the_longest_prefix_counts_and_an_image_without_a_rule_is_refused() {
+    let trust = parse(
+        "- {images: r.io/plugins/, unsigned: true}\n\
+         - {images: r.io/plugins/team, unsigned: true, kinds: [health], requireDigest: true}\n",
+    )
+    .unwrap();
+    let check = |text: &str, expected: Result<bool, &str>| match (trust.requirements(&image(text)), expected) {
+        (Ok(requirements), Ok(is_limited)) => assert_eq!(requirements.kinds.is_some(), is_limited, "{text}"),
+        (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
+        (found, _) => panic!("{text}: {found:?}"),
+    };
+    let digest = Digest::of(b"x");
+    check("r.io/plugins/a:1", Ok(false));
+    check(&format!("r.io/plugins/team/a@{digest}"), Ok(true));
+    check(&format!("r.io/plugins/team@{digest}"), Ok(true));
+    check("r.io/plugins/teams:1", Ok(false));
+    check(
+        "r.io/plugins/team/a:1",
+        Err("r.io/plugins/team/a:1 has no digest, which requireDigest demands"),
+    );
+    check(
+        "r.io/plugins-of-others/a:1",
+        Err("trust.yaml: no rule trusts r.io/plugins-of-others/a"),
+    );
+    check("other.io/a:1", Err("no rule trusts other.io/a"));
+}
+
+#[test]
+fn a_key_of_the_rule_must_have_signed() {
+    let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let pem = pair.public_key_pem().replace('\n', "\n      ");
+    let trust = parse(&format!(
+        "- images: r.io\n  keys:\n  - name: team\n    pem: |\n      {pem}\n"
+    ))
+    .unwrap();
+    let (image, digest) = (image("r.io/a:1"), Digest::of(b"manifest"));
+    let signing = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
+    let signature = signing.sign(&image, &digest).unwrap();
+    let requirements = trust.requirements(&image).unwrap();
+    assert!(requirements.needs_signature());
+    let code = Digest::of(b"code");
+    let signer = requirements.verify(&image, &digest, &code, &[signature]).unwrap();
+    assert_eq!(signer.map(|key| key.name.as_str()), Some("team"));
+    let error = requirements
+        .verify(&image, &digest, &code, &[])
+        .unwrap_err()
+        .to_string();
+    let expected = format!("trust.yaml rule \"r.io\": r.io/a@{digest} is not trusted: it has no signature");
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[test]
+fn mistakes_name_the_rule_and_the_remedy() {
+    let check = |rules: &str, part: &str| {
+        let message = parse(rules).unwrap_err().to_string();
+        assert!(message.contains(part), "{rules}: no {part:?} in: {message}");
+    };
+    check("- {images: r.io}", "trust.yaml:4:3: rules[0]: needs either keys");
+    check(
+        "- {images: r.io, unsigned: true, keys: [{file: a.pub}]}",
+        "rules[0]: needs either keys",
+    );
+    check(
+        "- {images: 'oci://r.io', unsigned: true}",
+        "is not a registry or a repository",
+    );
+    check("- {images: r.io, unsigned: true, kinds: []}", "kinds is empty");
+    check(
+        "- {images: r.io, unsigned: true, requireConformance: 0.1.0}",
+        "requireConformance needs keys",
+    );
+    check(
+        "- {images: r.io, keys: [{file: a.pub}], requireConformance: '0.1'}",
+        "requireConformance \"0.1\" is not a version of the contract",
+    );
+    check(
+        "- {images: r.io, unsigned: true, kind: [health]}",
+        "rules[0].kind: unknown field, did you mean kinds?",
+    );
+    check(
+        "- {images: r.io, keys: [{name: a}]}",
+        "rules[0].keys[0]: needs exactly one of file and pem",
+    );
+    check("- {images: r.io, keys: [{file: a.pub}]}", "cannot read /nowhere/a.pub");
+    check(
+        "- {images: r.io, keys: [{pem: x}]}",
+        "rules[0].keys[0].pem: is not a public key in PEM",
+    );
+    check(
+        "- {images: r.io, unsigned: true}\n- {images: r.io/, unsigned: true}",
+        "rules[1]: images \"r.io\" has a rule",
+    );
+    let other = Trust::parse("t", "apiVersion: v1\nkind: PluginTrust\nrules: []", Path::new("."));
+    assert!(
+        other
+            .unwrap_err()
+            .to_string()
+            .contains("a trust file is bulkhead.dev/v1alpha1 PluginTrust")
+    );
+}
+
+#[test]
+fn a_revoked_digest_is_refused_in_spite_of_its_signature() {
+    let rules = "- {images: r.io, unsigned: true}\n";
+    let digests = [Digest::of(b"manifest"), Digest::of(b"code")];
+    let check = |revoked: &Digest, part: Option<&str>| {
+        let trust = parse(&format!(
+            "{rules}revoked:\n- {{digest: '{revoked}', reason: CVE-2026-1}}\n"
+        ))
+        .unwrap();
+        let image = image("r.io/a:1");
+        let requirements = trust.requirements(&image).unwrap();
+        let verified = requirements.verify(&image, &digests[0], &digests[1], &[]);
+        match part {
+            None => assert_eq!(verified, Ok(None)),
+            Some(part) => {
+                let message = verified.unwrap_err().to_string();
+                assert!(message.contains(part), "no {part:?} in: {message}");
+            }
+        }
+    };
+    check(&Digest::of(b"other"), None);
+    check(&digests[0], Some("it is revoked by digest: CVE-2026-1; list an image"));
+    check(&digests[1], Some("its code is revoked by digest: CVE-2026-1"));
+    let mistake = parse(&format!("{rules}revoked: [{{digest: abc}}]"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        mistake.starts_with("trust.yaml:5:11: revoked[0].digest: \"abc\" is not a digest"),
+        "{mistake}"
+    );
+}
+
+#[test]
+fn a_signed_conformance_report_is_required() {
+    let pairs = [(); 2].map(|()| KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap());
+    let [key, other] = [0, 1].map(|at| SigningKey::parse("key.pem", &pairs[at].serialize_pem()).unwrap());
+    let pem = pairs[0].public_key_pem().replace('\n', "\n      ");
+    let trust = parse(&format!(
+        "- images: r.io\n  requireConformance: 0.2.0\n  keys:\n  - pem: |\n      {pem}\n"
+    ))
+    .unwrap();
+    let (image, digest, code) = (image("r.io/a:1"), Digest::of(b"manifest"), Digest::of(b"code"));
+    let requirements = trust.requirements(&image).unwrap();
+    let report = |key: &SigningKey, digest: &Digest, contract: &str, passed: bool| {
+        let predicate = serde_json::json!({"contract": contract, "passed": passed, "checks": []});
+        key.attest(digest, CONFORMANCE, &predicate).unwrap()
+    };
+    let check = |report: Option<Signature>, part: Option<&str>| {
+        let mut signatures = vec![key.sign(&image, &digest).unwrap()];
+        signatures.extend(report);
+        let verified = requirements.verify(&image, &digest, &code, &signatures);
+        assert_eq!(requirements.lacks_signatures(&digest, &signatures), part.is_some());
+        match (verified, part) {
+            (Ok(found), None) => assert!(found.is_some()),
+            (Err(error), Some(part)) => {
+                let message = error.to_string();
+                assert!(
+                    message.contains(part) && message.contains("(ConformanceMissing)"),
+                    "{message}"
+                );
+            }
+            (found, part) => panic!("{found:?}, not {part:?}"),
+        }
+    };
+    let contract = "bulkhead:policy@0.2.0";
+    check(Some(report(&key, &digest, contract, true)), None);
+    check(Some(report(&key, &digest, "bulkhead:policy@1.0.0", true)), None);
+    let missing = Some("it has no conformance report that a key of the rule has signed");
+    check(None, missing);
+    check(Some(report(&other, &digest, contract, true)), missing);
+    check(Some(report(&key, &Digest::of(b"other"), contract, true)), missing);
+    check(Some(report(&key, &digest, contract, false)), Some("has failed checks"));
+    check(
+        Some(report(&key, &digest, "bulkhead:policy@0.1.9", true)),
+        Some("is of bulkhead:policy@0.1.9, and requireConformance demands 0.2.0"),
+    );
+    // A report alone is no signature.
+    let alone = [report(&key, &digest, contract, true)];
+    let error = requirements
+        .verify(&image, &digest, &code, &alone)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("it has no signature"), "{error}");
+}
