@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, languages, mutants, mutations, promtool, release, sh, supply, upgrade};
+use crate::{
+    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, release, sh, supply, upgrade,
+};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -47,6 +49,9 @@ pub(crate) enum Step {
     Soak,
     /// Build the release for this machine twice, and compare the bytes.
     Release,
+    /// Publish the release of this commit, or of `$RELEASE`, to a registry, install it by chart and by kustomize, upgrade
+    /// and roll back, on real control planes; needs root, Go, kubectl and the Git history.
+    Install,
     /// Upgrade from the previous version and roll back, on real control planes; needs Go, kubectl and the Git history.
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
@@ -77,6 +82,7 @@ impl Step {
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
+            Self::Install => install::check(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
         }
@@ -232,6 +238,7 @@ mod tests {
                 "proptest",
                 "soak",
                 "release",
+                "install",
                 "upgrade",
                 "supply-chain"
             ]
