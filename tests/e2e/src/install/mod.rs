@@ -2,6 +2,7 @@
 //! evictions, then by kustomize with a failover.
 
 mod pods;
+mod service;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,11 @@ use crate::losses::{BINDING, DIVIDED};
 use crate::site::Site;
 use crate::storm;
 
-/// Number of Deployments to evict, two per second, so that the storm lasts longer than the changes of versions.
-const DEPLOYMENTS: usize = 160;
-const RATE: &str = "--resource-eviction-rate=2";
+/// Number of Deployments to evict, one per second, so that the storm lasts longer than the changes of versions.
+const DEPLOYMENTS: usize = 120;
+const RATE: &str = "--resource-eviction-rate=1";
 /// Numbers of bindings that have left when the version changes: upgrade, rollback, upgrade.
-const CHANGES_AT: [usize; 3] = [8, 40, 72];
+const CHANGES_AT: [usize; 3] = [4, 24, 48];
 /// Tag of the previous version's image.
 const PREVIOUS_TAG: &str = "previous";
 
@@ -78,7 +79,7 @@ async fn installed(site: &Site, previous: &Site, release: &Release) -> anyhow::R
         (format!("bulkhead:{PREVIOUS_TAG}"), release.previous.clone()),
         (release.image.clone(), release.image_files.clone()),
     ]);
-    let mut pods = Pods::new(images, federation.logs().join("pods"));
+    let mut pods = Pods::new(images, federation.logs().join("pods")).await?;
     for namespace in [NAMESPACE, "karmada-cluster"] {
         federation.kubectl(&["create", "namespace", namespace])?;
     }
@@ -99,6 +100,10 @@ async fn by_chart<'s>(
     pods.follow(federation).await?;
     federation.join_all(&[]).await?;
     println!("      the previous version is installed by its chart");
+    // Without the webhook, policies have no ids and apply to nothing.
+    federation
+        .apply_example_when_admitted("nginx-divided", &["taint-policy.yaml"])
+        .await?;
     storm::prepare(federation, DEPLOYMENTS).await?;
     let recorder = storm::Recorder::start(&federation.client, "member1");
     federation.member("member1")?.kill_api_server();
@@ -167,11 +172,12 @@ async fn by_kustomize(federation: &mut Federation<'_>, pods: &mut Pods, release:
     );
     let (repository, digest) = release.image.split_once('@').context("the image has no digest")?;
     let add = |flag: &&str| json!({"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": flag});
+    let components = ["journal", "webhook"].map(|part| format!("../{name}/kustomize/{part}"));
     let overlay = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [format!("../{name}/kustomize/in-cluster")],
-        "components": [format!("../{name}/kustomize/journal")],
+        "components": components,
         "images": [{"name": "bulkhead", "newName": repository, "digest": digest}],
         "patches": [{
             "target": {"kind": "Deployment", "name": "bulkhead"},
@@ -185,7 +191,7 @@ async fn by_kustomize(federation: &mut Federation<'_>, pods: &mut Pods, release:
     pods.follow(federation).await?;
     federation.wait_ready("member1", true).await?;
     println!("      the release is installed by kustomize");
-    federation.apply_example("nginx-divided", DIVIDED)?;
+    federation.apply_example_when_admitted("nginx-divided", DIVIDED).await?;
     federation
         .wait_placed(BINDING, &[("member1", 1), ("member2", 2)])
         .await?;
@@ -309,6 +315,7 @@ impl<'r> Helm<'r> {
         let mut values = json!({
             "mode": "all",
             "controlPlane": {"inCluster": true},
+            "webhook": {"enabled": true},
             "settings": settings.collect::<Map<_, _>>(),
         });
         if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {

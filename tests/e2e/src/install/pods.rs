@@ -2,7 +2,8 @@
 //!
 //! Each pod has its own root folder with the files of its image, and the volumes, arguments, variables and user of its
 //! specification. Pods share the network of this machine: each has a loopback address of its own, which takes the place
-//! of 0.0.0.0. Limits of resources and network policies are not enforced.
+//! of 0.0.0.0, and the name of the Service is replaced by an address. Limits of resources and network policies are not
+//! enforced.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::service::{self, Service};
 use crate::federation::Federation;
 use crate::process::Process;
 use crate::wait;
@@ -34,6 +36,7 @@ pub(super) type Images = BTreeMap<String, PathBuf>;
 pub(super) struct Pods {
     images: Images,
     folder: PathBuf,
+    service: Service,
     running: Vec<Pod>,
     /// Number of pods so far.
     started: u8,
@@ -42,18 +45,20 @@ pub(super) struct Pods {
 struct Pod {
     /// Template that it was made from.
     template: Value,
+    address: String,
     process: Process,
 }
 
 impl Pods {
     /// Prepares the pods of a federation, without any yet. They have their folders in `folder`.
-    pub(super) fn new(images: Images, folder: PathBuf) -> Self {
-        Self {
+    pub(super) async fn new(images: Images, folder: PathBuf) -> anyhow::Result<Self> {
+        Ok(Self {
             images,
             folder,
+            service: Service::start().await?,
             running: Vec::new(),
             started: 0,
-        }
+        })
     }
 
     /// Replaces the pods by those of the Deployment as it is now: one more than its replicas at most, and each old one
@@ -68,10 +73,12 @@ impl Pods {
         let current = self.running.iter().filter(|pod| pod.template == *template).count();
         for _ in current as u64..replicas {
             let pod = self.start(federation, template).await?;
+            self.service.add(&pod.address);
             self.running.push(pod);
             tokio::time::sleep(settles).await;
             if let Some(old) = self.running.iter().position(|pod| pod.template != *template) {
                 let old = self.running.remove(old);
+                self.service.remove(&old.address);
                 end(old).await?;
             }
         }
@@ -81,6 +88,7 @@ impl Pods {
     /// Ends all pods.
     pub(super) async fn remove(&mut self) -> anyhow::Result<()> {
         for pod in std::mem::take(&mut self.running) {
+            self.service.remove(&pod.address);
             end(pod).await?;
         }
         Ok(())
@@ -140,7 +148,8 @@ impl Pods {
             &config["config"]["Entrypoint"]
         };
         for part in list(entry).chain(list(&container["args"])) {
-            arguments.push(expanded(text(part)?, &variables).replace("0.0.0.0", &address));
+            let argument = expanded(text(part)?, &variables).replace("0.0.0.0", &address);
+            arguments.push(argument.replace(service::NAME, &self.service.address));
         }
         let log = self.folder.join(format!("{name}.log"));
         let mut process = Process::start(Path::new("/usr/bin/env"), &arguments, log)?;
@@ -156,6 +165,7 @@ impl Pods {
         .await?;
         Ok(Pod {
             template: template.clone(),
+            address,
             process,
         })
     }
