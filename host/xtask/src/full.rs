@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use crate::{BUILD, browser, docs, guests, languages, mutants, mutations, promtool, release, sh, supply, upgrade};
+use crate::{
+    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, release, sh, supply, upgrade,
+};
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
@@ -49,6 +51,9 @@ pub(crate) enum Step {
     Release,
     /// Change the leader 20 times in a storm, on real control planes; needs Go and kubectl.
     Leaders,
+    /// Publish the release of this commit, or of `$RELEASE`, to a registry, install it by chart and by kustomize, upgrade
+    /// and roll back, on real control planes; needs root, Go, kubectl and the Git history.
+    Install,
     /// Upgrade from the previous version and roll back, on real control planes; needs Go, kubectl and the Git history.
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
@@ -80,6 +85,7 @@ impl Step {
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
             Self::Leaders => leaders(root),
+            Self::Install => install::check(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
         }
@@ -240,6 +246,7 @@ mod tests {
                 "soak",
                 "release",
                 "leaders",
+                "install",
                 "upgrade",
                 "supply-chain"
             ]

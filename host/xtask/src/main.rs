@@ -3,13 +3,16 @@
 //! `cargo xtask full` runs what takes too long for CI, and `cargo xtask release` makes what a user installs.
 
 mod browser;
+mod digest;
 mod docs;
 mod full;
 mod guests;
+mod install;
 mod languages;
 mod mutants;
 mod mutations;
 mod promtool;
+mod publish;
 mod release;
 mod sh;
 mod supply;
@@ -79,6 +82,8 @@ enum Task {
     Guests,
     /// Build static programs, image, chart, manifests, checksums and bill of materials into target/release-package.
     Release(release::Arguments),
+    /// Push image and chart of a release to a registry, and sign them.
+    Publish(publish::Arguments),
     /// Run a file of cases that were recorded from Karmada's own code; fail if a result differs.
     Vectors {
         /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
@@ -179,6 +184,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Release(arguments) => {
             release::make(&root, &arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Publish(arguments) => {
+            publish::run(&root, &arguments)?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Vectors { arguments } => {

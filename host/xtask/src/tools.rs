@@ -1,10 +1,12 @@
-//! Programs of cargo packages in fixed versions, installed into `target/tools`.
+//! Programs of cargo packages and Go modules in fixed versions, installed into `target/tools`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
+use crate::digest::sha256;
 use crate::sh;
 
 /// Package with a program of the same name.
@@ -59,6 +61,64 @@ impl Tool {
     }
 }
 
+/// Program of a Go module. A folder of the repository has `go.mod` and `go.sum` with the versions and digests of the
+/// module and of all that it depends on.
+pub(crate) struct GoTool {
+    /// Name of the program.
+    pub(crate) name: &'static str,
+    /// Folder with `go.mod` and `go.sum`, from the root of the repository.
+    pub(crate) folder: &'static str,
+    /// Package of the program.
+    pub(crate) package: &'static str,
+}
+
+impl GoTool {
+    /// Returns the program. Builds it if it is missing or was built from other versions.
+    ///
+    /// # Errors
+    ///
+    /// Go is missing or older than the module requires, or the build fails.
+    pub(crate) fn ensure(&self, root: &Path) -> anyhow::Result<PathBuf> {
+        let Self { name, folder, package } = *self;
+        let sources = root.join(folder);
+        let out = root.join("target/tools/go").join(versions(&sources)?);
+        let program = out.join(name);
+        if program.is_file() {
+            return Ok(program);
+        }
+        println!("building {name}, which takes minutes the first time");
+        fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
+        let partial = out.join(format!("{name}.partial"));
+        let status = Command::new("go")
+            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"])
+            .arg(&partial)
+            .arg(package)
+            .current_dir(&sources)
+            .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly")])
+            .status();
+        let status = status.with_context(|| format!("building {name}: starting go; install Go 1.26 or later"))?;
+        ensure!(
+            status.success(),
+            "building {name} in {} failed ({status})",
+            sources.display()
+        );
+        fs::rename(&partial, &program).with_context(|| format!("renaming {}", partial.display()))?;
+        Ok(program)
+    }
+}
+
+/// Returns a digest of the versions in a folder, in 16 hexadecimal digits.
+fn versions(folder: &Path) -> anyhow::Result<String> {
+    let mut all = Vec::new();
+    for file in ["go.mod", "go.sum"] {
+        let path = folder.join(file);
+        all.extend(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    let mut digits = sha256(&all);
+    digits.truncate(16);
+    Ok(digits)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -83,6 +143,21 @@ mod tests {
             std::fs::write(&program, format!("#!/bin/sh\necho {printed}\n")).unwrap();
             std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
             assert_eq!(tool.is_installed(&program), expected, "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_go_program_of_other_versions_has_another_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = versions(folder.path()).unwrap_err().to_string();
+        assert!(error.ends_with("go.mod"), "{error}");
+        let mut seen = std::collections::BTreeSet::new();
+        for sum in ["a v1.0.0 h1:x=", "a v1.0.1 h1:y="] {
+            fs::write(folder.path().join("go.mod"), "module m\n").unwrap();
+            fs::write(folder.path().join("go.sum"), sum).unwrap();
+            let key = versions(folder.path()).unwrap();
+            assert_eq!((key.len(), &key), (16, &versions(folder.path()).unwrap()));
+            assert!(seen.insert(key));
         }
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, anyhow};
 use crate::{BUILD, BUILD_PROGRAM, sh};
 
 /// Previous version, N-1. Each release moves it to the commit of the release before: see CONTRIBUTING.md.
-const PREVIOUS: &str = "e85b902a0b3749923b0b7be8d70be79e4a5fb194";
+pub(crate) const PREVIOUS: &str = "e85b902a0b3749923b0b7be8d70be79e4a5fb194";
 /// Folder of the previous version.
 const FOLDER: &str = "target/previous";
 
@@ -38,13 +38,18 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Worktree of a revision. It is removed on drop.
-struct Checkout<'a> {
+pub(crate) struct Checkout<'a> {
     root: &'a Path,
     folder: PathBuf,
 }
 
 impl<'a> Checkout<'a> {
-    fn of(root: &'a Path, revision: &str) -> anyhow::Result<Self> {
+    /// Adds the worktree.
+    ///
+    /// # Errors
+    ///
+    /// The history lacks the revision.
+    pub(crate) fn of(root: &'a Path, revision: &str) -> anyhow::Result<Self> {
         let commit = format!("{revision}^{{commit}}");
         sh::git(root, &["rev-parse", "--verify", "--quiet", &commit]).map_err(|_| {
             anyhow!(
@@ -63,8 +68,17 @@ impl<'a> Checkout<'a> {
         Ok(checkout)
     }
 
+    /// Returns the folder of the worktree.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Builds the program of the revision, and returns its path.
-    fn build(&self) -> anyhow::Result<PathBuf> {
+    ///
+    /// # Errors
+    ///
+    /// The build fails.
+    pub(crate) fn build(&self) -> anyhow::Result<PathBuf> {
         let target = self.root.join(FOLDER).join("build");
         let folder = target.display().to_string();
         sh::cargo_with(&self.folder, BUILD_PROGRAM, &[("CARGO_TARGET_DIR", &folder)])

@@ -245,6 +245,16 @@ impl ControlPlane {
         Ok(path)
     }
 
+    /// Returns the certificate of the API server, which is its own authority.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.directory.join("certificates/apiserver.crt")
+    }
+
+    /// Returns the port of the API server.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Returns the kubeconfig of [`ADMIN`].
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.join(format!("kubeconfig-{ADMIN}"))

@@ -83,6 +83,21 @@ impl<'s> Federation<'s> {
             first,
             pull,
         } = plan;
+        let mut federation = Self::start_planes(site, name, members, settings).await?;
+        federation.apply_definitions()?;
+        federation.kubectl(&["create", "namespace", "karmada-system"])?;
+        federation.start_bulkhead(first)?;
+        federation.join_all(pull).await?;
+        Ok(federation)
+    }
+
+    /// Starts a hub and the members, without anything of Bulkhead.
+    pub(crate) async fn start_planes(
+        site: &'s Site,
+        name: &str,
+        members: usize,
+        settings: &[&str],
+    ) -> anyhow::Result<Self> {
         let directory = site.logs().join(name);
         if directory.exists() {
             set_aside(&directory, &site.logs().join(format!("{name}-before")))?;
@@ -98,7 +113,7 @@ impl<'s> Federation<'s> {
         let members: BTreeMap<_, _> = members.into_iter().collect();
         let client = hub.client().await?;
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut federation = Self {
+        Ok(Self {
             site,
             directory,
             settings,
@@ -107,17 +122,18 @@ impl<'s> Federation<'s> {
             client,
             bulkhead: Vec::new(),
             agents: BTreeMap::new(),
-        };
-        federation.apply_definitions()?;
-        federation.kubectl(&["create", "namespace", "karmada-system"])?;
-        federation.start_bulkhead(first)?;
-        for name in federation.members.keys().cloned().collect::<Vec<_>>() {
-            federation.join(&name, pull.contains(&name.as_str()))?;
+        })
+    }
+
+    /// Joins all members, those in `pull` with an agent, and waits until they are ready.
+    pub(crate) async fn join_all(&mut self, pull: &[&str]) -> anyhow::Result<()> {
+        for name in self.members.keys().cloned().collect::<Vec<_>>() {
+            self.join(&name, pull.contains(&name.as_str()))?;
         }
-        for name in federation.members.keys() {
-            federation.wait_ready(name, true).await?;
+        for name in self.members.keys() {
+            self.wait_ready(name, true).await?;
         }
-        Ok(federation)
+        Ok(())
     }
 
     /// Uses the program and the manifests of another version from now on.

@@ -9,6 +9,7 @@ mod documents;
 mod faults;
 mod federation;
 mod idle;
+mod install;
 mod kubectl;
 mod losses;
 mod modes;
@@ -79,6 +80,8 @@ enum Task {
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
     },
+    /// Install a release by chart and by kustomize, with an upgrade and a rollback in a storm.
+    Install(install::Release),
     /// Upgrade from another version and roll back to it, in the middle of a storm.
     Upgrade {
         /// Path of the other version's `bulkhead` program.
@@ -112,6 +115,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
+        Task::Install(release) => Box::pin(install::run(&site, &release)).await,
         Task::Upgrade {
             previous,
             previous_root,

@@ -9,8 +9,8 @@ use super::source::Source;
 use super::toolchain::Toolchain;
 use crate::sh;
 
-/// Profile of Cargo.toml for packaged programs.
-const PROFILE: &str = "release-package";
+/// Profile of Cargo.toml for packaged programs. Cargo has a folder of this name in `target`.
+pub(super) const PROFILE: &str = "dist";
 /// Separator of `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";
 

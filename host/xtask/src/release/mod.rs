@@ -5,6 +5,7 @@
 
 mod compile;
 mod contents;
+mod finished;
 mod graph;
 mod image;
 mod kubernetes;
@@ -13,9 +14,10 @@ mod pack;
 mod platform;
 mod report;
 mod sbom;
+mod sign;
 mod source;
 mod toolchain;
-mod verify;
+pub(crate) mod verify;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +27,9 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 
 use self::contents::Inputs;
-use self::platform::Platform;
+pub(crate) use self::finished::Finished;
+pub(crate) use self::platform::Platform;
+pub(crate) use self::sign::Signer;
 use self::source::{Accepts, Source};
 use self::toolchain::Toolchain;
 use crate::{BUILD, sh};
@@ -33,7 +37,7 @@ use crate::{BUILD, sh};
 /// Bound of a compiled program, in bytes.
 const PROGRAM_BYTES_MAX: usize = 60_000_000;
 /// File with the digests of all other files but the report.
-const CHECKSUMS: &str = "SHA256SUMS";
+pub(crate) const CHECKSUMS: &str = "SHA256SUMS";
 /// File with sizes and start times, which differ between machines.
 const REPORT: &str = "report.json";
 
@@ -65,6 +69,10 @@ pub(crate) struct Arguments {
     /// Folder for compiled files.
     #[arg(long, value_name = "DIR", default_value = "target")]
     target_dir: PathBuf,
+    /// Key of cosign that signs the checksums, as a file or as a URI of a key service. The variable COSIGN_PASSWORD has
+    /// the password of a file.
+    #[arg(long, value_name = "KEY")]
+    sign_key: Option<String>,
 }
 
 /// Makes the files of a release, writes and checks them, and prints their sizes.
@@ -77,6 +85,11 @@ pub(crate) fn make(root: &Path, arguments: &Arguments) -> anyhow::Result<PathBuf
     let is_any = arguments.allow_dirty || arguments.quick;
     let source = Source::read(root, if is_any { Accepts::Any } else { Accepts::Clean })?;
     let platforms = platforms(arguments)?;
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| root.join(default_out(arguments.quick)));
+    ensure_replaceable(&out)?;
     let (programs, licences) = if arguments.quick {
         (packaged(root, arguments, &platforms)?, Vec::new())
     } else {
@@ -96,14 +109,11 @@ pub(crate) fn make(root: &Path, arguments: &Arguments) -> anyhow::Result<PathBuf
     if !arguments.quick {
         repeated(&files, &contents::of(root, &inputs)?)?;
     }
-    let name = if arguments.quick {
-        "target/release-quick"
-    } else {
-        "target/release-package"
-    };
-    let out = arguments.out.clone().unwrap_or_else(|| root.join(name));
     write(&out, &files)?;
     verify::folder(&out, &inputs.source, &arguments.image)?;
+    if let Some(key) = &arguments.sign_key {
+        Signer::ensure(root, key)?.files(&out)?;
+    }
     let report = report::of(&out, &inputs, &files)?;
     fs::write(out.join(REPORT), report.json()?).with_context(|| format!("writing {REPORT}"))?;
     print!("{}", report.text());
@@ -185,17 +195,35 @@ fn repeated(first: &BTreeMap<String, Vec<u8>>, second: &BTreeMap<String, Vec<u8>
     Ok(())
 }
 
+/// Returns the folder for the files of a release. Cargo uses no folder of this name.
+fn default_out(is_quick: bool) -> &'static str {
+    if is_quick {
+        "target/release-quick"
+    } else {
+        "target/release-package"
+    }
+}
+
+/// Refuses a folder that has files of something else.
+fn ensure_replaceable(out: &Path) -> anyhow::Result<()> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(out).with_context(|| format!("reading {}", out.display()))?;
+    if entries.next().is_some() && !out.join(CHECKSUMS).is_file() {
+        bail!(
+            "{} is not empty and has no {CHECKSUMS} of a release; name another folder with --out",
+            out.display()
+        );
+    }
+    Ok(())
+}
+
 /// Replaces the content of a folder, unless it has files of something else.
 fn write(out: &Path, files: &BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
     let about = || format!("writing to {}", out.display());
+    ensure_replaceable(out)?;
     if out.exists() {
-        let is_empty = fs::read_dir(out).with_context(about)?.next().is_none();
-        if !is_empty && !out.join(CHECKSUMS).is_file() {
-            bail!(
-                "{} is not empty and has no {CHECKSUMS} of a release; name another folder with --out",
-                out.display()
-            );
-        }
         fs::remove_dir_all(out).with_context(about)?;
     }
     fs::create_dir_all(out).with_context(about)?;
@@ -203,6 +231,35 @@ fn write(out: &Path, files: &BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
         fs::write(out.join(name), content).with_context(|| format!("writing {name}"))?;
     }
     Ok(())
+}
+
+/// Returns the release in the folder of the environment variable `RELEASE`, or else the one of this commit, which is made
+/// for one platform if it is missing.
+///
+/// # Errors
+///
+/// The release cannot be made, or a check of it fails.
+pub(crate) fn of_commit(root: &Path, platform: Platform) -> anyhow::Result<Finished> {
+    if let Some(folder) = std::env::var_os("RELEASE") {
+        return Finished::read(&root.join(folder));
+    }
+    let commit = Source::read(root, Accepts::Any)?.commit;
+    for name in [default_out(false), "target/release-check/1"] {
+        let Ok(release) = Finished::read(&root.join(name)) else {
+            continue;
+        };
+        if release.commit == commit && !release.is_quick && release.archive(platform).0.is_file() {
+            return Ok(release);
+        }
+    }
+    let arguments = Arguments {
+        platforms: vec![platform],
+        image: "bulkhead".to_owned(),
+        allow_dirty: true,
+        target_dir: PathBuf::from("target"),
+        ..Arguments::default()
+    };
+    Finished::read(&make(root, &arguments)?)
 }
 
 /// Builds the program for this machine twice, in two folders, and compares all files: the step `release` of
@@ -286,7 +343,18 @@ mod tests {
         ] {
             assert!(first.lines().any(|line| line.ends_with(part)), "no {part} in\n{first}");
         }
-        assert!(folder.path().join("first").join(REPORT).is_file());
+        let release = Finished::read(&folder.path().join("first")).unwrap();
+        assert_eq!(
+            (release.version.as_str(), release.is_quick),
+            (env!("CARGO_PKG_VERSION"), true)
+        );
+        assert_eq!(release.repository, "registry.example.com/bulkhead");
+        assert!(release.archive(Platform::Arm).0.is_file());
+        fs::write(release.folder.join("SHA256SUMS.sigstore.json"), "{}").unwrap();
+        Finished::read(&release.folder).unwrap();
+        fs::write(release.folder.join("bulkhead-0.1.0-crds.yaml"), "").unwrap();
+        let error = format!("{:#}", Finished::read(&release.folder).unwrap_err());
+        assert!(error.starts_with("bulkhead-0.1.0-crds.yaml has the digest"), "{error}");
         assert!(!first.contains(REPORT));
     }
 
@@ -297,6 +365,16 @@ mod tests {
         let error = write(folder.path(), &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains("is not empty") && error.contains("--out"), "{error}");
         assert!(folder.path().join("thesis.tex").is_file());
+    }
+
+    #[test]
+    fn cargo_builds_into_no_folder_of_the_files() {
+        let profile = format!("target/{}", compile::PROFILE);
+        let manifest = fs::read_to_string(crate::root().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("\n[profile.{}]\n", compile::PROFILE)));
+        for out in [true, false].map(default_out) {
+            assert_ne!(out, profile);
+        }
     }
 
     #[test]

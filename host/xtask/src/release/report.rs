@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde::Serialize;
 
 use super::contents::Inputs;
+use super::finished::read_from;
 use super::platform::Platform;
 use super::source::Source;
-use super::verify;
 
 /// Starts of a program that are measured.
 const STARTS: usize = 20;
@@ -105,17 +104,8 @@ fn started(out: &Path, source: &Source, platform: Platform) -> anyhow::Result<f6
 }
 
 fn unpack(archive: &Path, path: &str, to: &Path) -> anyhow::Result<()> {
-    let mut archive_reader = verify::open(archive)?;
-    for entry in archive_reader.entries()? {
-        let mut entry = entry?;
-        if entry.path()?.as_os_str() == path {
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content)?;
-            fs::write(to, content)?;
-            return Ok(fs::set_permissions(to, fs::Permissions::from_mode(0o755))?);
-        }
-    }
-    bail!("{} has no {path}", archive.display())
+    fs::write(to, read_from(archive, path)?)?;
+    Ok(fs::set_permissions(to, fs::Permissions::from_mode(0o755))?)
 }
 
 impl Report {

@@ -8,6 +8,7 @@ const RELEASE: &str = "needs a release of the Helm chart";
 const PACKAGES: &str = "needs the files of a release, which `cargo xtask release` checks";
 const CONSOLE: &str = "serves until it is interrupted; host/cli/tests/cli/console.rs starts the same commands";
 const OWN_REGISTRY: &str = "needs a registry of the reader";
+const COSIGN: &str = "needs a signed release; `cargo xtask full install` runs the same commands";
 
 /// Blocks that no test runs: page, first line, and the reason.
 pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
@@ -22,6 +23,16 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
         "short form of the tutorial that the e2e tests run",
     ),
     ("docs/src/how-to/install.md", "$ sha256sum --check SHA256SUMS", PACKAGES),
+    (
+        "docs/src/how-to/install.md",
+        "$ cosign verify-blob --insecure-ignore-tlog --key bulkhead.pub --bundle SHA256SUMS.sigstore.json SHA256SUMS",
+        COSIGN,
+    ),
+    (
+        "docs/src/how-to/install.md",
+        "$ cosign verify --insecure-ignore-tlog --key bulkhead.pub registry.example.com/bulkhead@sha256:DIGEST",
+        COSIGN,
+    ),
     ("docs/src/how-to/install.md", "$ git checkout COMMIT", PACKAGES),
     (
         "docs/src/how-to/install.md",

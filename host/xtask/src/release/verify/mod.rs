@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 use tar::Archive;
 
 use super::source::Source;
-use super::{CHECKSUMS, REPORT, pack};
+use super::{CHECKSUMS, REPORT, pack, sign};
 
 /// Checks the folder of a release of a commit, whose manifests name an image.
 ///
@@ -69,10 +69,8 @@ fn checksums(out: &Path) -> anyhow::Result<()> {
         );
         listed.insert(name.to_owned());
     }
-    let missing: Vec<_> = names(out)?
-        .into_iter()
-        .filter(|name| name != REPORT && !listed.contains(name))
-        .collect();
+    listed.extend([REPORT, sign::SIGNATURE, sign::PUBLIC_KEY].map(str::to_owned));
+    let missing: Vec<_> = names(out)?.into_iter().filter(|name| !listed.contains(name)).collect();
     ensure!(missing.is_empty(), "{CHECKSUMS} does not list {}", missing.join(", "));
     Ok(())
 }
