@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
 use self::pods::{Images, NAMESPACE, Pods};
-use crate::faults::{LEASE, some_left};
+use crate::faults::some_left;
 use crate::federation::{Federation, QUICK};
 use crate::losses::{BINDING, DIVIDED};
 use crate::site::Site;
@@ -181,7 +181,7 @@ async fn by_kustomize(federation: &mut Federation<'_>, pods: &mut Pods, release:
         "images": [{"name": "bulkhead", "newName": repository, "digest": digest}],
         "patches": [{
             "target": {"kind": "Deployment", "name": "bulkhead"},
-            "patch": Value::from(QUICK.iter().chain(LEASE).map(add).collect::<Vec<_>>()).to_string(),
+            "patch": Value::from(QUICK.iter().map(add).collect::<Vec<_>>()).to_string(),
         }],
     });
     let path = folder.join("overlay");
@@ -306,7 +306,7 @@ impl<'r> Helm<'r> {
 
     /// Writes the values of a version, and returns the path.
     fn values(&self, name: &str, more: &Value) -> anyhow::Result<String> {
-        let flags = QUICK[..QUICK.len() - 1].iter().chain(LEASE).chain([&RATE]);
+        let flags = QUICK[..QUICK.len() - 1].iter().chain([&RATE]);
         let settings = flags.map(|flag| {
             let flag = flag.trim_start_matches("--");
             let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
