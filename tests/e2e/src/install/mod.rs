@@ -58,7 +58,6 @@ pub(crate) async fn run(site: &Site, release: &Release) -> anyhow::Result<bool> 
     let previous = release.previous.join("root/usr/local/bin/bulkhead");
     let previous = site.of_version(&previous, &release.previous_root)?;
     let outcome = Box::pin(installed(site, &previous, release)).await;
-    site.remove_data()?;
     let seconds = started.elapsed().as_secs();
     match outcome {
         Ok(()) => println!("ok    installed by chart and by kustomize, upgraded and rolled back ({seconds} s)"),
