@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use bulkhead_conformance::{Case, Check, Outcome as Came, Report, Subject};
 use bulkhead_core::call::{Call, CallKind, Reply};
-use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId, Usage};
+use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId, Usage};
 use clap::Args;
 
 use super::target::{Which, bounded, read_cases};
@@ -153,9 +153,9 @@ fn once(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     let mut data: serde_json::Value = serde_json::from_str(&report.to_json())?;
     // A script has no contract of its own: the functions of this program have tested it.
-    let contract = match &loaded.description.contract {
-        contract if contract.is_empty() => bulkhead_engine_wasm::package(),
-        contract => contract.clone(),
+    let contract = match target.source.engine {
+        EngineKind::Lua => bulkhead_engine_wasm::package(),
+        _ => loaded.description.contract.clone(),
     };
     data["contract"] = contract.into();
     data["sha256"] = target.source.digest().to_string().into();

@@ -76,6 +76,11 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     (
         "docs/src/how-to/distribute-plugins.md",
+        "$ bulkhead plugin test hold -o json > report.json",
+        REGISTRY,
+    ),
+    (
+        "docs/src/how-to/distribute-plugins.md",
         "$ bulkhead run --plugin-directory plugins --image-cache /var/lib/bulkhead/images --plugin-trust trust.yaml",
         REGISTRY,
     ),
