@@ -1,8 +1,8 @@
 //! Signatures of images, and signed statements about them, in the formats of cosign.
 //!
-//! - The older one ([`tag`]): a manifest under the tag `sha256-DIGEST.sig`, with a layer for each signed payload ("simple
+//! - The older one (`tag`): a manifest under the tag `sha256-DIGEST.sig`, with a layer for each signed payload ("simple
 //!   signing") and the signature as an annotation.
-//! - The newer one ([`bundle`]): a manifest that refers to the image, with a Sigstore bundle as its layer. The bundle has
+//! - The newer one (`bundle`): a manifest that refers to the image, with a Sigstore bundle as its layer. The bundle has
 //!   an in-toto statement in an envelope of DSSE. Attestations, such as conformance reports, have this format only.
 //!
 //! Keys are ECDSA P-256. A signature binds the digest of a manifest. As with cosign, the name of the repository in the

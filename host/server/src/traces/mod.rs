@@ -1,8 +1,8 @@
 //! Traces of evictions and decisions over OTLP, for `bulkhead run` and `bulkhead agent`.
 //!
-//! [`settings`] reads the standard environment variables of OpenTelemetry; without an endpoint nothing is collected or
-//! sent. [`recorder`] collects the spans of each reconcile, [`evictions`] finds the eviction that a reconcile is part
-//! of, and [`assembler`] makes spans of OpenTelemetry with stable ids of them. [`export`] sends them from a thread of
+//! `settings` reads the standard environment variables of OpenTelemetry; without an endpoint nothing is collected or
+//! sent. `recorder` collects the spans of each reconcile, `evictions` finds the eviction that a reconcile is part
+//! of, and `assembler` makes spans of OpenTelemetry with stable ids of them. `export` sends them from a thread of
 //! its own, behind a bounded queue that never waits.
 
 mod assembler;

@@ -3,7 +3,7 @@
 //! Each pod has its own root folder with the files of its image, and the volumes, arguments, variables and user of its
 //! specification. Pods share the network of this machine: each has a loopback address of its own, which takes the place
 //! of 0.0.0.0, and the name of the Service is replaced by an address. Limits of resources and network policies are not
-//! enforced. A process that ends by itself is not restarted: it fails the scenario.
+//! enforced. A process that ends is not restarted, and fails the scenario.
 
 use std::collections::BTreeMap;
 use std::fs;

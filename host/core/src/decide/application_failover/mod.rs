@@ -7,7 +7,7 @@
 //! crash.
 //!
 //! Start with [`decide`]; the timer is in [`health_history`], and labels that carry over state are in
-//! [`preserve`](super::preserve).
+//! [`preserve`].
 
 pub mod health_history;
 
