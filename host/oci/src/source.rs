@@ -146,6 +146,21 @@ fn verify(message: impl ToString) -> ImageProblem {
     }
 }
 
+/// Checks the signatures of an image. Returns the name of the signer; none if no signature is required.
+fn verified(
+    image: &Reference,
+    digest: &Digest,
+    code: &Digest,
+    requirements: Option<&Requirements>,
+    signatures: &[Signature],
+) -> Result<Option<String>, ImageProblem> {
+    let Some(requirements) = requirements else {
+        return Ok(None);
+    };
+    let key = requirements.verify(image, digest, code, signatures).map_err(verify)?;
+    Ok(key.map(|key| key.name.clone()))
+}
+
 impl RegistryImages {
     /// Starts the thread that pulls images.
     ///
@@ -238,7 +253,8 @@ impl Images for RegistryImages {
         };
         let digest = stored.manifest.digest.clone();
         let code = stored.manifest.code_digest().clone();
-        let signer = match self.shared.verified(&image, &digest, &code, requirements.as_ref()) {
+        let signatures = self.shared.signatures(&digest);
+        let signer = match verified(&image, &digest, &code, requirements.as_ref(), &signatures) {
             Ok(signer) => signer,
             Err(refused) => {
                 self.shared.retry(&image, moved);
@@ -248,7 +264,7 @@ impl Images for RegistryImages {
                 });
             }
         };
-        self.shared.found(&image, moved, &digest);
+        self.shared.found(&image, moved, &digest, signatures);
         let StoredImage { engine, code, .. } = stored;
         Ok(FoundImage {
             engine,
@@ -270,7 +286,8 @@ impl Images for RegistryImages {
             return Ok(None);
         };
         let requirements = trust.requirements(&image).map_err(verify)?;
-        self.shared.verified(&image, digest, &code, Some(&requirements))?;
+        let signatures = self.shared.signatures(digest);
+        verified(&image, digest, &code, Some(&requirements), &signatures)?;
         Ok(requirements.kinds)
     }
 }
@@ -301,26 +318,6 @@ impl Shared {
         all
     }
 
-    /// Checks the known signatures. Returns the name of the signer; none if no signature is required.
-    fn verified(
-        &self,
-        image: &Reference,
-        digest: &Digest,
-        code: &Digest,
-        requirements: Option<&Requirements>,
-    ) -> Result<Option<String>, ImageProblem> {
-        let Some(requirements) = requirements else {
-            return Ok(None);
-        };
-        let signatures = if requirements.needs_signature() {
-            self.signatures(digest)
-        } else {
-            Vec::new()
-        };
-        let key = requirements.verify(image, digest, code, &signatures).map_err(verify)?;
-        Ok(key.map(|key| key.name.clone()))
-    }
-
     /// Registers an image. Returns the problem of its last attempt.
     fn want(&self, image: &Reference, moved: MovedTag) -> Option<ImageProblem> {
         let mut state = self.lock();
@@ -341,8 +338,7 @@ impl Shared {
     }
 
     /// Records that an image is served, so that a start does not wait for its registry.
-    fn found(&self, image: &Reference, moved: MovedTag, digest: &Digest) {
-        let signatures = self.signatures(digest);
+    fn found(&self, image: &Reference, moved: MovedTag, digest: &Digest, signatures: Vec<Signature>) {
         let mut state = self.lock();
         if let Some(entry) = state.images.get_mut(&(image.clone(), moved)) {
             entry.is_found = true;
@@ -424,7 +420,8 @@ impl Shared {
         };
         let pinned = image.with_digest(wanted.clone());
         let stored = self.store.pull(&pinned).await?;
-        let verified = || self.verified(image, &wanted, stored.manifest.code_digest(), requirements);
+        let code = stored.manifest.code_digest();
+        let verified = || verified(image, &wanted, code, requirements, &self.signatures(&wanted));
         let lacks_signatures =
             || requirements.is_some_and(|rule| rule.lacks_signatures(&wanted, &self.signatures(&wanted)));
         if lacks_signatures() {
