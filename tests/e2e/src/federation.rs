@@ -18,7 +18,7 @@ use crate::control_plane::{ControlPlane, Role};
 use crate::process::{Process, Supervisor};
 use crate::site::{Site, set_aside};
 use crate::wait;
-pub(crate) use endpoint::http_get;
+pub(crate) use endpoint::{http_get, http_response};
 
 /// User name of the account that `host/deploy` creates.
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";

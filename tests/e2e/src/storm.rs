@@ -184,9 +184,14 @@ impl Recorder {
         times
     }
 
-    /// Returns the bindings whose task ended while they were not healthy on their targets.
-    pub(crate) fn early(&self) -> Vec<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).early.clone()
+    /// Checks that no task ended while its binding was not healthy on the targets.
+    pub(crate) fn check_replaced(&self) -> anyhow::Result<()> {
+        let early = &self.seen.lock().unwrap_or_else(PoisonError::into_inner).early;
+        ensure!(
+            early.is_empty(),
+            "tasks ended before a replacement was healthy: {early:?}"
+        );
+        Ok(())
     }
 
     /// Returns the key of each binding with each id that its annotation had.

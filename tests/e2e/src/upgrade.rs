@@ -100,11 +100,7 @@ async fn upgraded(site: &Site, previous: &Site, mode: &str) -> anyhow::Result<()
     storm::everything_on(&processes.federation.client, DEPLOYMENTS, "member2").await?;
 
     recorder.check(DEPLOYMENTS, DEPLOYMENTS).await?;
-    let early = recorder.early();
-    ensure!(
-        early.is_empty(),
-        "tasks ended before a replacement was healthy: {early:?}"
-    );
+    recorder.check_replaced()?;
     let after = Writes::settled(&processes.federation.client, COUNTED, QUIET, LIMIT).await?;
     report(&recorder.evictions(), &processes.stopped, &after.since(&writes));
     members(processes.federation).await?;

@@ -37,6 +37,15 @@ impl Federation<'_> {
 
 /// Returns the body of an HTTP response.
 pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
+    let response = http_response(address, path).await?;
+    let (_, body) = response
+        .split_once("\r\n\r\n")
+        .context("this is no answer of an HTTP server")?;
+    Ok(body.to_owned())
+}
+
+/// Returns a whole HTTP response, from its status line on.
+pub(crate) async fn http_response(address: &str, path: &str) -> anyhow::Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address)
         .await
@@ -44,10 +53,7 @@ pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String
     stream
         .write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())
         .await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (_, body) = answer
-        .split_once("\r\n\r\n")
-        .context("this is no answer of an HTTP server")?;
-    Ok(body.to_owned())
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    Ok(response)
 }

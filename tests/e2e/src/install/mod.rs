@@ -132,11 +132,7 @@ async fn by_chart<'s>(
     }
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
     recorder.check(DEPLOYMENTS, DEPLOYMENTS).await?;
-    let early = recorder.early();
-    ensure!(
-        early.is_empty(),
-        "tasks ended before a replacement was healthy: {early:?}"
-    );
+    recorder.check_replaced()?;
     let revisions = helm.run(&["history", "bulkhead", "-o", "json"])?;
     let revisions: Value = serde_json::from_str(&revisions)?;
     let count = revisions.as_array().map_or(0, Vec::len);

@@ -15,10 +15,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::service::{self, Service};
-use crate::federation::Federation;
+use crate::federation::{Federation, http_response};
 use crate::process::Process;
 use crate::wait;
 
@@ -298,11 +297,7 @@ fn port(container: &Value, port: &Value) -> anyhow::Result<u64> {
 
 /// Asks an HTTP server, and returns an error unless the status is 200.
 async fn ready(address: &str, path: &str) -> anyhow::Result<()> {
-    let mut stream = tokio::net::TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
+    let answer = http_response(address, path).await?;
     let status = answer.lines().next().unwrap_or_default();
     ensure!(status.split(' ').nth(1) == Some("200"), "{path} answers {status:?}");
     Ok(())
