@@ -4,6 +4,7 @@
 
 mod annotations;
 mod bench;
+mod comparison;
 mod control_plane;
 mod documents;
 mod faults;
@@ -28,6 +29,7 @@ mod soundness;
 mod storm;
 mod successions;
 mod takeover;
+mod telemetry;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod upgrade;
@@ -73,12 +75,18 @@ enum Task {
         /// Number of Deployments, each with three replicas.
         #[arg(long, default_value_t = 300)]
         deployments: usize,
+        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
+        #[arg(long, value_name = "PAIRS")]
+        compare: Option<usize>,
     },
     /// Measure the resource usage without changes.
     Idle {
         /// Number of bindings.
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
+        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
+        #[arg(long, value_name = "PAIRS")]
+        compare: Option<usize>,
     },
     /// Install a release by chart and by kustomize, with an upgrade and a rollback in a storm.
     Install(install::Release),
@@ -113,8 +121,20 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&root)?;
     let mut site = site::Site::new(servers, &arguments.program, &root)?;
     match arguments.task {
-        Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
-        Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
+        Task::Bench { deployments, compare } => {
+            match compare {
+                Some(pairs) => Box::pin(bench::compare(&site, deployments, pairs)).await?,
+                None => bench::run(&site, deployments).await?,
+            }
+            Ok(true)
+        }
+        Task::Idle { bindings, compare } => {
+            match compare {
+                Some(pairs) => Box::pin(idle::compare(&site, bindings, pairs)).await?,
+                None => idle::run(&site, bindings).await?,
+            }
+            Ok(true)
+        }
         Task::Install(release) => Box::pin(install::run(&site, &release)).await,
         Task::Upgrade {
             previous,
