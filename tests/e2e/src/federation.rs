@@ -402,6 +402,16 @@ impl<'s> Federation<'s> {
         said(Command::new(&self.site.program).args(arguments))
     }
 
+    /// Runs a shell command with `bulkhead` in the path and the hub in `$KUBECONFIG`, and returns its exit code and
+    /// output.
+    pub(crate) fn shell(&self, command: &str) -> anyhow::Result<(Option<i32>, String)> {
+        let programs = self.site.program.parent().context("the program has no folder")?;
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let mut shell = Command::new("sh");
+        shell.env("PATH", path).env("KUBECONFIG", self.hub.kubeconfig());
+        said(shell.args(["-c", command]))
+    }
+
     /// Runs `kubectl` on the hub.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         self.kubectl_with(arguments, "")

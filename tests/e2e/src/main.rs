@@ -2,6 +2,7 @@
 //!
 //! Start reading at [`federation`] (setup), then [`scenarios`] (assertions).
 
+mod alerts;
 mod annotations;
 mod bench;
 mod comparison;
@@ -70,6 +71,18 @@ enum Task {
         #[arg(long)]
         long: bool,
     },
+    /// Raise each alert of the chart, and follow the runbook until it is over.
+    Alerts {
+        /// Part of the name of a group, or of an alert, whose group runs; without it, all groups run.
+        #[arg(default_value = "")]
+        filter: String,
+        /// Path of the program `prometheus`.
+        #[arg(long)]
+        prometheus: PathBuf,
+        /// Maximum attempts per group.
+        #[arg(long, default_value_t = 1)]
+        attempts: u32,
+    },
     /// Measure a storm of evictions.
     Bench {
         /// Number of Deployments, each with three replicas.
@@ -121,6 +134,14 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&root)?;
     let mut site = site::Site::new(servers, &arguments.program, &root)?;
     match arguments.task {
+        Task::Alerts {
+            filter,
+            prometheus,
+            attempts,
+        } => {
+            site.prometheus = Some(prometheus);
+            runner::run(&site, alerts::all(&site.root)?, &filter, attempts, 1)
+        }
         Task::Bench { deployments, compare } => {
             match compare {
                 Some(pairs) => Box::pin(bench::compare(&site, deployments, pairs)).await?,
@@ -151,7 +172,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             long,
         } => {
             site.is_long = long;
-            runner::run(&site, &filter, attempts, jobs)
+            runner::run(&site, scenarios::all(), &filter, attempts, jobs)
         }
     }
 }
