@@ -43,6 +43,9 @@ pub(crate) enum Step {
     Languages,
     /// Lint a scrape of a running process and the alerts with promtool, of the Debian package or `$PROMTOOL`.
     Promtool,
+    /// Raise each alert by a fault on real control planes and follow the runbook, with a Prometheus server of the Debian
+    /// package or `$PROMETHEUS`; needs Go and kubectl.
+    Alerts,
     /// Run the property tests with 20,000 cases each.
     Proptest,
     /// Run the program for a long time: the example `soak`.
@@ -81,6 +84,7 @@ impl Step {
             }
             Self::Languages => languages::check(root, &program(root)?),
             Self::Promtool => promtool::check(root),
+            Self::Alerts => alerts(root),
             Self::Proptest => properties(root),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
@@ -158,6 +162,12 @@ fn trials(root: &Path) -> anyhow::Result<()> {
 
 fn leaders(root: &Path) -> anyhow::Result<()> {
     sh::cargo(root, &["xtask", "e2e", "run", "leaders change", "--long"])
+}
+
+fn alerts(root: &Path) -> anyhow::Result<()> {
+    let prometheus = promtool::packaged(root, "prometheus")?;
+    let prometheus = prometheus.to_str().context("the path of Prometheus is not UTF-8")?;
+    sh::cargo(root, &["xtask", "e2e", "alerts", "--prometheus", prometheus])
 }
 
 /// Simulates every example. Names all that fail.
@@ -242,6 +252,7 @@ mod tests {
                 "browser",
                 "languages",
                 "promtool",
+                "alerts",
                 "proptest",
                 "soak",
                 "release",

@@ -47,7 +47,8 @@ enum Task {
     Docs,
     /// Run Bulkhead on real Kubernetes control planes; needs Go and kubectl.
     E2e {
-        /// `run [NAME]` to run the scenarios with such a name, `bench` or `idle` to measure.
+        /// `run [NAME]` to run the scenarios with such a name, `alerts --prometheus PATH` to raise alerts, `bench` or
+        /// `idle` to measure.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

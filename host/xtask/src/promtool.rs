@@ -1,4 +1,4 @@
-//! Lint of a scrape and of the alerts with promtool, the program of the distribution's package `prometheus`.
+//! Programs of the distribution's package `prometheus`, and the lint of a scrape and of the alerts with promtool.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const SCRAPE_TEST: &str = "every_metric_of_a_scrape";
 
 /// Checks a scrape, and the alerts with their tests.
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
-    let promtool = promtool(root)?;
+    let promtool = packaged(root, "promtool")?;
     let monitoring = root.join("host/deploy/chart/monitoring");
     sh::run(&monitoring, &promtool, &["check", "rules", "alerts.yaml"])?;
     sh::run(&monitoring, &promtool, &["test", "rules", "alerts_test.yaml"])?;
@@ -24,23 +24,25 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     sh::cargo_with(root, &arguments, &[("PROMTOOL", promtool)])
 }
 
-/// Returns the program: that of `$PROMTOOL`, or the one of the package.
-fn promtool(root: &Path) -> anyhow::Result<PathBuf> {
-    if let Some(given) = std::env::var_os("PROMTOOL") {
+/// Returns a program of the package, or the one that the variable with its name in capitals names: `$PROMTOOL` or
+/// `$PROMETHEUS`.
+pub(crate) fn packaged(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let variable = name.to_uppercase();
+    if let Some(given) = std::env::var_os(&variable) {
         return Ok(given.into());
     }
     let tools = root.join(TOOLS);
-    let program = tools.join("usr/bin/promtool");
+    let program = tools.join("usr/bin").join(name);
     if program.is_file() {
         return Ok(program);
     }
     fs::create_dir_all(&tools).with_context(|| format!("creating {TOOLS}"))?;
     let ran = |name: &str, arguments: &[&str]| {
         let status = Command::new(name).args(arguments).current_dir(&tools).status();
-        status.with_context(|| format!("starting {name}; without Debian's packages, set $PROMTOOL to a promtool"))
+        status.with_context(|| format!("starting {name}; without Debian's packages, set ${variable} to a program"))
     };
     if !ran("apt-get", &["download", "prometheus"])?.success() {
-        bail!("apt-get download prometheus failed; run `apt-get update`, or set $PROMTOOL to a promtool");
+        bail!("apt-get download prometheus failed; run `apt-get update`, or set ${variable} to a program");
     }
     let package = fs::read_dir(&tools)?
         .filter_map(Result::ok)

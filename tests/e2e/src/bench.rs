@@ -16,9 +16,11 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::comparison::{Figures, compared};
 use crate::federation::{Federation, Plan};
 use crate::requests::Writes;
 use crate::site::Site;
+use crate::telemetry::Telemetry;
 use crate::{storm, wait};
 
 /// Time limit of each phase.
@@ -39,17 +41,31 @@ const SETTINGS: &[&str] = &[
     "--kube-api-burst=800",
 ];
 
+/// Name of the log folder.
+const NAME: &str = "bench";
+
 /// Runs the storm and prints the measurements.
 pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
-    let mut federation = Box::pin(Federation::start(
-        site,
-        "bench",
-        Plan {
-            settings: SETTINGS,
-            ..Plan::default()
-        },
-    ))
-    .await?;
+    Box::pin(measure(site, deployments, Telemetry::Default)).await.map(drop)
+}
+
+/// Runs the storm without and with telemetry in turns, and prints a table.
+pub(crate) async fn compare(site: &Site, deployments: usize, pairs: usize) -> anyhow::Result<()> {
+    let measure = async |telemetry| Box::pin(measure(site, deployments, telemetry)).await;
+    print!("\n{}", compared(pairs, measure).await?);
+    Ok(())
+}
+
+async fn measure(site: &Site, deployments: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
+    let setup = telemetry.set_up(&site.logs().join(NAME)).await?;
+    let plan = Plan {
+        settings: SETTINGS,
+        first: &setup.arguments(),
+        variables: &setup.variables,
+        ..Plan::default()
+    };
+    let mut federation = Box::pin(Federation::start(site, NAME, plan)).await?;
+    let consumers = setup.consume(&federation).await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
@@ -70,7 +86,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     );
     // Writes caused by the creation are not attributed to the evictions.
     let before = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?;
-    let lost = Instant::now();
+    let (lost, spent) = (Instant::now(), spent(&mut federation)?);
     federation.member("member1")?.kill_api_server();
     let mut first = None;
     wait::until("everything moved", LIMIT, async || {
@@ -111,8 +127,21 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {:.1} per eviction", count / deployments as f64);
     }
+    let spent_s = (self::spent(&mut federation)? - spent).as_secs_f64();
+    println!("processor time of Bulkhead, from the loss on: {spent_s:.1} s");
+    consumers.check()?;
     println!("logs in {}", federation.logs().display());
-    Ok(())
+    Ok(vec![
+        ("processor time of the storm, s", spent_s),
+        ("evictions per second", deployments as f64 / seconds),
+        ("writes per eviction", all / deployments as f64),
+    ])
+}
+
+/// Returns the processor time of the first process.
+fn spent(federation: &mut Federation<'_>) -> anyhow::Result<Duration> {
+    let process = federation.processes().first().context("there is no process")?;
+    Ok(process.usage()?.spent)
 }
 
 /// Bindings in a watch cache. Repeated lists would use CPU time of the API server under measurement.

@@ -71,6 +71,8 @@ pub(crate) struct ControlPlane {
     api_server: PathBuf,
     server: Option<Process>,
     beside: Vec<Process>,
+    /// Simulated nodes of a member.
+    nodes: Option<Process>,
     /// Dropped after the servers: an API server without etcd hangs.
     etcd: Process,
     /// Data of etcd, several hundred megabytes. Last field, hence removed after the end of etcd.
@@ -130,6 +132,7 @@ impl ControlPlane {
             api_server: program("kube-apiserver"),
             server: None,
             beside: Vec::new(),
+            nodes: None,
             etcd,
             _data: data,
             directory: directory.clone(),
@@ -173,7 +176,7 @@ impl ControlPlane {
                 format!("--config={}", servers.stages.display()),
                 "--node-lease-duration-seconds=40".to_owned(),
             ];
-            beside.push(Process::start(&program("kwok"), &kwok, log("kwok"))?);
+            plane.nodes = Some(Process::start(&program("kwok"), &kwok, log("kwok"))?);
             plane.add_nodes(4).await?;
         }
         Ok(plane)
@@ -332,7 +335,10 @@ impl ControlPlane {
         self.kill_api_server();
         fs::remove_dir_all(self.directory.join("certificates")).context("removing the certificates")?;
         self.start_api_server().await?;
-        self.beside.iter_mut().try_for_each(Process::restart)
+        self.beside
+            .iter_mut()
+            .chain(&mut self.nodes)
+            .try_for_each(Process::restart)
     }
 
     /// Pauses the API server. Connections are accepted but get no response.
@@ -343,6 +349,21 @@ impl ControlPlane {
     /// Resumes a paused API server.
     pub(crate) fn resume_api_server(&self) -> anyhow::Result<()> {
         self.server.as_ref().context("it does not run")?.signal(Signal::CONT)
+    }
+
+    /// Pauses the simulated nodes of a member: they send no heartbeats.
+    pub(crate) fn pause_nodes(&self) -> anyhow::Result<()> {
+        self.nodes()?.signal(Signal::STOP)
+    }
+
+    /// Resumes paused nodes.
+    pub(crate) fn resume_nodes(&self) -> anyhow::Result<()> {
+        self.nodes()?.signal(Signal::CONT)
+    }
+
+    /// Returns the process that simulates the nodes.
+    fn nodes(&self) -> anyhow::Result<&Process> {
+        self.nodes.as_ref().context("a hub has no nodes")
     }
 
     async fn add_nodes(&self, count: usize) -> anyhow::Result<()> {
@@ -387,7 +408,7 @@ fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
 /// Returns free ports below the range of ephemeral ports. API servers open hundreds of connections to etcd, and an
 /// ephemeral port could take a server's port just before the server listens. A client that keeps retrying a port
 /// could also connect to itself.
-fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+pub(crate) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     const RANGE: std::ops::Range<u16> = 20_000..32_000;
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     // Concurrent test runs start at different offsets.

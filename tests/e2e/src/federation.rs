@@ -45,6 +45,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) first: &'a [&'a str],
     /// Members that join in Pull mode, with an agent.
     pub(crate) pull: &'a [&'a str],
+    /// Environment variables of every `bulkhead run`.
+    pub(crate) variables: &'a [(String, String)],
 }
 
 impl Default for Plan<'_> {
@@ -54,6 +56,7 @@ impl Default for Plan<'_> {
             settings: QUICK,
             first: &[],
             pull: &[],
+            variables: &[],
         }
     }
 }
@@ -63,6 +66,7 @@ pub(crate) struct Federation<'s> {
     site: &'s Site,
     directory: PathBuf,
     settings: Vec<String>,
+    variables: Vec<(String, String)>,
     /// Control plane that Bulkhead runs on.
     pub(crate) hub: ControlPlane,
     /// Member clusters by name.
@@ -82,8 +86,10 @@ impl<'s> Federation<'s> {
             settings,
             first,
             pull,
+            variables,
         } = plan;
         let mut federation = Self::start_planes(site, name, members, settings).await?;
+        federation.variables = variables.to_vec();
         federation.apply_definitions()?;
         federation.kubectl(&["create", "namespace", "karmada-system"])?;
         federation.start_bulkhead(first)?;
@@ -117,6 +123,7 @@ impl<'s> Federation<'s> {
             site,
             directory,
             settings,
+            variables: Vec::new(),
             hub,
             members,
             client,
@@ -354,7 +361,9 @@ impl<'s> Federation<'s> {
         arguments.extend(self.settings.iter().cloned());
         arguments.extend(more.iter().map(|&argument| argument.to_owned()));
         let log = self.directory.join(format!("bulkhead-{number}.log"));
-        self.bulkhead.push(Process::start(&self.site.program, &arguments, log)?);
+        let (folder, program) = (Path::new("."), &self.site.program);
+        self.bulkhead
+            .push(Process::start_with(folder, program, &arguments, &self.variables, log)?);
         Ok(())
     }
 
@@ -390,12 +399,17 @@ impl<'s> Federation<'s> {
 
     /// Runs `bulkhead` with arguments and returns its exit code and output.
     pub(crate) fn bulkhead_with_code(&self, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
-        let output = Command::new(&self.site.program)
-            .args(arguments)
-            .output()
-            .context("running bulkhead")?;
-        let said = [output.stdout, output.stderr].concat();
-        Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
+        said(Command::new(&self.site.program).args(arguments))
+    }
+
+    /// Runs a shell command with `bulkhead` in the path and the hub in `$KUBECONFIG`, and returns its exit code and
+    /// output.
+    pub(crate) fn shell(&self, command: &str) -> anyhow::Result<(Option<i32>, String)> {
+        let programs = self.site.program.parent().context("the program has no folder")?;
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let mut shell = Command::new("sh");
+        shell.env("PATH", path).env("KUBECONFIG", self.hub.kubeconfig());
+        said(shell.args(["-c", command]))
     }
 
     /// Runs `kubectl` on the hub.
@@ -444,6 +458,13 @@ impl<'s> Federation<'s> {
             .get_mut(name)
             .with_context(|| format!("there is no member {name}"))
     }
+}
+
+/// Runs a command and returns its exit code and output.
+fn said(command: &mut Command) -> anyhow::Result<(Option<i32>, String)> {
+    let output = command.output().with_context(|| format!("running {command:?}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
 }
 
 fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {

@@ -8,9 +8,11 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
+use crate::comparison::{Figures, compared};
 use crate::federation::{Federation, Plan};
 use crate::requests::Writes;
 use crate::site::Site;
+use crate::telemetry::Telemetry;
 
 /// Time limit for the creation of the bindings.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -30,13 +32,31 @@ const SETTINGS: &[&str] = &[
     "--kube-api-burst=800",
 ];
 
+/// Name of the log folder.
+const NAME: &str = "idle";
+
 /// Creates the bindings and prints the resource usage of a minute without changes.
 pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
+    Box::pin(measure(site, bindings, Telemetry::Default)).await.map(drop)
+}
+
+/// Measures without and with telemetry in turns, and prints a table.
+pub(crate) async fn compare(site: &Site, bindings: usize, pairs: usize) -> anyhow::Result<()> {
+    let measure = async |telemetry| Box::pin(measure(site, bindings, telemetry)).await;
+    print!("\n{}", compared(pairs, measure).await?);
+    Ok(())
+}
+
+async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
+    let setup = telemetry.set_up(&site.logs().join(NAME)).await?;
     let plan = Plan {
         settings: SETTINGS,
+        first: &setup.arguments(),
+        variables: &setup.variables,
         ..Plan::default()
     };
-    let mut federation = Box::pin(Federation::start(site, "idle", plan)).await?;
+    let mut federation = Box::pin(Federation::start(site, NAME, plan)).await?;
+    let consumers = setup.consume(&federation).await?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");
     let created = stream::iter(0..bindings).map(|number| {
@@ -72,7 +92,12 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {count:.0}");
     }
-    Ok(())
+    consumers.check()?;
+    Ok(vec![
+        ("share of a core, %", share),
+        ("resident memory, MB", resident),
+        ("writes of a minute, without Leases", writes.total(FEDERATED)),
+    ])
 }
 
 fn policy() -> serde_json::Value {

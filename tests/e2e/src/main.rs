@@ -2,8 +2,10 @@
 //!
 //! Start reading at [`federation`] (setup), then [`scenarios`] (assertions).
 
+mod alerts;
 mod annotations;
 mod bench;
+mod comparison;
 mod control_plane;
 mod documents;
 mod faults;
@@ -28,6 +30,7 @@ mod soundness;
 mod storm;
 mod successions;
 mod takeover;
+mod telemetry;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod upgrade;
@@ -68,17 +71,35 @@ enum Task {
         #[arg(long)]
         long: bool,
     },
+    /// Raise each alert of the chart, and follow the runbook until it is over.
+    Alerts {
+        /// Part of the name of a group, or of an alert, whose group runs; without it, all groups run.
+        #[arg(default_value = "")]
+        filter: String,
+        /// Path of the program `prometheus`.
+        #[arg(long)]
+        prometheus: PathBuf,
+        /// Maximum attempts per group.
+        #[arg(long, default_value_t = 1)]
+        attempts: u32,
+    },
     /// Measure a storm of evictions.
     Bench {
         /// Number of Deployments, each with three replicas.
         #[arg(long, default_value_t = 300)]
         deployments: usize,
+        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
+        #[arg(long, value_name = "PAIRS")]
+        compare: Option<usize>,
     },
     /// Measure the resource usage without changes.
     Idle {
         /// Number of bindings.
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
+        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
+        #[arg(long, value_name = "PAIRS")]
+        compare: Option<usize>,
     },
     /// Install a release by chart and by kustomize, with an upgrade and a rollback in a storm.
     Install(install::Release),
@@ -113,8 +134,28 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&root)?;
     let mut site = site::Site::new(servers, &arguments.program, &root)?;
     match arguments.task {
-        Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
-        Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
+        Task::Alerts {
+            filter,
+            prometheus,
+            attempts,
+        } => {
+            site.prometheus = Some(prometheus);
+            runner::run(&site, alerts::all(&site.root)?, &filter, attempts, 1)
+        }
+        Task::Bench { deployments, compare } => {
+            match compare {
+                Some(pairs) => Box::pin(bench::compare(&site, deployments, pairs)).await?,
+                None => bench::run(&site, deployments).await?,
+            }
+            Ok(true)
+        }
+        Task::Idle { bindings, compare } => {
+            match compare {
+                Some(pairs) => Box::pin(idle::compare(&site, bindings, pairs)).await?,
+                None => idle::run(&site, bindings).await?,
+            }
+            Ok(true)
+        }
         Task::Install(release) => Box::pin(install::run(&site, &release)).await,
         Task::Upgrade {
             previous,
@@ -131,7 +172,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             long,
         } => {
             site.is_long = long;
-            runner::run(&site, &filter, attempts, jobs)
+            runner::run(&site, scenarios::all(), &filter, attempts, jobs)
         }
     }
 }

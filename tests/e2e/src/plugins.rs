@@ -14,7 +14,7 @@ use crate::wait;
 /// Time limit for the effect of an applied object.
 const SOON: Duration = Duration::from_secs(20);
 
-const VITAL: &str = "function Score(binding, clusters, now)\n  local scores = {}\n  \
+pub(crate) const VITAL: &str = "function Score(binding, clusters, now)\n  local scores = {}\n  \
                      for index in ipairs(clusters) do scores[index] = 1 end\n  return scores\nend\n";
 const BROKEN: &str = "function Score(binding, clusters, now)";
 
@@ -112,13 +112,15 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     modes::nothing_refused(&federation, &user)
 }
 
-fn apply(federation: &Federation<'_>, object: &str) -> anyhow::Result<()> {
+/// Applies an object.
+pub(crate) fn apply(federation: &Federation<'_>, object: &str) -> anyhow::Result<()> {
     federation
         .kubectl_with(&["apply", "--server-side", "-f", "-"], object)
         .map(drop)
 }
 
-fn script(name: &str, code: &str) -> String {
+/// Returns a plugin with a script.
+pub(crate) fn script(name: &str, code: &str) -> String {
     format!("apiVersion: bulkhead.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: {name}}}\nspec:\n  lua: {code:?}\n")
 }
 
@@ -135,7 +137,24 @@ fn leaving(federation: &Federation<'_>, expected: usize) -> Result<(), String> {
     }
 }
 
-async fn condition(
+/// Waits until the leader has loaded, or refused, the newest version of a plugin.
+pub(crate) async fn observed(federation: &Federation<'_>, plugin: &str) -> anyhow::Result<()> {
+    wait::until(&format!("{plugin} is observed"), SOON, async || {
+        let generations = "jsonpath={.metadata.generation} {.status.observedGeneration}";
+        let generations = federation
+            .kubectl(&["get", "plugin", plugin, "-o", generations])
+            .map_err(|error| error.to_string())?;
+        match generations.split_once(' ') {
+            Some((newest, observed)) if newest == observed => Ok(()),
+            _ => Err(generations),
+        }
+    })
+    .await
+    .map(drop)
+}
+
+/// Waits until a plugin has a condition.
+pub(crate) async fn condition(
     federation: &Federation<'_>,
     plugin: &str,
     type_: &str,

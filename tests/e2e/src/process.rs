@@ -18,6 +18,7 @@ pub(crate) struct Process {
     folder: PathBuf,
     program: PathBuf,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     child: Child,
     log: PathBuf,
 }
@@ -30,12 +31,24 @@ impl Process {
 
     /// Like [`Self::start`], in a working directory.
     pub(crate) fn start_in(folder: &Path, program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
-        let child = spawn(folder, program, arguments, &log)?;
+        Self::start_with(folder, program, arguments, &[], log)
+    }
+
+    /// Like [`Self::start_in`], with environment variables besides those of this process.
+    pub(crate) fn start_with(
+        folder: &Path,
+        program: &Path,
+        arguments: &[String],
+        variables: &[(String, String)],
+        log: PathBuf,
+    ) -> anyhow::Result<Self> {
+        let child = spawn(folder, program, arguments, variables, &log)?;
         let (folder, program, arguments) = (folder.to_path_buf(), program.to_path_buf(), arguments.to_vec());
         Ok(Self {
             folder,
             program,
             arguments,
+            variables: variables.to_vec(),
             child,
             log,
         })
@@ -44,7 +57,7 @@ impl Process {
     /// Restarts the program, after killing it if it runs. The log file is continued.
     pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
         self.kill();
-        self.child = spawn(&self.folder, &self.program, &self.arguments, &self.log)?;
+        self.child = spawn(&self.folder, &self.program, &self.arguments, &self.variables, &self.log)?;
         Ok(())
     }
 
@@ -128,7 +141,13 @@ pub(crate) struct Usage {
     pub(crate) program: u64,
 }
 
-fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
+fn spawn(
+    folder: &Path,
+    program: &Path,
+    arguments: &[String],
+    variables: &[(String, String)],
+    log: &Path,
+) -> anyhow::Result<Child> {
     let about = || format!("starting {}", program.display());
     let file = File::options()
         .create(true)
@@ -137,6 +156,7 @@ fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> any
         .with_context(about)?;
     Command::new(program)
         .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(file.try_clone().with_context(about)?)

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use tokio::runtime::Handle;
 
-use crate::scenarios::{self, Scenario};
+use crate::scenarios::Scenario;
 use crate::site::Site;
 
 /// Numbers of attempts without success.
@@ -27,17 +27,23 @@ struct Failures {
 /// # Errors
 ///
 /// No scenario has such a name.
-pub(crate) fn run(site: &Site, filter: &str, attempts: u32, jobs: usize) -> anyhow::Result<bool> {
-    let chosen: Vec<_> = scenarios::all()
+pub(crate) fn run<N: AsRef<str> + Send>(
+    site: &Site,
+    scenarios: Vec<(N, Scenario)>,
+    filter: &str,
+    attempts: u32,
+    jobs: usize,
+) -> anyhow::Result<bool> {
+    let chosen: Vec<_> = scenarios
         .into_iter()
-        .filter(|(name, _)| name.contains(filter))
+        .filter(|(name, _)| name.as_ref().contains(filter))
         .collect();
     ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
     let (count, failures, runtime) = (chosen.len(), Failures::default(), Handle::current());
     let waiting = Mutex::new(chosen.into_iter());
     let worker = || {
         while let Some((name, scenario)) = next(&waiting) {
-            attempt(site, name, scenario, attempts, &runtime, &failures);
+            attempt(site, name.as_ref(), scenario, attempts, &runtime, &failures);
         }
     };
     tokio::task::block_in_place(|| {

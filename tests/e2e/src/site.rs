@@ -18,6 +18,8 @@ pub(crate) struct Site {
     pub(crate) root: PathBuf,
     /// True if scenarios with two forms run in the long one.
     pub(crate) is_long: bool,
+    /// Path of the program `prometheus`, for the trials of alerts.
+    pub(crate) prometheus: Option<PathBuf>,
     logs: PathBuf,
     /// Help of `bulkhead run`, with all arguments of this version.
     help: String,
@@ -46,6 +48,7 @@ impl Site {
             program,
             root,
             is_long: false,
+            prometheus: None,
             logs,
             help: String::from_utf8_lossy(&output.stdout).into_owned(),
         })

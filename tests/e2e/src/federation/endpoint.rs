@@ -8,14 +8,24 @@ use super::Federation;
 
 impl Federation<'_> {
     /// Returns the address at which a process serves health and metrics.
-    fn address(&self, process: usize) -> anyhow::Result<String> {
+    pub(crate) fn address(&self, process: usize) -> anyhow::Result<String> {
+        self.logged_address(process, "health and metrics at http://")
+    }
+
+    /// Returns the address at which a process serves the console.
+    pub(crate) fn console(&self, process: usize) -> anyhow::Result<String> {
+        self.logged_address(process, "console at https://")
+    }
+
+    /// Returns the address that the log of a process has after a text, as a line of text or of JSON.
+    fn logged_address(&self, process: usize, before: &str) -> anyhow::Result<String> {
         let process = self.bulkhead.get(process).context("there is no such process")?;
         let log = fs::read_to_string(process.log())?;
         let address = log
             .lines()
-            .find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
+            .find_map(|line| line.split_once(before)?.1.split('"').next());
         Ok(address
-            .with_context(|| format!("{} names no address", process.log().display()))?
+            .with_context(|| format!("{} has no line with {before:?}", process.log().display()))?
             .to_owned())
     }
 
