@@ -13,7 +13,7 @@ fn list<T: Serialize>(items: &[T]) -> Value {
     if items.is_empty() { json!(null) } else { json!(items) }
 }
 
-/// Returns the value of an annotation that has entries as JSON. Without entries it is null, which removes the annotation.
+/// Returns the value of an annotation that has entries as JSON. Without entries it is null, which removes it.
 pub(crate) fn annotation<T: Serialize>(entries: &BTreeMap<String, T>) -> Value {
     if entries.is_empty() {
         return Value::Null;

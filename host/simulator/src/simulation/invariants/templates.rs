@@ -1,6 +1,6 @@
-//! L1 for changes of templates: the new images of a workload reach a member cluster within a bound, whatever evictions
-//! are in progress. An application that failed with the template itself and has no other place waits for its grace period.
-//! Override policies may change images, so nothing is checked while there is one.
+//! L1 for changes of templates: the new images of a workload reach a member cluster within a bound, also while evictions
+//! are in progress. An application that failed with the template itself and has no other place waits for its grace
+//! period. Override policies may change images, so nothing is checked while there is one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
