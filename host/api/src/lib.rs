@@ -26,6 +26,8 @@ pub mod policy;
 pub mod rebalancer;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod releases;
 mod schemas;
 pub mod time;
 pub mod webhook;

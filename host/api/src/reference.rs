@@ -3,6 +3,7 @@
 #[path = "../../../tests/reference/golden.rs"]
 mod golden;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 use crate::definition::definitions;
@@ -85,8 +86,13 @@ fn add(schema: &Value, path: &str, rows: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Returns the rows of a kind, without its type and metadata.
-fn fields(schema: &Value) -> Vec<Vec<String>> {
+/// Returns the schema of a kind.
+pub(crate) fn schema_of(definition: &CustomResourceDefinition) -> Value {
+    serde_json::to_value(&definition.spec.versions[0].schema).unwrap()["openAPIV3Schema"].clone()
+}
+
+/// Returns the rows of a kind, without its type and metadata. The first cell has the path of the field.
+pub(crate) fn fields(schema: &Value) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     add(schema, "", &mut rows);
     rows.retain(|row| !["`apiVersion`", "`kind`", "`metadata`"].contains(&row[0].as_str()));
@@ -103,7 +109,7 @@ fn sections(is_own: bool) -> String {
     {
         let spec = &definition.spec;
         let (kind, version) = (&spec.names.kind, &spec.versions[0]);
-        let schema = serde_json::to_value(&version.schema).unwrap()["openAPIV3Schema"].clone();
+        let schema = schema_of(definition);
         let rows = fields(&schema);
         assert!(!rows.is_empty(), "{kind} has no fields");
         let description = golden::prose(schema["description"].as_str().unwrap_or_default());

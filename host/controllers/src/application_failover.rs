@@ -23,14 +23,14 @@ use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::Change;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::contact::Reported;
 use crate::decision_log::{DecisionLog, Record, RecordedDecision};
 use crate::decision_recorder::DecisionInputs;
 use crate::flags::Flags;
-use crate::scheduler::{Eviction, Evictions, Precondition};
+use crate::scheduler::{Eviction, Evictions, Precondition, annotation};
 use crate::stores::Stores;
 use crate::subjects::{about, input, subject, subjects_of_step, template_of};
 
@@ -219,12 +219,7 @@ impl Reconcile for ApplicationFailover {
 /// Returns the annotation with the health history that a plan changes.
 fn health_history(plan: &FailoverPlan) -> Option<(&'static str, Value)> {
     let history = plan.health_histories.as_ref()?;
-    let text = if history.is_empty() {
-        Value::Null
-    } else {
-        json!(json!(history).to_string())
-    };
-    Some((HEALTH_HISTORY, text))
+    Some((HEALTH_HISTORY, annotation(history)))
 }
 
 impl ApplicationFailover {
@@ -343,6 +338,7 @@ mod tests {
     use kube::Api;
     use kube::api::{Patch, PatchParams, PostParams};
     use kube::runtime::watcher;
+    use serde_json::json;
 
     use super::*;
     use crate::testing::{components, hub_of_works, member};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::graceful_eviction::{
-    self, GracefulEvictionPlan, GracefulEvictionSnapshot, UnconfirmedTargets,
+    self, FAILED_TEMPLATES, GracefulEvictionPlan, GracefulEvictionSnapshot, UnconfirmedTargets,
 };
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
@@ -29,7 +29,7 @@ use crate::evaluate::Decider;
 use crate::eviction_trace::{self, steps};
 use crate::flags::Flags;
 use crate::pending_status::PendingStatus;
-use crate::scheduler::patch_of_ended_tasks;
+use crate::scheduler::{annotation, patch_of_ended_tasks};
 use crate::stores::Stores;
 use crate::subjects::{input, subject, subjects_of_step};
 
@@ -175,6 +175,9 @@ impl Reconcile for GracefulEviction {
         let records = self.record(&key, &*binding, &plan, &dead, || recorder.finish(decision_inputs));
         if let Some(tasks) = &plan.tasks {
             let mut patch = patch_of_ended_tasks(tasks, plan.clusters.as_deref());
+            if let Some(versions) = &plan.failed_templates {
+                patch["metadata"]["annotations"][FAILED_TEMPLATES] = annotation(versions);
+            }
             deps.log.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
             let writer = B::writer(&deps.bindings, &binding);

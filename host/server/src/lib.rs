@@ -458,9 +458,10 @@ async fn webhook(
         None => Source::own(hub.unguarded.clone(), namespace, host),
     };
     let offered = OfferedOperations::parse(&arguments.interpreter_operations)?;
-    let interpreter = modes
-        .has(Mode::Interpret)
-        .then(|| Interpreter::new(Arc::clone(federation.registry()), offered));
+    let interpreter = modes.has(Mode::Interpret).then(|| {
+        let (registry, clock) = (Arc::clone(federation.registry()), federation.clock().clone());
+        Interpreter::new(registry, offered, hub.unguarded.clone(), clock)
+    });
     let interpreter = interpreter.transpose()?;
     let services = WebhookServices {
         name: arguments.election.leader_elect_resource_name.clone(),

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use bulkhead_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::application_failover::HEALTH_HISTORY;
 use bulkhead_core::decide::failback::{HOME, STABLE};
+use bulkhead_core::decide::graceful_eviction::FAILED_TEMPLATES;
 use bulkhead_core::names::keys;
 use bulkhead_runtime::controller::is_not_found;
 use bulkhead_runtime::pages;
@@ -18,8 +19,14 @@ use crate::account::shown;
 /// Field manager of the changes.
 const MANAGER: &str = "bulkhead-uninstall";
 
-const OF_CLUSTERS: [&str; 4] = [keys::TAINT_OWNERS, keys::CONDITION_HISTORY, STABLE, keys::DECISION];
-const OF_BINDINGS: [&str; 4] = [HOME, HEALTH_HISTORY, keys::TEMPLATE_DIGEST, keys::DECISION];
+const OF_CLUSTERS: &[&str] = &[keys::TAINT_OWNERS, keys::CONDITION_HISTORY, STABLE, keys::DECISION];
+const OF_BINDINGS: &[&str] = &[
+    HOME,
+    HEALTH_HISTORY,
+    FAILED_TEMPLATES,
+    keys::TEMPLATE_DIGEST,
+    keys::DECISION,
+];
 
 /// Object with annotations to remove.
 struct Annotated {

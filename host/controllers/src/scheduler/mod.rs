@@ -49,7 +49,7 @@ pub use estimators::estimator_pool;
 pub use eviction_write::RunningScheduler;
 pub(crate) use eviction_write::{Eviction, Evictions, Precondition};
 use inputs::SchedulerCache;
-pub(crate) use patch::patch_of_ended_tasks;
+pub(crate) use patch::{annotation, patch_of_ended_tasks};
 use queue::{Requeue, SchedulingQueue};
 
 const NAME: &str = "scheduler";

@@ -1,5 +1,7 @@
 //! Patches of the targets, the eviction tasks and the placement of a binding.
 
+use std::collections::BTreeMap;
+
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::model::{BindingSpec, GracefulEvictionTask, TargetCluster};
 use bulkhead_core::names::keys;
@@ -9,6 +11,14 @@ use serde_json::{Value, json};
 /// Returns a list for a merge patch, which does not change an absent list: an empty one is null.
 fn list<T: Serialize>(items: &[T]) -> Value {
     if items.is_empty() { json!(null) } else { json!(items) }
+}
+
+/// Returns the value of an annotation that has entries as JSON. Without entries it is null, which removes it.
+pub(crate) fn annotation<T: Serialize>(entries: &BTreeMap<String, T>) -> Value {
+    if entries.is_empty() {
+        return Value::Null;
+    }
+    json!(json!(entries).to_string())
 }
 
 /// Placement that a patch applies.
@@ -112,6 +122,13 @@ mod tests {
         let from = |index: usize| at(&both, &format!("/spec/gracefulEvictionTasks/{index}/fromCluster"));
         assert_eq!((from(0), from(1)), (json!("m1"), json!("m3")));
         assert_eq!(both["metadata"]["annotations"][keys::APPLIED_PLACEMENT], "{}");
+    }
+
+    #[test]
+    fn an_annotation_without_entries_is_removed() {
+        let entries = BTreeMap::from([("m1".to_owned(), 7)]);
+        assert_eq!(annotation(&entries), json!(r#"{"m1":7}"#));
+        assert_eq!(annotation(&BTreeMap::<String, i32>::new()), Value::Null);
     }
 
     #[test]

@@ -117,6 +117,7 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
     let GracefulEvictionPlan {
         tasks,
         clusters,
+        failed_templates,
         released,
         called_off,
         held,
@@ -127,6 +128,7 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
     object([
         ("tasks", change(tasks.as_ref())),
         ("clusters", change(clusters.as_ref())),
+        ("failedTemplates", change(failed_templates.as_ref())),
         ("released", about_tasks(released)),
         ("calledOff", about_tasks(called_off)),
         ("held", about_tasks(held)),

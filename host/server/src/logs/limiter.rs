@@ -1,4 +1,4 @@
-//! Limits on repeated failures in the log.
+//! Limits on repeated failures in the log and in events.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ const REMEMBERED_MAX: usize = 1_000;
 
 /// Failures that were written, and counts of those that were not.
 #[derive(Default)]
-pub(super) struct Limiter(Mutex<State>);
+pub(crate) struct Limiter(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -42,7 +42,7 @@ struct Burst {
 
 /// Numbers of failures that were suppressed before a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Suppressed {
+pub(crate) struct Suppressed {
     /// Repetitions of the failure since it was last written.
     pub(super) repeats: u64,
     /// Failures with other messages since any failure was written.
@@ -52,7 +52,7 @@ pub(super) struct Suppressed {
 impl Limiter {
     /// Returns the counts for the line of a failure, or `None` if the failure is suppressed. `key` identifies the
     /// message.
-    pub(super) fn admit(&self, key: u64, now: Instant) -> Option<Suppressed> {
+    pub(crate) fn admit(&self, key: u64, now: Instant) -> Option<Suppressed> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let repeats = if let Some(failure) = state.failures.get_mut(&key) {
             failure.repeat(now)?

@@ -17,6 +17,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt as lines, registry};
 
+pub(crate) use self::limiter::Limiter;
 use self::repeats::WithoutRepeats;
 use crate::traces::Traces;
 use crate::{help, now};

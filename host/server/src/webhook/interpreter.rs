@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bulkhead_api::webhook::serve;
+use bulkhead_api::webhook::serve::{self, Answer};
 use bulkhead_controllers::{Lane, Pool, PoolLimits};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
-use serde_json::Value;
+use bulkhead_runtime::clock::Clock;
+use kube::Client;
 use tracing::{Span, warn};
 
+use super::fault_events::FaultEvents;
 use super::operations::OfferedOperations;
 
 /// Timeout of the interpreter in seconds, the shortest that Karmada accepts. Each request to a process that hangs
@@ -27,8 +29,6 @@ const LIMITS: PoolLimits = PoolLimits {
     lane_threads: 4,
     waiting: 64,
 };
-/// Code of a response about a fault, or about a policy without a verdict.
-const FAULT: i64 = 500;
 /// Timeout of a response. Karmada does not wait longer, so a later one is of no use.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(INTERPRETER_TIMEOUT_S as u64);
 
@@ -40,20 +40,28 @@ pub(crate) struct Interpreter {
     /// Operations that are registered.
     pub(super) offered: OfferedOperations,
     pool: Arc<Pool>,
+    faults: Arc<FaultEvents>,
 }
 
 impl Interpreter {
-    /// Starts the threads.
+    /// Starts the threads, and the writer of events about faults. Every process answers requests, so `client` writes
+    /// without a permit.
     ///
     /// # Errors
     ///
     /// The system cannot create a thread.
-    pub(crate) fn new(registry: Arc<Registry>, offered: OfferedOperations) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        offered: OfferedOperations,
+        client: Client,
+        clock: Clock,
+    ) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
         Ok(Self {
             registry,
             offered,
             pool: Arc::new(pool),
+            faults: Arc::new(FaultEvents::start(client, clock)),
         })
     }
 
@@ -67,32 +75,12 @@ impl Interpreter {
         let span = Span::current();
         let work = move || span.in_scope(|| serve::answer(&registry.policies(), &body, now));
         let answered = self.pool.run(Lane::of_work("interpret"), ANSWER_TIME_MAX, work).await?;
-        let answer = answered.map_err(anyhow::Error::msg)?;
-        if let Some(fault) = fault(&answer) {
-            warn!(target: "bulkhead::plugin", "interpreter: {fault}");
+        let Answer { response, failure } = answered.map_err(anyhow::Error::msg)?;
+        if let Some(failure) = failure {
+            // Karmada logs it too, but authors of plugins read this log.
+            warn!(target: "bulkhead::plugin", "interpreter: {}", failure.message);
+            self.faults.report(&failure);
         }
-        Ok(serde_json::to_vec(&answer)?)
-    }
-}
-
-/// Returns the message of a response about a fault, or about a policy without a verdict. Karmada logs it too, but
-/// authors of plugins read this log.
-fn fault(response: &Value) -> Option<&str> {
-    let status = &response["response"]["status"];
-    status["message"].as_str().filter(|_| status["code"] == FAULT)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_faults_are_logged() {
-        let response = |code: i64| json!({"response": {"uid": "1", "successful": false, "status": {"code": code, "message": "no"}}});
-        assert_eq!(fault(&response(500)), Some("no"));
-        assert_eq!(fault(&response(501)), None);
-        assert_eq!(fault(&json!({"response": {"uid": "1", "successful": true}})), None);
+        Ok(serde_json::to_vec(&response)?)
     }
 }

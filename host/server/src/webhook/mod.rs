@@ -4,6 +4,7 @@
 //! only the protocol, the certificate and the registration.
 
 pub(super) mod certificate;
+mod fault_events;
 mod interpreter;
 mod operations;
 mod registration;

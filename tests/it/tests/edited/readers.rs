@@ -417,7 +417,7 @@ fn reviews_of_an_interpreter_are_answered_within_a_bound() {
     let policies = alone(|| PolicySet::new(builtin::all()));
     let reviews = serve::OPERATIONS.map(|operation| REVIEW.replace("\"OP\"", &format!("\"{operation}\"")).into_bytes());
     reads("review", &reviews, TEXT_BYTES_MAX, |input| {
-        if let Ok(response) = serve::answer(&policies, input, Time::from_millis(0)) {
+        if let Ok(serve::Answer { response, .. }) = serve::answer(&policies, input, Time::from_millis(0)) {
             assert!(response["response"]["uid"].is_string(), "{response}");
         }
     });

@@ -240,36 +240,55 @@ fn a_profile_is_a_set_of_flags_and_flags_override_it() {
     assert_held(&run(&less.load().unwrap(), None));
 }
 
-/// Karmada's application failover evicts an application from every cluster where it fails, as `eviction-pre-check: none`
-/// does.
-#[test]
-fn an_application_that_failed_everywhere_gets_its_corrected_template() {
+/// Gives a Deployment an image that its only cluster cannot pull after two minutes, and corrects it at `fixed_at`. Without a
+/// pre-check it leaves that cluster, as in Karmada, whose application failover evicts an application from every cluster
+/// where it fails. `grace` is the grace period of the policy.
+fn check_bad_image(name: &str, grace: &str, fixed_at: &str, expected: &str) {
     let nginx = std::fs::read_to_string(root().join("examples/application-failover/nginx.yaml")).unwrap();
     let with_image = |image: &str| nginx.replace("image: nginx", &format!("image: {image}"));
-    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: p, namespace: default}\n\
-                  spec:\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]\n  \
-                  placement: {clusterAffinity: {clusterNames: [member1]}}\n\
-                  \x20 propagateDeps: true\n  failover: {application: {decisionConditions: {tolerationSeconds: 30}, \
-                  purgeMode: Gracefully, gracePeriodSeconds: 60}}\n";
-    let scenario = "name: bad-image\nduration: 12m\nflags: {eviction-pre-check: none}\n\
-         clusters: [{name: member1, unpullableImages: [bad]}, {name: member2}]\n\
+    let policy = format!(
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: p, namespace: default}}\n\
+         spec:\n  resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: nginx}}]\n  \
+         placement: {{clusterAffinity: {{clusterNames: [member1]}}}}\n\
+         \x20 propagateDeps: true\n  failover: {{application: {{decisionConditions: {{tolerationSeconds: 30}}, \
+         purgeMode: Gracefully, gracePeriodSeconds: {grace}}}}}\n"
+    );
+    let scenario = format!(
+        "name: {name}\nduration: 12m\nflags: {{eviction-pre-check: none}}\n\
+         clusters: [{{name: member1, unpullableImages: [bad]}}, {{name: member2}}]\n\
          manifests: [good.yaml, policy.yaml]\nevents:\n\
-         - {at: 2m, apply: bad.yaml}\n- {at: 5m, apply: fixed.yaml}\nexpect:\n\
-         - {at: 1m, binding: default/nginx-deployment, clusters: {member1: 3}}\n\
-         - {at: 3m, binding: default/nginx-deployment, clusters: {}, evictingFrom: [member1]}\n\
-         - {from: 1m, binding: default/nginx-deployment, worksIn: [member1]}\n\
-         - {decision: {decision: CalledOff, cluster: member1, reason: LastPlace}}\n\
-         - {decision: {decision: Released, absent: true}}\n\
-         - {from: 8m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
-         - {from: 8m, workload: Deployment default/nginx, readyReplicas: {member1: 3}}\n";
+         - {{at: 2m, apply: bad.yaml}}\n- {{at: {fixed_at}, apply: fixed.yaml}}\nexpect:\n\
+         - {{at: 1m, binding: default/nginx-deployment, clusters: {{member1: 3}}}}\n\
+         - {{at: 3m, binding: default/nginx-deployment, clusters: {{}}, evictingFrom: [member1]}}\n\
+         - {{from: 1m, binding: default/nginx-deployment, worksIn: [member1]}}\n\
+         - {{decision: {{decision: Released, absent: true}}}}\n\
+         - {{from: 8m, binding: default/nginx-deployment, clusters: {{member1: 3}}, evictingFrom: []}}\n\
+         - {{from: 8m, workload: Deployment default/nginx, readyReplicas: {{member1: 3}}}}\n{expected}"
+    );
     let files = [
-        ("scenario.yaml", scenario),
-        ("policy.yaml", policy),
+        ("scenario.yaml", scenario.as_str()),
+        ("policy.yaml", policy.as_str()),
         ("good.yaml", &with_image("good")),
         ("bad.yaml", &with_image("bad")),
         ("fixed.yaml", &with_image("fixed")),
     ];
-    assert_held(&run(&Folder::new("bad-image", &files).load().unwrap(), None));
+    assert_held(&run(&Folder::new(name, &files).load().unwrap(), None));
+}
+
+#[test]
+fn an_application_that_failed_everywhere_gets_its_corrected_template() {
+    let expected = "- {decision: {decision: CalledOff, cluster: member1, reason: LastPlace}}\n";
+    check_bad_image("bad-image", "60", "5m", expected);
+}
+
+#[test]
+fn a_corrected_template_does_not_wait_for_the_grace_period() {
+    let expected = "\
+        - {at: 5m55s, binding: default/nginx-deployment, clusters: {}, evictingFrom: [member1]}\n\
+        - {from: 6m10s, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
+        - {decision: {decision: CalledOff, cluster: member1, reason: TemplateChanged}}\n\
+        - {decision: {decision: CalledOff, reason: LastPlace, absent: true}}\n";
+    check_bad_image("corrected-image", "600", "6m", expected);
 }
 
 /// Widget in a custom kind whose health is its label, a Deployment, a StatefulSet of a namespace, and a ConfigMap that the

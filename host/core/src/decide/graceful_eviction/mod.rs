@@ -6,10 +6,12 @@
 //!
 //! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port. Start
 //! with [`decide`]. The scheduling state is in [`result`], the coverage of healthy reports in [`coverage`], reports
-//! that do not count in [`confirm`], and canceled evictions in [`restore`].
+//! that do not count in [`confirm`], canceled evictions in [`restore`], and changes of a template during an eviction in
+//! [`failed_templates`].
 
 pub mod confirm;
 pub mod coverage;
+pub mod failed_templates;
 pub mod restore;
 pub mod result;
 
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::confirm::{CONFIRMED, Unconfirmed, UnconfirmedTargets};
 pub use self::coverage::ReplacementHealth;
+pub use self::failed_templates::{FAILED_TEMPLATES, FailedTemplates};
 pub use self::restore::RestoreSource;
 pub use self::result::ScheduleResult;
 use crate::call::EvictionCheckCall;
@@ -65,8 +68,8 @@ pub struct GracefulEvictionOptions {
     pub restore_source: RestoreSource,
     /// Rule for accepting a healthy report as one of a replacement.
     pub replacement_health: ReplacementHealth,
-    /// True if a failed application that no other cluster takes becomes a target again when its grace period is over;
-    /// false in journals of versions without this rule.
+    /// True if a failed application that no other cluster takes becomes a target again when its template changes or its
+    /// grace period is over; false in journals of versions without this rule.
     #[serde(default)]
     pub keeps_last_place: bool,
 }
@@ -80,6 +83,13 @@ impl Default for GracefulEvictionOptions {
             replacement_health: ReplacementHealth::default(),
             keeps_last_place: true,
         }
+    }
+}
+
+impl GracefulEvictionOptions {
+    /// Returns true if a failed application that no other cluster takes may become a target again.
+    fn restores_failed_places(self) -> bool {
+        self.keeps_last_place && self.restore_source != RestoreSource::Never
     }
 }
 
@@ -105,6 +115,8 @@ pub struct GracefulEvictionPlan {
     pub tasks: Option<Vec<GracefulEvictionTask>>,
     /// Complete new scheduling result, to be written together with the tasks; absent if it is unchanged.
     pub clusters: Option<Vec<TargetCluster>>,
+    /// Complete new versions of failed templates, to be written together with the tasks; absent if they are unchanged.
+    pub failed_templates: Option<FailedTemplates>,
     /// Tasks that end with the deletion of the old copy, each with its reason.
     pub released: Vec<(GracefulEvictionTask, Attribution)>,
     /// Canceled tasks, whose cluster is a target again, each with its reason.
@@ -145,6 +157,10 @@ pub fn decide(snapshot: GracefulEvictionSnapshot<'_>, policies: &PolicySet) -> G
     }
     let Round { clusters, mut plan, .. } = round;
     plan.tasks = (kept != spec.graceful_eviction_tasks).then_some(kept);
+    if snapshot.options.restores_failed_places() {
+        let changed = plan.tasks.as_deref();
+        plan.failed_templates = changed.and_then(|tasks| failed_templates::of_tasks(snapshot.binding, tasks));
+    }
     plan.clusters = match clusters {
         Cow::Owned(clusters) => Some(clusters),
         Cow::Borrowed(_) => None,
@@ -198,6 +214,10 @@ impl Round<'_> {
             return end;
         }
         if let Some((target, attribution)) = restore::target(&self.snapshot, &self.clusters, task) {
+            self.clusters.to_mut().push(target);
+            return End::CalledOff(attribution);
+        }
+        if let Some((target, attribution)) = restore::changed_template(&self.snapshot, &self.clusters, task) {
             self.clusters.to_mut().push(target);
             return End::CalledOff(attribution);
         }

@@ -1,5 +1,5 @@
 //! Cancellation of an eviction whose cluster recovered before the workload found another place, or of a failed
-//! application that found none in its grace period.
+//! application that found none before its template changed or its grace period was over.
 //!
 //! Karmada's proposal of an optimized cluster failover describes this for a failed scheduling. It prevents the
 //! deadlock of Karmada issue 3747: the scheduler must not use a cluster that the workload is leaving, and the
@@ -8,15 +8,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::GracefulEvictionSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
+use super::{GracefulEvictionSnapshot, failed_templates};
 use crate::affinity;
 use crate::combine::Attribution;
 use crate::decide::eviction::taint_based::{self, Tolerance};
 use crate::decide::reasons::{
     REASON_APPLICATION_FAILURE, REASON_DRAINED, REASON_FAILBACK, REASON_RESCHEDULED, REASON_TAINT_UNTOLERATED,
 };
-use crate::decide::schedule::blocked_until;
+use crate::decide::schedule::{blocked_until, clusters_max};
 use crate::model::{
     Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
     TargetCluster,
@@ -63,18 +63,46 @@ pub(super) fn last_place(
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Attribution)> {
+    let message =
+        "the grace period is over and no other cluster takes the application, so it stays and follows its template";
+    failed_place(snapshot, targets, task, Attribution::rule("LastPlace", message))
+}
+
+/// Returns the target that brings a changed template to the cluster of a task, if the template of the failed application
+/// changed after the task was made and no other cluster takes the application. The eviction rests on reports about the
+/// former template, and nothing else would bring the new one to a member before the grace period is over.
+pub(super) fn changed_template(
+    snapshot: &GracefulEvictionSnapshot<'_>,
+    targets: &[TargetCluster],
+    task: &GracefulEvictionTask,
+) -> Option<(TargetCluster, Attribution)> {
+    if !failed_templates::is_changed(snapshot.binding, task) {
+        return None;
+    }
+    let message = "the template changed after the application failed and no other cluster takes it, so the cluster \
+                   gets the new template";
+    failed_place(snapshot, targets, task, Attribution::rule("TemplateChanged", message))
+}
+
+/// Returns the target that keeps a failed application on the cluster of a task, if no other cluster takes it and the
+/// placement allows one more cluster.
+fn failed_place(
+    snapshot: &GracefulEvictionSnapshot<'_>,
+    targets: &[TargetCluster],
+    task: &GracefulEvictionTask,
+    attribution: Attribution,
+) -> Option<(TargetCluster, Attribution)> {
     let GracefulEvictionSnapshot { binding, options, .. } = *snapshot;
-    let is_on = options.keeps_last_place && options.restore_source != RestoreSource::Never;
-    if !is_on || !is_unplaced(binding) || !is_last_place(snapshot, task) {
+    if !options.restores_failed_places() || !is_unplaced(binding) || !is_last_place(snapshot, task) {
+        return None;
+    }
+    let placement = binding.spec.placement.as_ref();
+    let is_full = |max| targets.len() >= max;
+    if placement.and_then(clusters_max).is_some_and(is_full) {
         return None;
     }
     let replicas = replicas(snapshot, targets, task, is_last_place)?;
-    let message =
-        "the grace period is over and no other cluster takes the application, so it stays and follows its template";
-    Some((
-        TargetCluster::new(&task.from_cluster, replicas),
-        Attribution::rule("LastPlace", message),
-    ))
+    Some((TargetCluster::new(&task.from_cluster, replicas), attribution))
 }
 
 fn is_last_place(snapshot: &GracefulEvictionSnapshot<'_>, task: &GracefulEvictionTask) -> bool {

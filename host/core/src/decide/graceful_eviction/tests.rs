@@ -1,5 +1,6 @@
 //! One task of a binding that left `m1` at second 0, and its result.
 
+mod changed_template;
 mod karmada;
 mod last_place;
 

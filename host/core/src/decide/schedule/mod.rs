@@ -55,6 +55,7 @@ pub use plan::{Conclusion, FailedTerm, Outcome, ScheduleEvent, SchedulePlan, del
 pub use plugins::{IN_TREE, IN_TREE_WORKLOAD_AFFINITY, enabled_plugins};
 pub use region::RegionChoice;
 pub use rejections::Rejections;
+pub use select::clusters_max;
 pub use trigger::{Trigger, placement_changed, reschedule_required, trigger};
 
 /// Inputs for scheduling one binding.

@@ -40,6 +40,14 @@ pub(super) fn rule(placement: &Placement) -> Result<Rule<'_>, ScheduleError> {
     }
 }
 
+/// Returns the maximum number of clusters by the spread constraints of a placement; `None` without a limit.
+pub fn clusters_max(placement: &Placement) -> Option<usize> {
+    let (Rule::ByCluster(cluster) | Rule::ByRegion(_, Some(cluster))) = rule(placement).ok()? else {
+        return None;
+    };
+    usize::try_from(cluster.max_groups).ok().filter(|max| *max > 0)
+}
+
 impl From<Rule<'_>> for SelectionRule {
     fn from(rule: Rule<'_>) -> Self {
         match rule {

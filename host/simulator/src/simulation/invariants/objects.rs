@@ -157,6 +157,7 @@ impl Observed {
         let steps = self.hub.drain();
         if steps.is_none() {
             self.departures.forget();
+            self.templates.forget();
         }
         for step in steps.unwrap_or_default() {
             match step {
@@ -252,6 +253,7 @@ impl Observed {
                 format!("{key} leaves {cluster} again, and its copy there was never withdrawn"),
             );
         }
+        self.templates.changed(before, after);
         self.targets(before, after, at);
         let clusters = self.hub.clusters.keys().cloned().collect::<Vec<_>>();
         for cluster in clusters.into_iter().filter(|cluster| !holds(after, cluster)) {

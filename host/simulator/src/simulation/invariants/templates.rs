@@ -1,10 +1,12 @@
 //! L1 for changes of templates: the new images of a workload reach a member cluster within a bound, also while evictions
-//! are in progress. Override policies may change images, so nothing is checked while there is one.
+//! are in progress. An application that failed with the template itself and has no other place waits for its grace
+//! period. Override policies may change images, so nothing is checked while there is one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::decide::reasons::REASON_APPLICATION_FAILURE;
 use bulkhead_core::model::{Binding, GracefulEvictionTask, PurgeMode};
 
 use super::hub::Hub;
@@ -20,12 +22,36 @@ pub(super) struct TemplateDelays {
     reached: BTreeMap<String, i64>,
     /// Time since which a member cluster could have the images, by binding.
     waiting: BTreeMap<String, GoDuration>,
+    /// Version of the template at the creation time of a task, by binding and cluster.
+    failed: BTreeMap<(String, String), String>,
 }
 
 impl TemplateDelays {
     /// Restarts the time of all workloads.
     pub(super) fn restart(&mut self) {
         self.waiting.clear();
+    }
+
+    /// Records the changed tasks of a binding.
+    pub(super) fn changed(&mut self, before: &Binding, after: &Binding) {
+        let key = after.key();
+        self.failed
+            .retain(|(binding, cluster), _| *binding != key || after.spec.is_evicting(cluster));
+        for task in &after.spec.graceful_eviction_tasks {
+            let mut earlier = before.spec.graceful_eviction_tasks.iter();
+            let earlier = earlier.find(|earlier| earlier.from_cluster == task.from_cluster);
+            let is_made = task.creation_timestamp.is_some()
+                && earlier.and_then(|earlier| earlier.creation_timestamp) != task.creation_timestamp;
+            if is_made {
+                let version = after.spec.resource.resource_version.clone();
+                self.failed.insert((key.clone(), task.from_cluster.clone()), version);
+            }
+        }
+    }
+
+    /// Forgets all tasks, because changes were missed.
+    pub(super) fn forget(&mut self) {
+        self.failed.clear();
     }
 
     /// Returns the description of a template whose images are late.
@@ -49,7 +75,7 @@ impl TemplateDelays {
             if has_images(federation, binding, &wanted) {
                 self.waiting.remove(&key);
                 self.reached.insert(key, generation);
-            } else if can_reach(hub, federation, binding) {
+            } else if can_reach(hub, federation, binding) && !self.failed_with_it(binding) {
                 let since = *self.waiting.entry(key.clone()).or_insert(at);
                 if at.0.saturating_sub(since.0) > DELAY_MAX {
                     let images = wanted.join(", ");
@@ -62,6 +88,18 @@ impl TemplateDelays {
             }
         }
         late
+    }
+
+    /// Returns true if the application of a binding without targets failed with the current version of its template, or
+    /// if a person decides about its copy.
+    fn failed_with_it(&self, binding: &Binding) -> bool {
+        let current = &binding.spec.resource.resource_version;
+        let failed = |task: &GracefulEvictionTask| {
+            let version = self.failed.get(&(binding.key(), task.from_cluster.clone()));
+            let is_current = version.is_none_or(|version| version == current);
+            task.reason == REASON_APPLICATION_FAILURE && (is_current || task.suppress_deletion.is_some())
+        };
+        binding.spec.clusters.is_empty() && binding.spec.graceful_eviction_tasks.iter().any(failed)
     }
 }
 

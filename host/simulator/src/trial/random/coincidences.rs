@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::trial::seeded_rng::SeededRng;
 
 /// Time at which all disruptions of a trial, and their effects on deadlines, are over, in seconds.
-const CALM_S: u64 = 200;
+pub(super) const CALM_S: u64 = 200;
 
 /// Adds random combinations to a scenario; with limited capacity, only those without replicas.
 pub(super) fn draw(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String], crowded: bool) {
@@ -45,7 +45,8 @@ pub(super) fn draw(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String
     }
 }
 
-fn add(scenario: &mut Value, list: &str, items: impl IntoIterator<Item = Value>) {
+/// Appends items to the list at a pointer of a scenario.
+pub(super) fn add(scenario: &mut Value, list: &str, items: impl IntoIterator<Item = Value>) {
     if let Some(list) = scenario.pointer_mut(list).and_then(Value::as_array_mut) {
         list.extend(items);
     }
@@ -56,7 +57,7 @@ fn state(at_s: u64, cluster: &str, state: &str) -> Value {
 }
 
 /// Builds a policy for resources with the label `app`.
-fn policy(name: &str, api_version: &str, kind: &str, spec: &Value) -> Value {
+pub(super) fn policy(name: &str, api_version: &str, kind: &str, spec: &Value) -> Value {
     let selector = json!({"apiVersion": api_version, "kind": kind, "labelSelector": {"matchLabels": {"app": name}}});
     let mut whole = json!({"resourceSelectors": [selector]});
     if let (Some(whole), Some(spec)) = (whole.as_object_mut(), spec.as_object()) {
@@ -75,7 +76,8 @@ fn config_map(name: &str, app: &str) -> Value {
     })
 }
 
-fn deployment(name: &str, replicas: u64) -> Value {
+/// Builds a Deployment with the label `app`.
+pub(super) fn deployment(name: &str, replicas: u64) -> Value {
     let labels = json!({"app": name});
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -241,52 +243,6 @@ fn unknown_health(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]
     }
     events.push(fails(at_s + 20, json!([])));
     add(scenario, "/events", events);
-}
-
-/// Adds a workload whose new image no cluster can pull, and a person who corrects it while its evictions are in
-/// progress: one in ten federations without limited capacity, independent of the other combinations.
-pub(super) fn bad_image(seed: u64, scenario: &mut Value) {
-    let mut rng = SeededRng::new(seed, 0x0000_bad1_3a6e);
-    // Without the pre-check an application leaves its last place, as in Karmada, and the correction reaches no cluster.
-    let leaves_last_place = scenario["flags"]["eviction-pre-check"] == "none";
-    let clusters = scenario["clusters"].as_array_mut().into_iter().flatten();
-    let clusters: Vec<_> = clusters.collect();
-    let is_limited = |cluster: &&mut Value| cluster["capacity"].is_object() || cluster["replicaReadyAfter"] == "100s";
-    if !rng.chance(10) || leaves_last_place || clusters.iter().any(is_limited) {
-        return;
-    }
-    for cluster in clusters {
-        cluster["unpullableImages"] = json!(["app:bad"]);
-    }
-    let name = "bad-image";
-    let with_image = |image: &str| {
-        let mut deployment = deployment(name, 2);
-        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
-        deployment
-    };
-    let placement = match rng.between(1, 3) {
-        1 => json!({}),
-        2 => json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}),
-        _ => {
-            json!({"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}})
-        }
-    };
-    let conditions = json!({"tolerationSeconds": rng.between(0, 15)});
-    let application = if rng.chance(50) {
-        json!({"decisionConditions": conditions, "purgeMode": "Gracefully", "gracePeriodSeconds": rng.between(30, 60)})
-    } else {
-        json!({"decisionConditions": conditions, "purgeMode": "Directly"})
-    };
-    let spec = json!({"placement": placement, "propagateDeps": true, "failover": {"application": application}});
-    add(
-        scenario,
-        "/manifests/0/objects",
-        [with_image("app:1"), policy(name, "apps/v1", "Deployment", &spec)],
-    );
-    let bad_s = CALM_S + rng.between(0, 20);
-    let good_s = bad_s + rng.between(15, 60);
-    let apply = |at_s: u64, image: &str| json!({"at": format!("{at_s}s"), "apply": {"objects": [with_image(image)]}});
-    add(scenario, "/events", [apply(bad_s, "app:bad"), apply(good_s, "app:2")]);
 }
 
 /// Adds another writer of eviction tasks that writes in the same moment as a controller.

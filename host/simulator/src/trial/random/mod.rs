@@ -3,6 +3,7 @@
 //! The result is a plausible scenario that can always recover: everything fits somewhere once all faults are over,
 //! and people undo their actions.
 
+mod bad_image;
 mod coincidences;
 mod people;
 mod plugins;
@@ -54,7 +55,7 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     }
     plugins::draw(&mut rng, &mut scenario);
     coincidences::draw(&mut rng, &mut scenario, &names, crowded);
-    coincidences::bad_image(seed, &mut scenario);
+    bad_image::draw(seed, &mut scenario);
     if rng.chance(15) {
         scenario["witness"] = json!(true);
     }

@@ -73,6 +73,8 @@ pub enum Mutation {
     RetriesRare,
     /// S1: an application leaves the only cluster that could run it.
     LastPlaceLeft,
+    /// L1: a failed application waits for its grace period although its template changed.
+    TemplateIgnored,
     /// L1: a lost cluster holds back a replacement whose task purges directly.
     PurgeWaits,
     /// S1: a copy that the scheduler gives up goes without an eviction.
@@ -81,7 +83,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All mutations, in declaration order.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Karmada1640,
         Self::Karmada2769,
         Self::Karmada2989,
@@ -114,6 +116,7 @@ impl Mutation {
         Self::SuccessorTrustsWallClock,
         Self::RetriesRare,
         Self::LastPlaceLeft,
+        Self::TemplateIgnored,
         Self::PurgeWaits,
         Self::CopyDropped,
     ];
