@@ -50,8 +50,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let store = images::store(&arguments.images)?;
     let image = &arguments.image;
     let digest = block_on(async {
-        // The registry has to have the image, also under a digest.
-        let PulledManifest { digest, text, manifest } = store.client().manifest(image).await?;
+        // The registry itself has to have the image, also under a digest: it gets the signature.
+        let PulledManifest { digest, text, manifest } = store.client().manifest_at(image).await?;
         let failed = |cause| anyhow::anyhow!("cannot sign {image}: {cause}");
         let signature = key.sign(image, &digest).map_err(failed)?;
         if let Some(report) = &report {

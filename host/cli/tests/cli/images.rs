@@ -132,6 +132,28 @@ fn a_plugin_is_pushed_and_pulled() {
 }
 
 #[test]
+fn a_mirror_stands_in_for_a_registry() {
+    let place = Place::new("mirror", Authentication::Token);
+    let pushed = place.succeeds(&["push", &place.image(), "mine"]);
+    let (_, digest) = pushed.trim().split_once('@').unwrap();
+    let mirrors = format!("registry.invalid/team={}/plugins", place.registry.address);
+    let pinned = format!("registry.invalid/team/mine@{digest}");
+    let pulled = place.succeeds(&["pull", &pinned, "--registry-mirrors", &mirrors]);
+    assert_eq!(pulled.trim(), pinned, "it keeps its own name");
+    let tagged = [
+        "pull",
+        "registry.invalid/team/mine:1",
+        "--registry-mirrors",
+        &mirrors,
+        "--registry-mirror-tags",
+        "true",
+    ];
+    assert_eq!(place.succeeds(&tagged).trim(), pinned);
+    let invalid = ["pull", &pinned, "--registry-mirrors", "registry.invalid"];
+    place.fails(&invalid, 2, "mirror \"registry.invalid\": write PREFIX=MIRROR");
+}
+
+#[test]
 fn a_component_is_pushed_with_its_interfaces() {
     let place = Place::new("component", Authentication::None);
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -41,7 +41,7 @@ fn start(registry: &Registry, folder: &Path, trust: Option<&str>) -> RegistryIma
 }
 
 /// Calls `find` each time that the revision changes, until the result is the expected one.
-fn until<T>(
+pub(crate) fn until<T>(
     images: &RegistryImages,
     name: &str,
     moved: MovedTag,
