@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use bulkhead_core::call::CallKind;
 use bulkhead_core::manifest::{Digest, MovedTag};
 use bulkhead_oci::trust::Trust;
 use bulkhead_oci::{
     Access, Cache, Client, Credentials, Helpers, Mirror, Mirrors, RegistryImages, SourceOptions, Store,
 };
-use bulkhead_plugin::{Directory, FoundImage, ImageProblem, Images, LoadStage, Objects};
+use bulkhead_plugin::{Directory, FoundImage, Grant, ImageProblem, Images, LoadStage, Objects};
 use clap::Args;
 
 use crate::help;
@@ -198,9 +197,13 @@ impl Images for LazyImages {
         }
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn grant(&self, image: &str) -> Grant {
+        self.running().map(|images| images.grant(image)).unwrap_or_default()
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         self.running()
-            .map_or(Ok(None), |images| images.verify_again(image, code))
+            .map_or_else(|| Ok(Grant::default()), |images| images.verify_again(image, code))
     }
 
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem> {
