@@ -28,7 +28,7 @@ const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Maximum size of a bundle in bytes.
 const BUNDLE_BYTES_MAX: u64 = 256 << 10;
 /// Maximum length of a text of a stranger in messages, in characters.
-const SHOWN_CHARS_MAX: usize = 80;
+pub(super) const SHOWN_CHARS_MAX: usize = 80;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -9,6 +9,7 @@
 //! payload is information only, so that images may be copied to a mirror.
 
 pub(crate) mod bundle;
+mod encrypted;
 mod keys;
 mod statement;
 pub(crate) mod tag;
