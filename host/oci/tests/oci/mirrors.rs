@@ -141,6 +141,29 @@ fn a_push_goes_to_the_registry() {
 }
 
 #[test]
+fn a_mirror_without_a_signature_hides_none_of_the_registry() {
+    let place = Place::new();
+    let (image, digest) = (image(&place.registry), artifact().manifest.digest);
+    let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let key = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
+    let signature = key.sign(&image, &digest).unwrap();
+    run(client(&place.registry).push_signature(&image, &digest, signature.clone())).unwrap();
+    let client = Client::new(place.access(false)).unwrap();
+    let signatures = || run(client.signatures(&image, &digest));
+    assert_eq!(signatures().unwrap(), std::slice::from_ref(&signature));
+    place.mirrors[0].fail("", Fault::Status(503), usize::MAX);
+    assert_eq!(signatures().unwrap(), [signature]);
+    // Without an answer of the registry, no signature is unknown rather than missing.
+    place.registry.fail("", Fault::Status(503), usize::MAX);
+    let message = signatures().unwrap_err().to_string();
+    let mirror = place.mirrors[0].image(AT_MIRROR);
+    assert!(
+        message.contains(&format!("its mirror {mirror} failed, too")),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_plugin_is_trusted_with_the_signature_of_a_mirror_while_the_registry_is_down() {
     let place = Place::new();
     let digest = artifact().manifest.digest;
