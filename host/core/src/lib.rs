@@ -25,6 +25,7 @@ pub mod pod;
 pub mod policy;
 pub mod prune;
 pub mod quantity;
+pub mod scoped;
 pub mod shape;
 pub mod snapshot;
 pub mod time;

@@ -8,14 +8,33 @@ use crate::Digest;
 
 /// A failed operation on an image.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {image}: {cause}")]
+#[error("cannot {operation} {image}: {cause}{}", shown(mirrors))]
 pub struct RegistryError {
     /// Operation, as a verb: `pull`, `push`, `resolve`.
     pub operation: &'static str,
     /// Image, or the repository.
     pub image: String,
-    /// Cause.
+    /// Cause at the registry of the image.
     pub cause: Cause,
+    /// Mirrors that were asked before the registry, and have failed too.
+    pub mirrors: Vec<MirrorFailure>,
+}
+
+/// Failure of a mirror.
+#[derive(Debug)]
+pub struct MirrorFailure {
+    /// Registry and repository of the mirror.
+    pub mirror: String,
+    /// Cause at the mirror.
+    pub cause: Cause,
+}
+
+/// Returns the failures of mirrors, each after a semicolon.
+fn shown(mirrors: &[MirrorFailure]) -> String {
+    let shown = |MirrorFailure { mirror, cause }: &MirrorFailure| {
+        format!("; its mirror {mirror} failed, too: {cause} ({})", cause.reason())
+    };
+    mirrors.iter().map(shown).collect()
 }
 
 /// Cause of a failed operation.

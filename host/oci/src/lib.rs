@@ -22,10 +22,11 @@ pub mod trust;
 mod trust_file;
 
 pub use cache::{Cache, CacheError, KnownReference};
+pub use client::mirrors::{InvalidMirror, Mirror, Mirrors};
 pub use client::{Access, Client, Limits, PulledManifest};
 pub use credentials::{Credential, Credentials, CredentialsError, Helpers};
 pub use digest::Digest;
-pub use error::{Cause, RegistryError};
+pub use error::{Cause, MirrorFailure, RegistryError};
 pub use reference::{InvalidReference, Reference};
 pub use source::{RegistryImages, SourceOptions};
 pub use store::{Store, StoreError, StoredImage};

@@ -82,6 +82,18 @@ impl Reference {
             ..self.clone()
         }
     }
+
+    /// Returns the reference to the same version under another name, such as `registry/repository`; `None` if no
+    /// reference can have the name.
+    pub(crate) fn with_name(&self, name: &str) -> Option<Self> {
+        let (registry, repository) = name.split_once('/')?;
+        let is_short = registry.len() + repository.len() <= NAME_BYTES_MAX;
+        is_short.then(|| Self {
+            registry: registry.to_owned(),
+            repository: repository.to_owned(),
+            ..self.clone()
+        })
+    }
 }
 
 impl FromStr for Reference {
@@ -145,6 +157,17 @@ fn parse(text: &str) -> Result<Reference, String> {
     })
 }
 
+/// Checks a registry, or a registry and the start of a repository.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if let Some((scheme, rest)) = name.split_once("://") {
+        return Err(format!("a registry has no scheme; write {rest:?} without {scheme}://"));
+    }
+    match name.split_once('/') {
+        Some((registry, repository)) => check_registry(registry).and_then(|()| check_repository(repository)),
+        None => check_registry(name),
+    }
+}
+
 /// Checks the host of a registry. Like other tools, it requires a dot, a port or `localhost`, because the first part of
 /// a path without a registry would look like a host.
 fn check_registry(registry: &str) -> Result<(), String> {
@@ -157,8 +180,8 @@ fn check_registry(registry: &str) -> Result<(), String> {
     };
     if port.is_none() && host != "localhost" && !host.contains(['.', ':']) {
         return Err(format!(
-            "{registry:?} is not the host of a registry, which has a dot or a port; write \
-             REGISTRY/REPOSITORY:TAG, such as {EXAMPLE}"
+            "{registry:?} is not the host of a registry, which has a dot or a port, such as registry.example.com or \
+             localhost:5000"
         ));
     }
     let is_address = registry.starts_with('[') && host.parse::<std::net::Ipv6Addr>().is_ok();

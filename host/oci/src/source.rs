@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bulkhead_core::call::CallKind;
 use bulkhead_core::manifest::{self, MovedTag};
-use bulkhead_plugin::{FoundImage, ImageProblem, Images, LoadStage};
+use bulkhead_plugin::{FoundImage, Grant, ImageProblem, Images, LoadStage};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -270,25 +269,35 @@ impl Images for RegistryImages {
             engine,
             origin: image.with_digest(digest).to_string(),
             code: code.into(),
-            kinds: requirements.and_then(|requirements| requirements.kinds),
+            grant: requirements.map(Requirements::into_grant).unwrap_or_default(),
             signer,
             newer: problem,
         })
     }
 
-    fn verify_again(&self, image: &str, code: &manifest::Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn grant(&self, image: &str) -> Grant {
+        let Ok(image) = image.parse() else {
+            return Grant::default();
+        };
+        match self.shared.requirements(&image) {
+            Ok((Some(requirements), _)) => requirements.into_grant(),
+            Ok((None, _)) | Err(_) => Grant::default(),
+        }
+    }
+
+    fn verify_again(&self, image: &str, code: &manifest::Digest) -> Result<Grant, ImageProblem> {
         let image: Reference = image.parse().map_err(verify)?;
         let (Some(digest), Ok(code)) = (image.digest(), format!("sha256:{code}").parse::<Digest>()) else {
             return Err(verify(format!("{image} has no digest")));
         };
         // Without rules that can be used there is no withdrawal.
         let Some(Ok((trust, _))) = self.shared.trust.as_ref().map(TrustFile::current) else {
-            return Ok(None);
+            return Ok(Grant::default());
         };
         let requirements = trust.requirements(&image).map_err(verify)?;
         let signatures = self.shared.signatures(digest);
         verified(&image, digest, &code, Some(&requirements), &signatures)?;
-        Ok(requirements.kinds)
+        Ok(requirements.into_grant())
     }
 }
 

@@ -115,9 +115,11 @@ impl Store {
         }
         let manifest = self.client.manifest(image).await?;
         let (engine, code) = layer(&manifest.manifest).map_err(|cause| crate::client::of("pull", image, cause))?;
-        let code = self.blob(image, code).await?;
+        // A mirror is asked for the content of a tag, once its digest is known.
+        let pinned = image.with_digest(manifest.digest.clone());
+        let code = self.blob(&pinned, code).await?;
         // The configuration is small, and needed only to carry the image on.
-        self.blob(image, &manifest.manifest.config).await?;
+        self.blob(&pinned, &manifest.manifest.config).await?;
         self.cache.keep(&manifest.text)?;
         Ok(StoredImage { manifest, engine, code })
     }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_plugin::{Positions, limits_of_files, read_document};
+use bulkhead_core::manifest::{BudgetLimits, NamePattern, Tenancy};
+use bulkhead_plugin::{Grant, Positions, limits_of_files, read_document};
 use serde::Deserialize;
 
 use crate::reference::is_below;
@@ -69,6 +70,15 @@ pub struct TrustRule {
     /// Calls that the plugins may answer; by default all.
     #[serde(default)]
     kinds: Option<BTreeSet<CallKind>>,
+    /// Maximum budget of one call of the plugins. A plugin that asks for more is refused.
+    #[serde(default)]
+    max_budget: BudgetLimits,
+    /// Namespaces of the workloads that the plugins are asked about; by default all. A name may end with `*`. Such
+    /// plugins may only answer `health` and `eviction-check`, and can only hold: their releases and healthy verdicts
+    /// do not count.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    namespaces: Option<Vec<NamePattern>>,
     /// Refuses references without a digest.
     #[serde(default)]
     require_digest: bool,
@@ -111,6 +121,8 @@ struct Rule {
     /// Keys; none accepts images without a signature.
     keys: Option<Vec<PublicKey>>,
     kinds: Option<BTreeSet<CallKind>>,
+    max_budget: BudgetLimits,
+    tenancy: Option<Tenancy>,
     requires_digest: bool,
     conformance: Option<Version>,
 }
@@ -128,7 +140,11 @@ pub struct Requirements {
     /// Minimum version of the contract of a conformance report; none if no report is required.
     conformance: Option<Version>,
     /// Calls that the plugin may answer; none for all.
-    pub kinds: Option<BTreeSet<CallKind>>,
+    kinds: Option<BTreeSet<CallKind>>,
+    /// Maximum budget of the plugin.
+    max_budget: BudgetLimits,
+    /// Tenant that the plugin is limited to.
+    tenancy: Option<Tenancy>,
     revoked: Arc<BTreeMap<Digest, String>>,
 }
 
@@ -244,6 +260,8 @@ impl Trust {
             keys: rule.keys.clone(),
             conformance: rule.conformance,
             kinds: rule.kinds.clone(),
+            max_budget: rule.max_budget,
+            tenancy: rule.tenancy.clone(),
             revoked: Arc::clone(&self.revoked),
         })
     }
@@ -257,7 +275,19 @@ impl Requirements {
             keys: Some(keys),
             conformance: None,
             kinds: None,
+            max_budget: BudgetLimits::default(),
+            tenancy: None,
             revoked: Arc::default(),
+        }
+    }
+
+    /// Returns the limits of the plugin.
+    pub fn into_grant(self) -> Grant {
+        Grant {
+            rule: self.origin,
+            kinds: self.kinds,
+            max_budget: self.max_budget,
+            tenancy: self.tenancy,
         }
     }
 
@@ -361,6 +391,12 @@ impl TrustRule {
                 "kinds is empty, so that no plugin could answer; leave it out for all".to_owned(),
             ));
         }
+        let kinds = self.permitted_kinds().map_err(error)?;
+        if let Some(field) = self.max_budget.zero() {
+            return Err(error(format!(
+                "maxBudget.{field} is 0, so that no plugin could answer; leave it out for no limit"
+            )));
+        }
         if self.unsigned && self.require_conformance.is_some() {
             return Err(error(
                 "requireConformance needs keys: only a signed report proves something".to_owned(),
@@ -381,10 +417,31 @@ impl TrustRule {
         Ok(Rule {
             prefix,
             keys: (!self.unsigned).then_some(keys),
-            kinds: self.kinds,
+            kinds,
+            max_budget: self.max_budget,
+            tenancy: self.namespaces.map(|namespaces| Tenancy { namespaces }),
             requires_digest: self.require_digest,
             conformance,
         })
+    }
+
+    /// Returns the calls that the plugins may answer; none for all. Those of a tenant may only answer some.
+    fn permitted_kinds(&self) -> Result<Option<BTreeSet<CallKind>>, String> {
+        let Some(namespaces) = &self.namespaces else {
+            return Ok(self.kinds.clone());
+        };
+        if namespaces.is_empty() {
+            return Err("namespaces is empty, so that no plugin could be asked; leave it out for all".to_owned());
+        }
+        let of_tenants = BTreeSet::from(Tenancy::KINDS);
+        let kinds = self.kinds.as_ref().unwrap_or(&of_tenants);
+        match kinds.difference(&of_tenants).next() {
+            Some(other) => Err(format!(
+                "kinds has {other}, and the plugins of namespaces may only answer health and eviction-check; remove \
+                 the kind, or use a rule without namespaces"
+            )),
+            None => Ok(Some(kinds.clone())),
+        }
     }
 }
 

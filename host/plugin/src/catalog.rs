@@ -7,7 +7,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 use std::{fmt, io};
 
-use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::{Digest, PluginManifest};
 use bulkhead_core::policy::{EngineKind, SignedImage};
@@ -15,7 +14,7 @@ use serde_saphyr::Spanned;
 
 use crate::manifest::{API_VERSION, KIND, stage_of};
 use crate::yaml::Position;
-use crate::{FoundPlugin, ImageProblem, Images, LoadError, LoadStage, PluginList, PluginSource, yaml};
+use crate::{FoundPlugin, Grant, ImageProblem, Images, LoadError, LoadStage, PluginList, PluginSource, yaml};
 
 /// Name of the list in a directory or in the data of a ConfigMap.
 pub const LIST: &str = "plugins.yaml";
@@ -44,8 +43,8 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     ///
     /// The trust in the image was withdrawn.
-    fn verify_again(&self, _image: &str, _code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
-        Ok(None)
+    fn verify_again(&self, _image: &str, _code: &Digest) -> Result<Grant, ImageProblem> {
+        Ok(Grant::default())
     }
 }
 
@@ -120,6 +119,8 @@ pub struct CatalogEntry {
     pub manifest: Option<Box<PluginManifest>>,
     /// Image that the list or the object names; none for a file or an object with its code.
     pub image: Option<String>,
+    /// Limits that the trust in its image sets, also for one that is not available.
+    pub grant: Grant,
     /// Manifest and code, or the reason why they are not available.
     pub found: Result<FoundPlugin, LoadError>,
     /// Reason why there is a newer version that is not used; none if there is no such version.
@@ -223,10 +224,10 @@ impl Catalog for Directory {
         self.images.as_ref().is_some_and(|images| images.is_pending())
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         self.images
             .as_ref()
-            .map_or(Ok(None), |images| images.verify_again(image, code))
+            .map_or_else(|| Ok(Grant::default()), |images| images.verify_again(image, code))
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -291,7 +292,7 @@ impl<C: Catalog + ?Sized> Catalog for Arc<C> {
         (**self).is_pending()
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         (**self).verify_again(image, code)
     }
 }
@@ -387,6 +388,7 @@ fn listing(
             generation: None,
             manifest: kept,
             image: None,
+            grant: Grant::default(),
             found: found(&at, LIST, manifest, &fetch),
             newer: None,
         }
@@ -412,8 +414,8 @@ pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn 
         stage: problem.stage,
         message: format!("{at}{}", problem.message),
     };
-    let (manifest, found, newer) = match images.find(image, manifest.moved_tag) {
-        Err(problem) => (manifest.clone(), Err(refused(problem)), None),
+    let (manifest, grant, found, newer) = match images.find(image, manifest.moved_tag) {
+        Err(problem) => (manifest.clone(), images.grant(image), Err(refused(problem)), None),
         Ok(image) => {
             let manifest = manifest.clone().with_code(image.engine, &image.origin);
             let read = |_: &str| (image.origin.clone(), Ok::<_, String>(image.code));
@@ -422,14 +424,14 @@ pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn 
                 signer: image.signer,
             };
             let found = found(at, &image.origin, manifest.clone(), read).map(|found| FoundPlugin {
-                kinds: image.kinds,
+                grant: image.grant.clone(),
                 source: PluginSource {
                     image: Some(signed),
                     ..found.source
                 },
                 ..found
             });
-            (manifest, found, image.newer.map(refused))
+            (manifest, image.grant, found, image.newer.map(refused))
         }
     };
     Some(CatalogEntry {
@@ -437,6 +439,7 @@ pub(crate) fn of_image(at: &str, manifest: &PluginManifest, images: Option<&dyn 
         generation: None,
         manifest: Some(Box::new(manifest)),
         image: Some(image.to_owned()),
+        grant,
         found,
         newer,
     })

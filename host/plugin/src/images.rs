@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use bulkhead_core::call::CallKind;
 use bulkhead_core::manifest::{Digest, MovedTag};
 use bulkhead_core::policy::EngineKind;
 
-use crate::LoadStage;
+use crate::{Grant, LoadStage};
 
 /// Images of registries. It pulls in the background, and its methods do not wait.
 pub trait Images: Send + Sync {
@@ -26,13 +25,17 @@ pub trait Images: Send + Sync {
     /// The reference is invalid, or the image is not trusted, or not pulled yet.
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem>;
 
+    /// Returns the limits of the plugin in an image, which may be missing or refused. An image that no rule trusts has
+    /// none.
+    fn grant(&self, image: &str) -> Grant;
+
     /// Verifies an image that is in force against the current trust. `image` has a digest, `code` is the digest of its
-    /// code. Returns the calls that its plugin may answer; none for all.
+    /// code. Returns the limits of its plugin.
     ///
     /// # Errors
     ///
     /// The trust in the image was withdrawn, so that it must not stay in force.
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem>;
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem>;
 }
 
 /// Code of an image.
@@ -44,8 +47,8 @@ pub struct FoundImage {
     pub origin: String,
     /// Code.
     pub code: Vec<u8>,
-    /// Calls that the plugin may answer; none for all.
-    pub kinds: Option<BTreeSet<CallKind>>,
+    /// Limits that the trust in it sets.
+    pub grant: Grant,
     /// Name of the key that has signed it; none if no signature is required.
     pub signer: Option<String>,
     /// Reason why a newer image of the same tag is not used, or why there is no way to know of one.

@@ -3,7 +3,7 @@
 //! A compilation cannot be interrupted. One that exceeds the limit keeps running, but its result is discarded. While
 //! too many of those are running, no new one starts.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
@@ -270,6 +270,10 @@ impl Loader {
             is_transient,
             capabilities,
         };
+        if let Some(message) = found.grant.refused_budget(&found.source.budget) {
+            let error = LoadError::new(&found.source, LoadStage::Verified, message);
+            return refused(error, false, None);
+        }
         let loaded = match self.registry.load(&found.source) {
             Ok(loaded) => loaded,
             // The guest has a wall-clock limit, which it may exceed on a busy machine.
@@ -278,7 +282,7 @@ impl Loader {
                 return refused(error, has_run, None);
             }
         };
-        if let Some((message, permitted)) = not_permitted(found.kinds.as_ref(), loaded.policy.capabilities()) {
+        if let Some((message, permitted)) = found.grant.refused_calls(loaded.policy.capabilities()) {
             let error = LoadError::new(&found.source, LoadStage::Verified, message);
             return refused(error, false, Some(permitted));
         }
@@ -298,24 +302,6 @@ impl Loader {
             }
         }
     }
-}
-
-/// Returns the reason why a plugin may not answer its calls, and those of them that it may answer. Without kinds it may
-/// answer all.
-pub(crate) fn not_permitted(
-    kinds: Option<&BTreeSet<CallKind>>,
-    all: &[Capability],
-) -> Option<(String, Vec<Capability>)> {
-    let kinds = kinds?;
-    let (permitted, others): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|one| kinds.contains(&one.kind));
-    let first = others.first()?;
-    let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-    let message = format!(
-        "it answers {} calls, and the trust file permits {}; add the kind to its rule, or remove it from the plugin",
-        first.kind,
-        kinds.join(", ")
-    );
-    Some((message, permitted))
 }
 
 fn smoke_error(source: &PluginSource, message: String) -> LoadError {

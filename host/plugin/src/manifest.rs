@@ -1,15 +1,13 @@
 //! Lists of plugins, and plugins with their code.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::{ManifestProblem, PluginManifest, ProblemKind};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::{Entry, LoadStage, Module, PluginSource};
+use crate::{Entry, Grant, LoadStage, Module, PluginSource};
 
 /// `apiVersion` of a list of plugins.
 pub(crate) const API_VERSION: &str = "bulkhead.dev/v1alpha1";
@@ -43,8 +41,8 @@ pub struct FoundPlugin {
     pub manifest: PluginManifest,
     /// Source to be loaded.
     pub source: PluginSource,
-    /// Calls that the plugin may answer; none for all.
-    pub kinds: Option<BTreeSet<CallKind>>,
+    /// Limits that the trust in its image sets.
+    pub grant: Grant,
 }
 
 impl FoundPlugin {
@@ -83,7 +81,7 @@ impl FoundPlugin {
         Ok(Self {
             manifest,
             source,
-            kinds: None,
+            grant: Grant::default(),
         })
     }
 }

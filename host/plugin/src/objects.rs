@@ -1,15 +1,13 @@
 //! Plugins from `Plugin` objects, which contain their code or name an image.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::manifest::{Digest, PluginObject};
 
 use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found, of_image};
 use crate::manifest::stage_of;
-use crate::{FoundPlugin, ImageProblem, Images, LoadError};
+use crate::{FoundPlugin, Grant, ImageProblem, Images, LoadError};
 
 /// Name of the list of objects at a source of images.
 const OBJECTS: &str = "Plugin objects";
@@ -77,6 +75,7 @@ impl Objects {
             generation,
             manifest: manifest.map(Box::new),
             image: None,
+            grant: Grant::default(),
             found: find_object(&object),
             newer: None,
             name: object.name,
@@ -97,10 +96,10 @@ impl Catalog for Objects {
         self.images.as_ref().is_some_and(|images| images.is_pending())
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         self.images
             .as_ref()
-            .map_or(Ok(None), |images| images.verify_again(image, code))
+            .map_or_else(|| Ok(Grant::default()), |images| images.verify_again(image, code))
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -170,12 +169,18 @@ impl Catalog for CombinedCatalog {
         self.files.as_ref().is_some_and(|files| files.is_pending()) || self.objects.is_pending()
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         let of_files = self
             .files
             .as_ref()
-            .map_or(Ok(None), |files| files.verify_again(image, code))?;
-        Ok(of_files.or(self.objects.verify_again(image, code)?))
+            .map_or_else(|| Ok(Grant::default()), |files| files.verify_again(image, code))?;
+        let of_objects = self.objects.verify_again(image, code)?;
+        // Files without a source of images limit nothing.
+        Ok(if of_files == Grant::default() {
+            of_objects
+        } else {
+            of_files
+        })
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -283,13 +288,17 @@ mod tests {
                 engine: EngineKind::Lua,
                 origin: "r.io/a@sha256:1".to_owned(),
                 code: b"function Score() end".to_vec(),
-                kinds: None,
+                grant: Grant::default(),
                 signer: Some("team".to_owned()),
                 newer: None,
             })
         }
 
-        fn verify_again(&self, image: &str, _: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+        fn grant(&self, _: &str) -> Grant {
+            Grant::default()
+        }
+
+        fn verify_again(&self, image: &str, _: &Digest) -> Result<Grant, ImageProblem> {
             Err(ImageProblem {
                 stage: LoadStage::Verified,
                 message: format!("{image} is revoked"),

@@ -110,8 +110,13 @@ impl Plugins {
             }
             // A withdrawal counts even if the list cannot be read.
             let verify = |entry: &mut Entry| entry.verify_again(&shared.registry, shared.catalog.as_ref());
-            let withdrawn = state.entries.iter_mut().map(verify).filter(|left| *left).count();
-            if is_read || withdrawn > 0 {
+            let changed = state
+                .entries
+                .iter_mut()
+                .map(verify)
+                .filter(|is_other| *is_other)
+                .count();
+            if is_read || changed > 0 {
                 shared.install(&state);
             }
         }
@@ -246,6 +251,7 @@ impl State {
             generation,
             manifest,
             image,
+            grant,
             found,
             newer,
         } in listed
@@ -257,6 +263,7 @@ impl State {
             }
             let mut entry = before.remove(&name).unwrap_or_else(|| Entry::new(name));
             (entry.generation, entry.manifest, entry.image) = (generation, manifest, image);
+            entry.grant = grant;
             entry.newer = newer.map(Refused::from);
             match found {
                 Err(error) => {
@@ -310,7 +317,8 @@ impl Entry {
                 is_transient: false,
                 capabilities: Some(loaded.policy.capabilities().to_vec()),
             },
-            Ok(installed) => {
+            Ok(mut installed) => {
+                installed.limit_to(found.grant.tenancy.as_ref());
                 let description = loaded.description.clone();
                 self.active = Some(Active {
                     found: found.clone(),

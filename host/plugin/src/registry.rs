@@ -3,8 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
-use bulkhead_core::manifest::{BreakerThresholds, Fallback, PluginManifest, Scores, Terms};
+use bulkhead_core::manifest::{BreakerThresholds, Fallback, PluginManifest, Scope, Scores, Tenancy, Terms};
 use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyId, PolicySet};
+use bulkhead_core::scoped::Scoped;
 
 use crate::circuit_breaker::{CircuitBreaker, ResolvedFallback};
 use crate::not_loaded::NotLoaded;
@@ -51,6 +52,9 @@ pub struct Installed {
     mode: Mode,
     weight: u32,
     scores: Scores,
+    scope: Scope,
+    /// Tenant that trust limits it to; none for all namespaces.
+    tenancy: Option<Tenancy>,
 }
 
 impl Installed {
@@ -64,9 +68,21 @@ impl Installed {
         Arc::clone(&self.plugin) as Arc<dyn Policy>
     }
 
+    /// Returns the plugin as decisions see it: within its scope, and for a tenant with its holds alone.
+    fn scoped(&self) -> Arc<dyn Policy> {
+        Scoped::limit(self.policy(), &self.scope, self.tenancy.as_ref())
+    }
+
     /// Returns the calls that it answers.
     pub(crate) fn capabilities(&self) -> &[Capability] {
         self.plugin.capabilities()
+    }
+
+    /// Limits it to a tenant, or to none. Returns true if it had another limit. The next installation has the effect.
+    pub(crate) fn limit_to(&mut self, tenancy: Option<&Tenancy>) -> bool {
+        let is_other = self.tenancy.as_ref() != tenancy;
+        self.tenancy = tenancy.cloned();
+        is_other
     }
 
     /// Makes its calls faults during a quarantine, in place of the answers of an earlier version.
@@ -157,13 +173,9 @@ impl Registry {
             }
             Fallback::Builtin(name) => ResolvedFallback::Policy(self.builtin(name)?),
         };
-        let only_scores = loaded
-            .policy
-            .capabilities()
-            .iter()
-            .all(|capability| capability.kind == CallKind::Score);
-        if terms.scores == Scores::Evictions && !only_scores {
-            return Err("scores: evictions is for plugins that only score".to_owned());
+        let mut kinds = loaded.policy.capabilities().iter().map(|capability| capability.kind);
+        if let Some(objection) = kinds.find_map(|kind| terms.objection(kind)) {
+            return Err(objection);
         }
         let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
         let plugin = Arc::new(CircuitBreaker::new(Arc::new(bounded), terms.breaker, fallback));
@@ -172,6 +184,8 @@ impl Registry {
             mode: terms.mode,
             weight: terms.weight,
             scores: terms.scores,
+            scope: terms.scope.clone(),
+            tenancy: None,
         })
     }
 
@@ -214,6 +228,8 @@ impl Registry {
             mode: terms.mode,
             weight: terms.weight,
             scores: terms.scores,
+            scope: terms.scope.clone(),
+            tenancy: None,
         })
     }
 
@@ -249,11 +265,7 @@ impl Registry {
         let slot = |installed: &Installed| {
             let circuit_breaker = Arc::clone(&installed.plugin);
             let bounded = Arc::clone(circuit_breaker.plugin());
-            let (policy, mode, weight) = (
-                Arc::clone(&circuit_breaker) as Arc<dyn Policy>,
-                installed.mode,
-                installed.weight,
-            );
+            let (policy, mode, weight) = (installed.scoped(), installed.mode, installed.weight);
             LayerSlot {
                 entry: PolicyEntry { policy, mode, weight },
                 bounded,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use bulkhead_core::call::CallKind;
 use bulkhead_core::manifest::{Digest, MovedTag};
 use bulkhead_oci::trust::Trust;
-use bulkhead_oci::{Access, Cache, Client, Credentials, Helpers, RegistryImages, SourceOptions, Store};
-use bulkhead_plugin::{Directory, FoundImage, ImageProblem, Images, LoadStage, Objects};
+use bulkhead_oci::{
+    Access, Cache, Client, Credentials, Helpers, Mirror, Mirrors, RegistryImages, SourceOptions, Store,
+};
+use bulkhead_plugin::{Directory, FoundImage, Grant, ImageProblem, Images, LoadStage, Objects};
 use clap::Args;
 
 use crate::help;
@@ -47,6 +48,16 @@ pub struct ImageArguments {
     #[arg(long, value_name = "HOSTS", value_delimiter = ',', help_heading = help::REGISTRIES)]
     plain_http: Vec<String>,
 
+    /// Mirrors, as PREFIX=MIRROR, such as registry.example.com/plugins=mirror.example.com/plugins. Images with the
+    /// prefix are pulled from its mirrors, in this order, and then from their registry. The longest prefix counts.
+    #[arg(long, value_name = "MIRRORS", value_delimiter = ',', help_heading = help::REGISTRIES)]
+    registry_mirrors: Vec<Mirror>,
+
+    /// Resolve tags at mirrors too. Otherwise mirrors are asked for digests only.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, value_name = "true|false",
+          help_heading = help::REGISTRIES)]
+    registry_mirror_tags: bool,
+
     /// Trust file (kind PluginTrust): the keys that must have signed the images of a registry, and the calls that
     /// their plugins may answer. With it, an image without a rule is refused; without it, every image is accepted.
     #[arg(long, value_name = "FILE", help_heading = help::REGISTRIES, env = "BULKHEAD_PLUGIN_TRUST", hide_env_values = true)]
@@ -82,6 +93,10 @@ impl ImageArguments {
                 .clone()
                 .zip(self.registry_client_key.clone()),
             plain_http: self.plain_http.iter().cloned().collect::<BTreeSet<_>>(),
+            mirrors: Mirrors {
+                all: self.registry_mirrors.clone(),
+                resolve_tags: self.registry_mirror_tags,
+            },
             ..Access::default()
         });
         let client = client.map_err(|cause| anyhow::anyhow!("access to registries: {cause}"))?;
@@ -182,9 +197,13 @@ impl Images for LazyImages {
         }
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn grant(&self, image: &str) -> Grant {
+        self.running().map(|images| images.grant(image)).unwrap_or_default()
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         self.running()
-            .map_or(Ok(None), |images| images.verify_again(image, code))
+            .map_or_else(|| Ok(Grant::default()), |images| images.verify_again(image, code))
     }
 
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem> {

@@ -16,6 +16,9 @@ use super::images;
 use crate::block_on::block_on;
 use crate::output;
 
+/// Environment variable with the password of an encrypted key, as cosign names it.
+const PASSWORD_VARIABLE: &str = "COSIGN_PASSWORD";
+
 /// Sign a plugin in its registry with a private key, and print its reference with its digest.
 ///
 /// The signature has the format of cosign under the tag sha256-DIGEST.sig. `cosign verify --key` accepts it. With
@@ -30,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "IMAGE")]
     image: Reference,
 
-    /// ECDSA P-256 key in PEM (PKCS #8, without a password).
+    /// ECDSA P-256 key in PEM: PKCS #8 without a password, or encrypted by cosign with the password in $COSIGN_PASSWORD.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
 
@@ -45,13 +48,13 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let path = &arguments.key;
     let pem = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let key = SigningKey::parse(&path.display().to_string(), &pem)?;
+    let key = signing_key(&path.display().to_string(), &pem)?;
     let report = arguments.report.as_deref().map(read_report).transpose()?;
     let store = images::store(&arguments.images)?;
     let image = &arguments.image;
     let digest = block_on(async {
-        // The registry has to have the image, also under a digest.
-        let PulledManifest { digest, text, manifest } = store.client().manifest(image).await?;
+        // The registry itself has to have the image, also under a digest: it gets the signature.
+        let PulledManifest { digest, text, manifest } = store.client().manifest_at(image).await?;
         let failed = |cause| anyhow::anyhow!("cannot sign {image}: {cause}");
         let signature = key.sign(image, &digest).map_err(failed)?;
         if let Some(report) = &report {
@@ -68,6 +71,16 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Ok(digest)
     })?;
     output::print(&format!("{}\n", image.with_digest(digest)))
+}
+
+/// Returns the key in a file, with the password of the environment if it is encrypted.
+fn signing_key(origin: &str, pem: &str) -> anyhow::Result<SigningKey> {
+    if !SigningKey::is_encrypted(pem) {
+        return Ok(SigningKey::parse(origin, pem)?);
+    }
+    let password = std::env::var(PASSWORD_VARIABLE)
+        .with_context(|| format!("{origin}: is encrypted; {PASSWORD_VARIABLE} has to have its password"))?;
+    Ok(SigningKey::decrypt(origin, pem, &password)?)
 }
 
 /// Conformance report of a file.

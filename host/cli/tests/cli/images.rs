@@ -58,6 +58,11 @@ impl Place {
 
     /// Runs `bulkhead plugin`. The commands of images get their arguments.
     fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with(arguments, &[])
+    }
+
+    /// Does the same with more environment variables.
+    fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
         let mut command = super::bulkhead();
         command.arg("plugin").args(arguments).current_dir(&self.folder);
         if !["new", "test"].contains(&arguments[0]) {
@@ -68,6 +73,8 @@ impl Place {
         }
         let output = command
             .env("DOCKER_CONFIG", self.folder.join("docker"))
+            .env_remove("COSIGN_PASSWORD")
+            .envs(variables.iter().copied())
             .output()
             .unwrap();
         let Output { status, stdout, stderr } = output;
@@ -129,6 +136,58 @@ fn a_plugin_is_pushed_and_pulled() {
         errors.contains("warning: the tag") && errors.contains("has moved from sha256:"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_mirror_stands_in_for_a_registry() {
+    let place = Place::new("mirror", Authentication::Token);
+    let pushed = place.succeeds(&["push", &place.image(), "mine"]);
+    let (_, digest) = pushed.trim().split_once('@').unwrap();
+    let mirrors = format!("registry.invalid/team={}/plugins", place.registry.address);
+    let pinned = format!("registry.invalid/team/mine@{digest}");
+    let pulled = place.succeeds(&["pull", &pinned, "--registry-mirrors", &mirrors]);
+    assert_eq!(pulled.trim(), pinned, "it keeps its own name");
+    let tagged = [
+        "pull",
+        "registry.invalid/team/mine:1",
+        "--registry-mirrors",
+        &mirrors,
+        "--registry-mirror-tags",
+        "true",
+    ];
+    assert_eq!(place.succeeds(&tagged).trim(), pinned);
+    let invalid = ["pull", &pinned, "--registry-mirrors", "registry.invalid"];
+    place.fails(&invalid, 2, "mirror \"registry.invalid\": write PREFIX=MIRROR");
+}
+
+#[test]
+fn a_key_that_cosign_has_encrypted_signs() {
+    let place = Place::new("encrypted", Authentication::Basic);
+    let (image, label) = (place.image(), "ENCRYPTED SIGSTORE PRIVATE KEY");
+    place.succeeds(&["push", &image, "mine"]);
+    let body = include_str!("../../../oci/tests/data/encrypted-key.b64");
+    place.write(
+        "cosign.key",
+        &format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n"),
+    );
+    place.write("cosign.pub", include_str!("../../../oci/tests/data/encrypted-key.pub"));
+    let sign = ["sign", image.as_str(), "--key", "cosign.key"];
+    place.fails(
+        &sign,
+        2,
+        "cosign.key: is encrypted; COSIGN_PASSWORD has to have its password",
+    );
+    let sign = |password: &str| place.run_with(&sign, &[("COSIGN_PASSWORD", password)]);
+    let wrong = sign("wrong");
+    assert_eq!(wrong.code, Some(2), "{}", wrong.errors);
+    assert!(
+        wrong.errors.contains("cosign.key: cannot be decrypted"),
+        "{}",
+        wrong.errors
+    );
+    let signed = sign("correct horse");
+    assert_eq!(signed.code, Some(0), "{}", signed.errors);
+    place.succeeds(&["verify", &image, "--key", "cosign.pub"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod digest;
 mod entry_point;
 mod object;
 mod participation;
+mod scope;
 
 use std::fmt;
 
@@ -15,12 +16,13 @@ use serde_json::Value;
 use crate::composition::Mode;
 use crate::policy::EngineKind;
 
-pub use budget::Budget;
+pub use budget::{Budget, BudgetLimits, Excess};
 pub use dialect::Dialect;
 pub use digest::Digest;
 pub use entry_point::EntryPoint;
 pub use object::{NotBase64, PluginObject};
 pub use participation::{BreakerThresholds, Fallback, Scores, Terms};
+pub use scope::{NamePattern, Scope, Tenancy};
 
 /// A plugin. Exactly one of `wasm`, `lua` and `image` must be set. A `Plugin` object has the same fields except for the name,
 /// with the code itself in `wasm` or `lua`.
@@ -80,6 +82,9 @@ pub struct PluginManifest {
     /// Objects that its scores rank. Only for plugins that do nothing but score.
     #[serde(default)]
     pub scores: Scores,
+    /// Workloads and clusters that the plugin is asked about; by default all.
+    #[serde(default)]
+    pub scope: Scope,
     /// Thresholds of its circuit breaker.
     #[serde(default)]
     pub breaker: BreakerThresholds,
@@ -189,6 +194,7 @@ impl PluginManifest {
             mode: Mode::default(),
             weight: one(),
             scores: Scores::default(),
+            scope: Scope::default(),
             breaker: BreakerThresholds::default(),
             fallback: Fallback::default(),
         };
@@ -296,6 +302,7 @@ impl PluginManifest {
             mode,
             weight,
             scores,
+            scope,
             breaker,
             fallback,
             ..
@@ -304,6 +311,7 @@ impl PluginManifest {
             mode: *mode,
             weight: *weight,
             scores: *scores,
+            scope: scope.clone(),
             breaker: *breaker,
             fallback: fallback.clone(),
         }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Scope;
+use crate::call::CallKind;
 use crate::composition::Mode;
 
 /// Objects that the scores of a plugin rank.
@@ -69,8 +71,20 @@ pub struct Terms {
     pub weight: u32,
     /// Objects that its scores rank.
     pub scores: Scores,
+    /// Workloads and clusters that it is asked about.
+    pub scope: Scope,
     /// Thresholds of its circuit breaker.
     pub breaker: BreakerThresholds,
     /// Replacement while it is in quarantine.
     pub fallback: Fallback,
+}
+
+impl Terms {
+    /// Returns the reason why a plugin on these terms cannot answer a kind of call; `None` if it can.
+    pub fn objection(&self, kind: CallKind) -> Option<String> {
+        if self.scores == Scores::Evictions && kind != CallKind::Score {
+            return Some("scores: evictions is for plugins that only score".to_owned());
+        }
+        self.scope.objection(kind, self.scores == Scores::Evictions)
+    }
 }

@@ -6,6 +6,7 @@
 
 mod auth;
 mod body;
+pub(crate) mod mirrors;
 mod push;
 mod referrers;
 mod tls;
@@ -21,6 +22,7 @@ use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Response};
 use tokio::sync::Mutex;
 
+use crate::client::mirrors::{Failures, Mirrors};
 use crate::error::{Cause, RegistryError};
 use crate::manifest::{DOCKER_MANIFEST, Descriptor, IMAGE_INDEX, IMAGE_MANIFEST, Manifest};
 use crate::{Credentials, Digest, Reference};
@@ -41,6 +43,8 @@ pub struct Access {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// Registries that are reached without TLS, with their ports.
     pub plain_http: BTreeSet<String>,
+    /// Mirrors, which are asked first.
+    pub mirrors: Mirrors,
     /// Limits of time and size.
     pub limits: Limits,
 }
@@ -78,6 +82,7 @@ pub struct Client {
     http: reqwest::Client,
     credentials: Credentials,
     plain_http: BTreeSet<String>,
+    mirrors: Mirrors,
     limits: Limits,
     /// Value of the header `Authorization` by repository and scope.
     authorizations: Mutex<BTreeMap<(String, Scope), HeaderValue>>,
@@ -140,17 +145,37 @@ impl Client {
             http,
             credentials: access.credentials,
             plain_http: access.plain_http,
+            mirrors: access.mirrors,
             limits: access.limits,
             authorizations: Mutex::default(),
         })
     }
 
-    /// Returns the manifest of an image. Its digest is verified if the reference has one.
+    /// Returns the manifest of an image, from the first of its mirrors and its registry that has it. Its digest is
+    /// verified if the reference has one.
+    ///
+    /// # Errors
+    ///
+    /// Neither a mirror nor the registry returns the manifest of one image.
+    pub async fn manifest(&self, image: &Reference) -> Result<PulledManifest, RegistryError> {
+        let mut failures = Failures::default();
+        for mirror in self.mirrors.of(image) {
+            match self.find_manifest(&mirror).await {
+                Ok(found) => return Ok(found),
+                Err(cause) => failures.add(image, &mirror, cause),
+            }
+        }
+        let found = self.find_manifest(image).await;
+        found.map_err(|cause| failures.of_pull(image, cause))
+    }
+
+    /// Returns the manifest of an image from exactly the registry of the reference, without mirrors. Its digest is
+    /// verified if the reference has one.
     ///
     /// # Errors
     ///
     /// The registry does not return the manifest of one image.
-    pub async fn manifest(&self, image: &Reference) -> Result<PulledManifest, RegistryError> {
+    pub async fn manifest_at(&self, image: &Reference) -> Result<PulledManifest, RegistryError> {
         self.find_manifest(image)
             .await
             .map_err(|cause| of("pull", image, cause))
@@ -174,12 +199,30 @@ impl Client {
         Ok(PulledManifest { digest, text, manifest })
     }
 
-    /// Returns a blob of an image. Its size and digest are verified.
+    /// Returns a blob of an image, from the first of its mirrors and its registry that has it. Its size and digest are
+    /// verified.
+    ///
+    /// # Errors
+    ///
+    /// Neither a mirror nor the registry returns the blob.
+    pub async fn blob(&self, image: &Reference, blob: &Descriptor) -> Result<Bytes, RegistryError> {
+        let mut failures = Failures::default();
+        for mirror in self.mirrors.of(image) {
+            match self.find_blob(&mirror, blob).await {
+                Ok(found) => return Ok(found),
+                Err(cause) => failures.add(image, &mirror, cause),
+            }
+        }
+        let found = self.find_blob(image, blob).await;
+        found.map_err(|cause| failures.of_pull(image, cause))
+    }
+
+    /// Returns a blob of an image from exactly the registry of the reference. Its size and digest are verified.
     ///
     /// # Errors
     ///
     /// The registry does not return the blob, or another one.
-    pub async fn blob(&self, image: &Reference, blob: &Descriptor) -> Result<Bytes, RegistryError> {
+    pub(crate) async fn blob_at(&self, image: &Reference, blob: &Descriptor) -> Result<Bytes, RegistryError> {
         self.find_blob(image, blob)
             .await
             .map_err(|cause| of("pull", image, cause))
@@ -288,5 +331,6 @@ pub(crate) fn of(operation: &'static str, image: &Reference, cause: Cause) -> Re
         operation,
         image: image.to_string(),
         cause,
+        mirrors: Vec::new(),
     }
 }

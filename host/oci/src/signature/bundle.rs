@@ -28,7 +28,7 @@ const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Maximum size of a bundle in bytes.
 const BUNDLE_BYTES_MAX: u64 = 256 << 10;
 /// Maximum length of a text of a stranger in messages, in characters.
-const SHOWN_CHARS_MAX: usize = 80;
+pub(super) const SHOWN_CHARS_MAX: usize = 80;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -120,7 +120,7 @@ pub(crate) fn layers(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
 }
 
 impl Client {
-    /// Returns the signatures in the bundles that refer to an image.
+    /// Returns the signatures in the bundles that refer to an image at exactly its registry.
     pub(super) async fn bundles(&self, image: &Reference, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
         let all = self.referrers(image, digest).await?;
         let bundles = all.into_iter().filter(|one| {
@@ -129,9 +129,9 @@ impl Client {
         });
         let mut signatures = Vec::new();
         for referrer in bundles.take(SIGNATURES_MAX) {
-            let manifest = self.manifest(&image.with_digest(referrer.digest)).await?.manifest;
+            let manifest = self.manifest_at(&image.with_digest(referrer.digest)).await?.manifest;
             for layer in layers(&manifest) {
-                signatures.extend(parse(&self.blob(image, layer).await?));
+                signatures.extend(parse(&self.blob_at(image, layer).await?));
             }
         }
         Ok(signatures)

@@ -14,7 +14,7 @@ use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-use super::{Signature, statement};
+use super::{Signature, encrypted, statement};
 use crate::error::Cause;
 use crate::{Digest, Reference};
 
@@ -95,6 +95,25 @@ impl PublicKey {
 }
 
 impl SigningKey {
+    /// Returns true if a key in PEM is one that cosign has encrypted, so that [`SigningKey::decrypt`] reads it.
+    pub fn is_encrypted(pem: &str) -> bool {
+        encrypted::is_encrypted(pem)
+    }
+
+    /// Decrypts a key that cosign has encrypted.
+    ///
+    /// # Errors
+    ///
+    /// The format is another one, the password is wrong, or it is not a key of the curve P-256.
+    pub fn decrypt(origin: &str, pem: &str, password: &str) -> Result<Self, KeyError> {
+        let error = |message: String| KeyError {
+            origin: origin.to_owned(),
+            message,
+        };
+        let der = encrypted::decrypt(pem, password).map_err(error)?;
+        Self::of_der(&der).ok_or_else(|| error("is not a valid ECDSA key of the curve P-256".to_owned()))
+    }
+
     /// Parses a key in PEM, PKCS #8 without a password.
     ///
     /// # Errors
@@ -107,8 +126,8 @@ impl SigningKey {
         };
         if pem.contains("BEGIN ENCRYPTED") {
             return Err(error(
-                "is an encrypted key, which is not supported; sign with cosign, or make a key with `openssl genpkey \
-                 -algorithm EC -pkeyopt ec_paramgen_curve:P-256`",
+                "is an encrypted key; of those, only the format of cosign is supported: `cosign import-key-pair` \
+                 converts it",
             ));
         }
         if pem.contains("BEGIN EC PRIVATE KEY") {

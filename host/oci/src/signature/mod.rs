@@ -9,14 +9,17 @@
 //! payload is information only, so that images may be copied to a mirror.
 
 pub(crate) mod bundle;
+mod encrypted;
 mod keys;
 mod statement;
 pub(crate) mod tag;
 
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 pub use self::keys::{KeyError, PublicKey, SigningKey};
 pub use self::statement::{CONFORMANCE, Conformance, Statement};
+use crate::client::mirrors::Failures;
 use crate::{Client, Digest, Reference, RegistryError};
 
 /// Maximum number of signatures of an image that are read in one format.
@@ -113,13 +116,48 @@ pub fn conformance_reports(signatures: &[Signature], image: &Digest, keys: &[Pub
         .collect()
 }
 
+/// Adds signatures that are not known yet.
+fn add(all: &mut Vec<Signature>, found: Vec<Signature>) {
+    for signature in found {
+        if !all.contains(&signature) {
+            all.push(signature);
+        }
+    }
+}
+
 impl Client {
-    /// Returns the signatures and attestations of an image, in both formats; none if there are none.
+    /// Returns the signatures and attestations of an image at its mirrors and its registry, in both formats; none if
+    /// there are none. A mirror that lacks a signature hides none of the registry.
     ///
     /// # Errors
     ///
-    /// The registry does not answer.
+    /// The registry does not answer, and no mirror has a signature.
     pub async fn signatures(&self, image: &Reference, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
+        let (mut of_mirrors, mut failures) = (Vec::<Signature>::new(), Failures::default());
+        let mirrors = self.mirrors_of_signatures(image);
+        for mirror in &mirrors {
+            match self.signatures_at(mirror, digest).await {
+                Ok(found) => add(&mut of_mirrors, found),
+                Err(error) => failures.add(image, mirror, error.cause),
+            }
+        }
+        match self.signatures_at(image, digest).await {
+            // Those of the registry come first, so that a mirror with many signatures pushes none of them out.
+            Ok(mut found) => {
+                add(&mut found, of_mirrors);
+                Ok(found)
+            }
+            Err(error) if of_mirrors.is_empty() => Err(failures.with(error)),
+            Err(error) => {
+                let reason = error.cause.reason();
+                warn!(target: "bulkhead::plugin", reason, "the signatures of a mirror count alone: {error}");
+                Ok(of_mirrors)
+            }
+        }
+    }
+
+    /// Returns the signatures and attestations of an image at exactly its registry, in both formats.
+    async fn signatures_at(&self, image: &Reference, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
         let mut signatures = self.tagged_signatures(image, digest).await?;
         signatures.extend(self.bundles(image, digest).await?);
         Ok(signatures)

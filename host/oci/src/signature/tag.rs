@@ -57,7 +57,7 @@ pub(crate) fn payloads(manifest: &Manifest) -> impl Iterator<Item = (&Descriptor
 }
 
 impl Client {
-    /// Returns the signatures of an image; none if there is no manifest of signatures.
+    /// Returns the signatures of an image at exactly its registry; none if there is no manifest of signatures.
     ///
     /// # Errors
     ///
@@ -68,14 +68,14 @@ impl Client {
         digest: &Digest,
     ) -> Result<Vec<Signature>, RegistryError> {
         let tag = image.with_tag(digest.signature_tag());
-        let manifest = match self.manifest(&tag).await {
+        let manifest = match self.manifest_at(&tag).await {
             Ok(pulled) => pulled.manifest,
             Err(error) if matches!(error.cause, Cause::NotFound) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let mut signatures = Vec::new();
         for (layer, signature) in payloads(&manifest) {
-            let payload = self.blob(&tag, layer).await?;
+            let payload = self.blob_at(&tag, layer).await?;
             if let Ok(payload) = String::from_utf8(payload.to_vec()) {
                 let signature = signature.clone();
                 signatures.push(Signature {

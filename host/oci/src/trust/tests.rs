@@ -41,6 +41,60 @@ fn the_longest_prefix_counts_and_an_image_without_a_rule_is_refused() {
 }
 
 #[test]
+fn a_rule_limits_budgets() {
+    let trust = parse("- {images: r.io, unsigned: true, maxBudget: {steps: 5, wallClockMs: 100}}\n").unwrap();
+    let grant = trust.requirements(&image("r.io/a:1")).unwrap().into_grant();
+    assert_eq!(grant.rule, "trust.yaml rule \"r.io\"");
+    let limits = grant.max_budget;
+    assert_eq!(
+        (limits.steps, limits.wall_clock_ms, limits.memory_bytes),
+        (Some(5), Some(100), None)
+    );
+    let check = |limits: &str, part: &str| {
+        let rule = format!("- {{images: r.io, unsigned: true, maxBudget: {limits}}}\n");
+        let message = parse(&rule).unwrap_err().to_string();
+        assert!(message.contains(part), "no {part:?} in: {message}");
+    };
+    check(
+        "{memoryBytes: 0}",
+        "maxBudget.memoryBytes is 0, so that no plugin could answer",
+    );
+    check("{replyBytes: 1}", "replyBytes");
+    check("{steps: -1}", "maxBudget");
+}
+
+#[test]
+fn a_rule_limits_plugins_to_a_tenant() {
+    let grant = |rule: &str| {
+        let trust = parse(&format!("- {{images: r.io, unsigned: true, {rule}}}\n"))?;
+        Ok::<_, TrustError>(trust.requirements(&image("r.io/a:1")).unwrap().into_grant())
+    };
+    let all = grant("namespaces: [team-a, 'team-a-*']").unwrap();
+    let tenancy = all.tenancy.unwrap();
+    assert!(
+        ["team-a", "team-a-web"]
+            .iter()
+            .all(|name| tenancy.namespaces.iter().any(|one| one.matches(name)))
+    );
+    assert_eq!(all.kinds, Some(BTreeSet::from(Tenancy::KINDS)));
+    let health = grant("namespaces: [team-a], kinds: [health]").unwrap();
+    assert_eq!(health.kinds, Some(BTreeSet::from([CallKind::Health])));
+    let check = |rule: &str, part: &str| {
+        let message = grant(rule).unwrap_err().to_string();
+        assert!(message.contains(part), "no {part:?} in: {message}");
+    };
+    check(
+        "namespaces: []",
+        "namespaces is empty, so that no plugin could be asked",
+    );
+    check("namespaces: [Team]", "\"Team\" is not a name");
+    check(
+        "namespaces: [team-a], kinds: [health, cluster-taint]",
+        "kinds has cluster-taint, and the plugins of namespaces may only answer health and eviction-check",
+    );
+}
+
+#[test]
 fn a_key_of_the_rule_must_have_signed() {
     let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let pem = pair.public_key_pem().replace('\n', "\n      ");

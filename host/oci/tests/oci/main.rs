@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod faults;
+mod mirrors;
 #[path = "../../../../tests/registry/mod.rs"]
 #[allow(dead_code, reason = "other crates use other parts")]
 mod registry;

@@ -41,7 +41,7 @@ fn start(registry: &Registry, folder: &Path, trust: Option<&str>) -> RegistryIma
 }
 
 /// Calls `find` each time that the revision changes, until the result is the expected one.
-fn until<T>(
+pub(crate) fn until<T>(
     images: &RegistryImages,
     name: &str,
     moved: MovedTag,
@@ -202,7 +202,7 @@ fn only_trusted_images_are_found() {
         }
     }
     let trusted = found(&images, &name);
-    assert_eq!(trusted.kinds.map(|kinds| kinds.len()), Some(1));
+    assert_eq!(trusted.grant.kinds.map(|kinds| kinds.len()), Some(1));
     drop(images);
     // The signature is in the cache, so that the registry may be down.
     registry.fail("", Fault::Status(503), usize::MAX);
@@ -284,7 +284,7 @@ fn a_version_in_force_is_verified_again_without_the_registry() {
         rewrite(folder.path(), rules);
         assert_ne!(images.revision(), before, "{rules}");
         match (images.verify_again(&in_force.origin, &code), part) {
-            (Ok(kinds), None) => assert_eq!(kinds, None),
+            (Ok(grant), None) => assert_eq!(grant.kinds, None),
             (Err(problem), Some(part)) => assert!(problem.message.contains(part), "no {part:?} in: {problem:?}"),
             (found, part) => panic!("{found:?}, not {part:?}, for {rules}"),
         }

@@ -6,10 +6,10 @@ use bulkhead_core::manifest::{Digest, PluginManifest};
 use bulkhead_core::policy::{Capability, SignedImage};
 
 use crate::catalog::Catalog;
-use crate::loader::{Attempt, not_permitted};
+use crate::loader::Attempt;
 use crate::registry::Installed;
 use crate::status::{PluginStatus, Refused};
-use crate::{Description, FoundPlugin, LoadLimits, LoadStage, Registry};
+use crate::{Description, FoundPlugin, Grant, LoadLimits, LoadStage, Registry};
 
 pub(super) struct Entry {
     pub(super) name: String,
@@ -18,6 +18,8 @@ pub(super) struct Entry {
     pub(super) manifest: Option<Box<PluginManifest>>,
     /// Image that the list or the object names.
     pub(super) image: Option<String>,
+    /// Limits that the trust in its image sets.
+    pub(super) grant: Grant,
     /// Newest version, if it could be read.
     pub(super) found: Option<FoundPlugin>,
     /// Active version.
@@ -49,6 +51,8 @@ pub(super) struct Withdrawn {
     refused: Refused,
     /// Calls that it answered and may answer. They are faults until a version is active.
     capabilities: Vec<Capability>,
+    /// Limits of its placeholder. Without a rule they are those that it had, so that it holds no more than before.
+    grant: Grant,
 }
 
 /// State of the load of the newest version.
@@ -69,6 +73,7 @@ impl Entry {
             generation: None,
             manifest: None,
             image: None,
+            grant: Grant::default(),
             found: None,
             active: None,
             refused: None,
@@ -127,7 +132,7 @@ impl Entry {
 
     /// Verifies the active version against the current trust, and takes it out of force if its image is not trusted or
     /// if it answers calls that it may not answer any more. Its calls are faults then, and the rule of each kind holds.
-    /// Returns true if the version has left.
+    /// A narrower tenant counts at once. Returns true if something else is in force than before.
     pub(super) fn verify_again(&mut self, registry: &Registry, catalog: &dyn Catalog) -> bool {
         let Some(active) = &mut self.active else { return false };
         let is_trusted = |(image, code): &(SignedImage, Digest)| catalog.verify_again(&image.reference, code).is_ok();
@@ -137,11 +142,15 @@ impl Entry {
         let source = &active.found.source;
         let Some(image) = &source.image else { return false };
         let all = active.installed.capabilities();
-        let (message, capabilities) = match catalog.verify_again(&image.reference, &source.digest()) {
-            Err(problem) => (problem.message, all.to_vec()),
-            Ok(permitted) => match not_permitted(permitted.as_ref(), all) {
-                Some(refusal) => refusal,
-                None => return false,
+        let (message, capabilities, grant) = match catalog.verify_again(&image.reference, &source.digest()) {
+            Err(problem) => (problem.message, all.to_vec(), active.found.grant.clone()),
+            // A lower maximum budget makes a version no less trusted: it stays, and the next load is refused.
+            Ok(grant) => match grant.refused_calls(all) {
+                Some((message, permitted)) => (message, permitted, grant),
+                None => {
+                    active.found.grant.tenancy.clone_from(&grant.tenancy);
+                    return active.installed.limit_to(grant.tenancy.as_ref());
+                }
             },
         };
         let refused = Refused {
@@ -149,9 +158,14 @@ impl Entry {
             origin: image.reference.clone(),
             message: format!("{message}; the version in force was taken out of force (TrustWithdrawn)"),
         };
+        let why = refused.to_string();
+        self.withdrawn = Some(Withdrawn {
+            refused,
+            capabilities: capabilities.clone(),
+            grant,
+        });
         self.active = None;
-        self.install_placeholder(registry, &refused.to_string(), Some(capabilities.clone()));
-        self.withdrawn = Some(Withdrawn { refused, capabilities });
+        self.install_placeholder(registry, &why, Some(capabilities));
         true
     }
 
@@ -168,7 +182,15 @@ impl Entry {
             let known = || self.withdrawn.as_ref().map(|withdrawn| withdrawn.capabilities.clone());
             let capabilities = capabilities.or_else(known);
             let capabilities = capabilities.unwrap_or_else(|| crate::not_loaded::assumed(manifest, source));
-            self.placeholder = registry.placeholder(&self.name, manifest, capabilities, why);
+            let grant = self
+                .withdrawn
+                .as_ref()
+                .map_or(&self.grant, |withdrawn| &withdrawn.grant);
+            let placeholder = registry.placeholder(&self.name, manifest, grant.permitted(capabilities), why);
+            self.placeholder = placeholder.map(|mut placeholder| {
+                placeholder.limit_to(grant.tenancy.as_ref());
+                placeholder
+            });
         }
         self.placeholder.is_some()
     }
@@ -212,7 +234,7 @@ impl Entry {
             listed_image: self.image.clone(),
             image: active.and_then(|active| active.found.source.image.clone()),
             answers: active.map(|active| active.installed.kinds()).unwrap_or_default(),
-            permitted: active.and_then(|active| active.found.kinds.clone()),
+            permitted: active.and_then(|active| active.found.grant.kinds.clone()),
             mode: active.map(|active| active.installed.mode()),
             breaker: active.map(|active| active.installed.breaker()).unwrap_or_default(),
             counts: active.map(|active| active.installed.counts()).unwrap_or_default(),

@@ -4,11 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bulkhead_core::call::CallKind;
-use bulkhead_core::manifest::{Digest, MovedTag};
+use bulkhead_core::call::{CallKind, HealthCall};
+use bulkhead_core::combine;
+use bulkhead_core::manifest::{BudgetLimits, Digest, MovedTag, Tenancy};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::EngineKind;
-use bulkhead_plugin::{Directory, FoundImage, ImageProblem, Images, LIST, LoadStage, Loading, PluginStatus, Plugins};
+use bulkhead_core::time::Time;
+use bulkhead_plugin::{
+    Directory, FoundImage, Grant, ImageProblem, Images, LIST, LoadStage, Loading, PluginStatus, Plugins,
+};
+use serde_json::json;
 
 use crate::activation::{health, list, registry};
 
@@ -20,7 +25,7 @@ struct State {
     newest: &'static str,
     /// Versions that are not trusted.
     withdrawn: Vec<&'static str>,
-    kinds: Option<BTreeSet<CallKind>>,
+    grant: Grant,
 }
 
 impl Shelf {
@@ -34,7 +39,7 @@ impl Shelf {
         change(&mut state);
     }
 
-    fn check(&self, image: &str) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn check(&self, image: &str) -> Result<Grant, ImageProblem> {
         let state = self.lock();
         if state.withdrawn.iter().any(|version| image.ends_with(version)) {
             return Err(ImageProblem {
@@ -42,7 +47,7 @@ impl Shelf {
                 message: format!("{image} is not trusted"),
             });
         }
-        Ok(state.kinds.clone())
+        Ok(state.grant.clone())
     }
 }
 
@@ -62,7 +67,7 @@ impl Images for Shelf {
         let origin = format!("r.io/a@{newest}");
         Ok(FoundImage {
             engine: EngineKind::Wasm,
-            kinds: self.check(&origin)?,
+            grant: self.check(&origin)?,
             origin,
             code: newest.as_bytes().to_vec(),
             signer: Some("team".to_owned()),
@@ -70,7 +75,11 @@ impl Images for Shelf {
         })
     }
 
-    fn verify_again(&self, image: &str, code: &Digest) -> Result<Option<BTreeSet<CallKind>>, ImageProblem> {
+    fn grant(&self, _: &str) -> Grant {
+        self.lock().grant.clone()
+    }
+
+    fn verify_again(&self, image: &str, code: &Digest) -> Result<Grant, ImageProblem> {
         assert!(
             ["healthy", "unhealthy"]
                 .iter()
@@ -88,7 +97,7 @@ fn started() -> (tempfile::TempDir, Arc<Shelf>, Plugins) {
         revision: 0,
         newest: "unhealthy",
         withdrawn: Vec::new(),
-        kinds: None,
+        grant: Grant::default(),
     })));
     let images: Arc<dyn Images> = Arc::clone(&shelf) as Arc<dyn Images>;
     let directory = Directory::new(folder.path()).with_images(images);
@@ -166,7 +175,7 @@ fn a_next_version_that_is_not_trusted_leaves_the_one_before_in_force() {
 #[test]
 fn a_version_leaves_that_answers_more_than_it_may() {
     let (_folder, shelf, plugins) = started();
-    shelf.change(|state| state.kinds = Some(BTreeSet::from([CallKind::EvictionCheck])));
+    shelf.change(|state| state.grant.kinds = Some(BTreeSet::from([CallKind::EvictionCheck])));
     plugins.refresh();
     let left = status(&plugins);
     assert!(
@@ -178,10 +187,110 @@ fn a_version_leaves_that_answers_more_than_it_may() {
         message.contains("it answers health calls, and the trust file permits eviction-check"),
         "{message}"
     );
-    shelf.change(|state| state.kinds = Some(BTreeSet::from([CallKind::Health])));
+    shelf.change(|state| state.grant.kinds = Some(BTreeSet::from([CallKind::Health])));
     plugins.refresh();
     assert_eq!(
         (health(&plugins), stage(&plugins)),
         (Health::Unhealthy, LoadStage::Active)
+    );
+}
+
+#[test]
+fn a_budget_above_the_maximum_is_refused_and_the_version_before_stays() {
+    let (folder, shelf, plugins) = started();
+    let refusal = |plugins: &Plugins| {
+        let kept = status(plugins);
+        assert_eq!((health(plugins), kept.stage), (Health::Unhealthy, LoadStage::Verified));
+        assert!(kept.active.is_some() && kept.held.is_empty(), "{kept}");
+        kept.refused.unwrap().message
+    };
+    // A lower maximum takes nothing out of force.
+    shelf.change(|state| {
+        state.grant = Grant {
+            rule: "trust.yaml rule \"r.io\"".to_owned(),
+            max_budget: BudgetLimits {
+                steps: Some(1_000),
+                ..BudgetLimits::default()
+            },
+            ..Grant::default()
+        };
+    });
+    plugins.refresh();
+    let expected = "its budget.steps of 10000000 is above the maximum of 1000, which trust.yaml rule \"r.io\" sets; \
+                    lower the budget of the plugin, or raise maxBudget.steps of the rule (BudgetTooLarge)";
+    assert_eq!(refusal(&plugins), expected);
+    // A version that asks for more than the maximum does not replace the one in force.
+    shelf.change(|state| state.newest = "healthy");
+    plugins.refresh();
+    assert_eq!(refusal(&plugins), expected);
+    let with = |steps: u32| {
+        let plugin = format!("- {{name: a, image: 'r.io/a:1', budget: {{steps: {steps}}}}}\n");
+        fs::write(folder.path().join(LIST), list(&plugin)).unwrap();
+    };
+    with(1_001);
+    plugins.refresh();
+    assert!(refusal(&plugins).starts_with("its budget.steps of 1001 is above the maximum of 1000"));
+    with(1_000);
+    plugins.refresh();
+    assert_eq!(
+        (health(&plugins), stage(&plugins)),
+        (Health::Healthy, LoadStage::Active)
+    );
+}
+
+/// Returns the health of an object in a namespace.
+fn health_in(plugins: &Plugins, namespace: &str) -> Health {
+    let object = Arc::new(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace}}));
+    let call = HealthCall {
+        object: &object,
+        now: Time::from_millis(0),
+    };
+    combine::health(&plugins.registry().policies(), call).health
+}
+
+#[test]
+fn a_plugin_of_a_tenant_is_asked_about_its_namespaces_only() {
+    let (_folder, shelf, plugins) = started();
+    let of = |namespace: &str| Tenancy {
+        namespaces: vec![namespace.to_owned().try_into().unwrap()],
+    };
+    let health = |plugins: &Plugins| ["a", "b"].map(|namespace| health_in(plugins, namespace));
+    assert_eq!(health(&plugins), [Health::Unhealthy, Health::Unhealthy]);
+    // The limit counts at once, before the version is loaded again.
+    shelf.change(|state| state.grant.tenancy = Some(of("a")));
+    plugins.look();
+    assert_eq!(health(&plugins), [Health::Unhealthy, Health::Healthy]);
+    plugins.refresh();
+    assert_eq!(stage(&plugins), LoadStage::Active);
+    assert_eq!(health(&plugins), [Health::Unhealthy, Health::Healthy]);
+    // The faults of a version that is not trusted any more stay in the namespaces.
+    shelf.change(|state| state.withdrawn = vec!["unhealthy"]);
+    plugins.refresh();
+    assert_eq!(health(&plugins), [Health::Unknown, Health::Healthy]);
+    shelf.change(|state| (state.grant.tenancy, state.withdrawn) = (None, Vec::new()));
+    plugins.refresh();
+    assert_eq!(health(&plugins), [Health::Unhealthy, Health::Unhealthy]);
+}
+
+#[test]
+fn a_scope_that_calls_lack_is_refused() {
+    let (folder, _shelf, plugins) = started();
+    let with = |scope: &str| {
+        let plugin = format!("- {{name: a, image: 'r.io/a:1', scope: {scope}}}\n");
+        fs::write(folder.path().join(LIST), list(&plugin)).unwrap();
+        plugins.refresh();
+    };
+    with("{clusters: [member1]}");
+    let refused = status(&plugins).refused.unwrap();
+    assert_eq!(refused.stage, LoadStage::Active);
+    assert!(
+        refused.message.contains("scope.clusters cannot select health calls"),
+        "{refused}"
+    );
+    with("{namespaces: [a], kinds: [{apiVersion: v1, kind: Pod}]}");
+    assert_eq!(status(&plugins).refused, None);
+    assert_eq!(
+        ["a", "b"].map(|name| health_in(&plugins, name)),
+        [Health::Unhealthy, Health::Healthy]
     );
 }

@@ -199,3 +199,38 @@ fn a_plugin_may_not_answer_calls_that_the_trust_file_does_not_permit() {
     rule("health, eviction-check");
     until(&plugins, |status| status.active.is_some() && status.refused.is_none());
 }
+
+#[test]
+fn a_plugin_may_not_have_a_larger_budget_than_the_trust_file_permits() {
+    let place = Place::new();
+    place.push(HEALTH);
+    place.list(", budget: {wallClockMs: 900}");
+    let trust = place.path("trust.yaml");
+    let rule = |max_budget: &str| {
+        let host = place.registry.address;
+        let text = format!(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: [{{images: '{host}', unsigned: true, maxBudget: {max_budget}}}]\n"
+        );
+        fs::write(&trust, text).unwrap();
+    };
+    rule("{wallClockMs: 500, steps: 20000000}");
+    let plugins = place.start(Some(&trust));
+    let denied = until(&plugins, |status| refused(status).contains("(BudgetTooLarge)"));
+    let part = format!(
+        "budget.wallClockMs of 900 is above the maximum of 500, which {} rule \"{}\" sets",
+        trust.display(),
+        place.registry.address
+    );
+    assert!(refused(&denied).contains(&part), "no {part:?} in: {denied}");
+    assert!(denied.active.is_none() && !denied.held.is_empty(), "{denied}");
+    rule("{wallClockMs: 1000}");
+    let permitted = until(&plugins, |status| status.active.is_some() && status.refused.is_none());
+    // A lower maximum leaves the version in force, and says so.
+    rule("{wallClockMs: 899}");
+    let kept = until(&plugins, |status| refused(status).contains("(BudgetTooLarge)"));
+    assert_eq!(
+        (kept.digest, kept.held.len()),
+        (permitted.digest, 0),
+        "the version before stays"
+    );
+}

@@ -41,6 +41,7 @@ mod same_name;
 mod standing;
 mod support;
 mod taints;
+mod tenancy;
 mod trials;
 mod what_if;
 mod workload_affinity;
