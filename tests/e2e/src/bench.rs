@@ -127,7 +127,7 @@ async fn measure(site: &Site, deployments: usize, telemetry: Telemetry) -> anyho
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {:.1} per eviction", count / deployments as f64);
     }
-    let spent_s = (self::spent(&mut federation)? - spent).as_secs_f64();
+    let spent_s = self::spent(&mut federation)?.saturating_sub(spent).as_secs_f64();
     println!("processor time of Bulkhead, from the loss on: {spent_s:.1} s");
     consumers.check()?;
     println!("logs in {}", federation.logs().display());
