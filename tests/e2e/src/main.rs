@@ -5,6 +5,7 @@
 mod alerts;
 mod annotations;
 mod bench;
+mod command;
 mod comparison;
 mod control_plane;
 mod documents;
