@@ -86,16 +86,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
 
     // Another holder takes the lease: the leader stops, and no process writes until the lease has expired.
     let ended = supervisor.ended();
-    federation.kubectl(&[
-        "patch",
-        "lease",
-        "bulkhead",
-        "-n",
-        "karmada-system",
-        "--type=merge",
-        "-p",
-        &stolen(),
-    ])?;
+    federation.patch_lease(&stolen())?;
     wait::until("whoever lost the lease ends", Duration::from_secs(30), async || {
         if supervisor.ended() > ended {
             Ok(())

@@ -276,6 +276,20 @@ impl<'s> Federation<'s> {
         self.kubectl(&["apply", "-k", &self.rbac(mode)]).map(drop)
     }
 
+    /// Applies a merge patch to the Lease of the processes.
+    pub(crate) fn patch_lease(&self, patch: &str) -> anyhow::Result<()> {
+        let lease = [
+            "patch",
+            "lease",
+            "bulkhead",
+            "-n",
+            "karmada-system",
+            "--type=merge",
+            "-p",
+        ];
+        self.kubectl(&[&lease[..], &[patch]].concat()).map(drop)
+    }
+
     /// Removes the role of a mode from the account.
     pub(crate) fn remove_role(&self, mode: &str) -> anyhow::Result<()> {
         self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"])
