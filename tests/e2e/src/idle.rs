@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::comparison::{Figures, compared};
 use crate::federation::Federation;
+use crate::policies::to_member2;
 use crate::requests::Writes;
 use crate::site::Site;
 use crate::telemetry::Telemetry;
@@ -32,7 +33,7 @@ const SETTINGS: &[&str] = &[
     "--kube-api-burst=800",
 ];
 
-/// Name of the log folder.
+/// Name of the log folder, of the policy and of the label.
 const NAME: &str = "idle";
 
 /// Creates the bindings and prints the resource usage of a minute without changes.
@@ -49,13 +50,13 @@ pub(crate) async fn compare(site: &Site, bindings: usize, pairs: usize) -> anyho
 
 async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
     let (mut federation, consumers) = telemetry.start(site, NAME, SETTINGS).await?;
-    federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
+    federation.kubectl_with(&["apply", "-f", "-"], &to_member2(NAME, "v1", "ConfigMap").to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");
     let created = stream::iter(0..bindings).map(|number| {
         let api = api.clone();
         async move {
             let object =
-                json!({"metadata": {"name": format!("c-{number}"), "labels": {"idle": "yes"}}, "data": {"a": "b"}});
+                json!({"metadata": {"name": format!("c-{number}"), "labels": {NAME: "yes"}}, "data": {"a": "b"}});
             api.create(&PostParams::default(), &serde_json::from_value(object)?)
                 .await?;
             anyhow::Ok(())
@@ -80,7 +81,7 @@ async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::
         "idle with {bindings} bindings: {share:.2} % of a core, {resident:.0} MB resident, {program:.0} of them the \
          program itself"
     );
-    println!("write requests to the hub in {} s, by whomever:", TIME.as_secs());
+    println!("write requests to the hub in {} s, of all programs:", TIME.as_secs());
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {count:.0}");
     }
@@ -90,18 +91,4 @@ async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::
         ("resident memory, MB", resident),
         ("writes of a minute, without Leases", writes.total(FEDERATED)),
     ])
-}
-
-fn policy() -> serde_json::Value {
-    json!({
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "idle", "namespace": "default"},
-        "spec": {
-            "resourceSelectors": [{
-                "apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"idle": "yes"}},
-            }],
-            "placement": {"clusterAffinity": {"clusterNames": ["member2"]}},
-        },
-    })
 }

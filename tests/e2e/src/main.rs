@@ -21,6 +21,7 @@ mod modes;
 mod neighbour;
 mod pair;
 mod plugins;
+mod policies;
 mod process;
 mod proxy;
 mod registry;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::trial::Trial;
 use crate::federation::Plan;
+use crate::policies::to_member2;
 use crate::site::Site;
 use crate::wait;
 
@@ -127,12 +128,14 @@ async fn nodes(trial: &mut Trial<'_>) -> anyhow::Result<()> {
 /// A member has objects that Bulkhead does not manage, with the names of those that it has to create.
 async fn errors(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     const CAUSE: &str = "already exists in the cluster";
+    let mut policy = to_member2("taken", "v1", "ConfigMap");
+    policy["spec"]["conflictResolution"] = json!("Abort");
     let member = trial.federation.member("member2")?.client().await?;
     create(&member, "member").await?;
     create(&trial.federation.client, "hub").await?;
     trial
         .federation
-        .kubectl_with(&["apply", "-f", "-"], &policy("Abort").to_string())?;
+        .kubectl_with(&["apply", "-f", "-"], &policy.to_string())?;
     let labels = [("controller", "execution-controller")];
     let section = trial.fires_with("BulkheadReconcileErrors", &labels).await?;
     let most = trial.prometheus.query(section.code("topk(")?).await?;
@@ -146,15 +149,16 @@ async fn errors(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     ensure!(lines.contains(CAUSE), "the log does not have the cause: {lines}");
     section.says(&format!("`{CAUSE}"))?;
     section.says("`conflictResolution: Overwrite`")?;
+    policy["spec"]["conflictResolution"] = json!("Overwrite");
     trial
         .federation
-        .kubectl_with(&["apply", "-f", "-"], &policy("Overwrite").to_string())?;
+        .kubectl_with(&["apply", "-f", "-"], &policy.to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(member, "default");
     wait::until(
         "the member has the objects of the hub",
         Duration::from_mins(3),
         async || {
-            let listed = api.list(&ListParams::default().labels("alerts=yes")).await;
+            let listed = api.list(&ListParams::default().labels("taken=yes")).await;
             let items = listed.map_err(|error| error.to_string())?.items;
             let is_ours = |object: &&ConfigMap| {
                 let data = object.data.as_ref().and_then(|data| data.get("from"));
@@ -179,26 +183,11 @@ async fn create(client: &Client, from: &str) -> anyhow::Result<()> {
         let (api, from) = (api.clone(), from.to_owned());
         async move {
             let object =
-                json!({"metadata": {"name": format!("taken-{number}"), "labels": {"alerts": "yes"}}, "data": {"from": from}});
+                json!({"metadata": {"name": format!("taken-{number}"), "labels": {"taken": "yes"}}, "data": {"from": from}});
             api.create(&PostParams::default(), &serde_json::from_value(object)?)
                 .await?;
             anyhow::Ok(())
         }
     });
     created.buffer_unordered(WRITERS).try_collect().await
-}
-
-fn policy(conflict_resolution: &str) -> serde_json::Value {
-    json!({
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "taken", "namespace": "default"},
-        "spec": {
-            "resourceSelectors": [{
-                "apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"alerts": "yes"}},
-            }],
-            "conflictResolution": conflict_resolution,
-            "placement": {"clusterAffinity": {"clusterNames": ["member2"]}},
-        },
-    })
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::trial::Trial;
 use crate::control_plane::NEIGHBOUR;
+use crate::policies::to_member2;
 use crate::storm;
 
 /// Numbers of the Deployments whose bindings the second writer changes, above those of a storm.
@@ -22,7 +23,10 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// late.
 pub(super) async fn run(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     let federation = &trial.federation;
-    federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
+    federation.kubectl_with(
+        &["apply", "-f", "-"],
+        &to_member2("contested", "apps/v1", "Deployment").to_string(),
+    )?;
     for number in APPS {
         federation.kubectl_with(&["apply", "-f", "-"], &deployment(number).to_string())?;
     }
@@ -72,20 +76,4 @@ fn deployment(number: usize) -> serde_json::Value {
     let mut deployment = storm::deployment(number, 1, &json!({}));
     deployment["metadata"]["labels"] = json!({"contested": "yes"});
     deployment
-}
-
-fn policy() -> serde_json::Value {
-    json!({
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "contested", "namespace": "default"},
-        "spec": {
-            "resourceSelectors": [{
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "labelSelector": {"matchLabels": {"contested": "yes"}},
-            }],
-            "placement": {"clusterAffinity": {"clusterNames": ["member2"]}},
-        },
-    })
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::trial::Trial;
 use crate::plugins::{VITAL, apply, condition, observed, script};
+use crate::policies::to_member2;
 
 /// Name of the plugin.
 const PLUGIN: &str = "ranks";
@@ -32,7 +33,7 @@ const BUDGET: &str = "  budget: {steps: 1000000000, wallClockMs: 25000}\n";
 
 /// A new version of a plugin fails, and the previous one is restored.
 pub(super) async fn faults(trial: &mut Trial<'_>) -> anyhow::Result<()> {
-    let policy = policy().to_string();
+    let policy = to_member2("ranked", "v1", "ConfigMap").to_string();
     trial.federation.kubectl_with(&["apply", "-f", "-"], &policy)?;
     apply(&trial.federation, &script(PLUGIN, VITAL))?;
     active(trial).await?;
@@ -81,18 +82,4 @@ async fn create(trial: &Trial<'_>, prefix: &str, count: usize) -> anyhow::Result
             .await?;
     }
     Ok(())
-}
-
-fn policy() -> serde_json::Value {
-    json!({
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "ranked", "namespace": "default"},
-        "spec": {
-            "resourceSelectors": [{
-                "apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"ranked": "yes"}},
-            }],
-            "placement": {"clusterAffinity": {"clusterNames": ["member2"]}},
-        },
-    })
 }
