@@ -7,7 +7,7 @@ mod service;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
@@ -17,13 +17,15 @@ use crate::faults::some_left;
 use crate::federation::{Federation, QUICK};
 use crate::losses::{BINDING, DIVIDED};
 use crate::site::Site;
-use crate::storm;
+use crate::{storm, wait};
 
 /// Number of Deployments to evict, one per second, so that the storm lasts longer than the changes of versions.
 const DEPLOYMENTS: usize = 120;
 const RATE: &str = "--resource-eviction-rate=1";
 /// Numbers of bindings that have left when the version changes: upgrade, rollback, upgrade.
 const CHANGES_AT: [usize; 3] = [4, 24, 48];
+/// Time limit for a leader to be elected and to answer.
+const ELECTED_MAX: Duration = Duration::from_mins(1);
 /// Tag of the previous version's image.
 const PREVIOUS_TAG: &str = "previous";
 
@@ -35,6 +37,9 @@ pub(crate) struct Release {
     /// Version of the release.
     #[arg(long)]
     tag: String,
+    /// Repository of the image that its chart and its kustomize folders name.
+    #[arg(long)]
+    repository: String,
     /// Reference of its image in a registry, with a digest.
     #[arg(long)]
     image: String,
@@ -127,7 +132,11 @@ async fn by_chart<'s>(
         );
         ensure!(left < DEPLOYMENTS, "the storm ended before the change did");
         if position != 1 {
-            top(site, federation)?;
+            // After a change of the leader, the Lease has no address until the next one is elected.
+            wait::until("the leader answers kubectl bulkhead top", ELECTED_MAX, async || {
+                top(site, federation).map_err(|error| format!("{error:#}"))
+            })
+            .await?;
         }
     }
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
@@ -173,7 +182,7 @@ async fn by_kustomize(federation: &mut Federation<'_>, pods: &mut Pods, release:
         "kind": "Kustomization",
         "resources": [format!("../{name}/kustomize/in-cluster")],
         "components": components,
-        "images": [{"name": "bulkhead", "newName": repository, "digest": digest}],
+        "images": [{"name": release.repository, "newName": repository, "digest": digest}],
         "patches": [{
             "target": {"kind": "Deployment", "name": "bulkhead"},
             "patch": Value::from(QUICK.iter().map(add).collect::<Vec<_>>()).to_string(),
