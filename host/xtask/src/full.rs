@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use crate::{
-    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, registry, release, sh, supply,
-    upgrade,
+    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, registry, release, semver, sh,
+    supply, upgrade,
 };
 
 /// Seeds of random federations, from seed 0 on.
@@ -65,6 +65,8 @@ pub(crate) enum Step {
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
     SupplyChain,
+    /// Compare the interfaces of published crates with the last release, with cargo-semver-checks.
+    Semver,
 }
 
 impl Step {
@@ -97,6 +99,7 @@ impl Step {
             Self::Registry => registry::check(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
+            Self::Semver => semver::check(root, None),
         }
     }
 }
@@ -265,7 +268,8 @@ mod tests {
                 "install",
                 "registry",
                 "upgrade",
-                "supply-chain"
+                "supply-chain",
+                "semver"
             ]
         );
         assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");

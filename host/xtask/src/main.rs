@@ -18,6 +18,7 @@ mod promtool;
 mod publish;
 mod registry;
 mod release;
+mod semver;
 mod sh;
 mod supply;
 mod targets;
@@ -89,6 +90,12 @@ enum Task {
     Release(release::Arguments),
     /// Push image and chart of a release to a registry, and sign them.
     Publish(publish::Arguments),
+    /// Compare the public interfaces of the published crates with the last release.
+    Semver {
+        /// Revision to compare with, in place of the last release.
+        #[arg(long, value_name = "REVISION")]
+        baseline: Option<String>,
+    },
     /// Run a file of cases that were recorded from Karmada's own code; fail if a result differs.
     Vectors {
         /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
@@ -193,6 +200,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Publish(arguments) => {
             publish::run(&root, &arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Semver { baseline } => {
+            semver::check(&root, baseline.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Vectors { arguments } => {
