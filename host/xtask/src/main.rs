@@ -9,6 +9,7 @@ mod digest;
 mod distribution;
 mod docs;
 mod full;
+mod fuzz;
 mod guests;
 mod install;
 mod languages;
@@ -74,6 +75,15 @@ enum Task {
         /// Part of all changes: the K-th of N, counted from 0.
         #[arg(long, value_name = "K/N", default_value = "0/1")]
         shard: String,
+    },
+    /// Pass inputs that reach new code to readers of foreign data, with libFuzzer.
+    Fuzz {
+        /// Targets to run, by the names of the files in tests/fuzz/targets; all if omitted.
+        #[arg(value_name = "TARGET")]
+        targets: Vec<String>,
+        /// Seconds for each target.
+        #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+        seconds: u32,
     },
     /// Run the checks that take too long for CI, and print a table of their results.
     Full {
@@ -174,6 +184,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Mutations { arguments, .. } => sh::exit_code(&root, &mutations::build(&root)?, &arguments),
         Task::Mutants { shard } => {
             mutants::check(&root, &shard)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Fuzz { targets, seconds } => {
+            fuzz::check(&root, &targets, seconds)?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Full { list: true, .. } => {
