@@ -4,7 +4,7 @@
 //! builds and runs them. `tests/it/tests/edited` calls some of them with edits of valid inputs, and bounds their memory.
 //! An input that once failed is kept in `tests/it/corpus`.
 //!
-//! A function returns whatever the input is. It panics if the reader does, or if a result is not as promised.
+//! A function returns for every input. It panics if the reader does, or if a result is not as promised.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
