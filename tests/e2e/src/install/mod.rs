@@ -289,11 +289,12 @@ impl<'r> Helm<'r> {
         federation.apply_definitions()
     }
 
-    /// Upgrades to the chart of the release in the registry, whose image the registry has too.
+    /// Upgrades to the chart of the release in the registry, whose image the registry has too. The values of the
+    /// previous version stay, as on the page about upgrades.
     fn current(&self) -> anyhow::Result<()> {
         let (repository, _) = self.release.image.split_once('@').context("the image has no digest")?;
         let more = json!({"image": {"repository": repository}, "queries": {"enabled": true}});
-        let values = self.values("current", &more)?;
+        let values = self.write("current", &more)?;
         let (chart, version) = (&self.release.chart, &self.release.tag);
         let arguments = [
             "upgrade",
@@ -302,13 +303,13 @@ impl<'r> Helm<'r> {
             "--version",
             version,
             "--plain-http",
-            "--reset-values",
+            "--reset-then-reuse-values",
             "--values",
         ];
         self.run(&[&arguments[..], &[&values]].concat()).map(drop)
     }
 
-    /// Writes the values of a version, and returns the path.
+    /// Writes the values of an installation, and returns the path.
     fn values(&self, name: &str, more: &Value) -> anyhow::Result<String> {
         let flags = QUICK[..QUICK.len() - 1].iter().chain([&RATE]);
         let settings = flags.map(|flag| {
@@ -325,6 +326,11 @@ impl<'r> Helm<'r> {
         if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
             values.extend(more.clone());
         }
+        self.write(name, &values)
+    }
+
+    /// Writes values into a file, and returns its path.
+    fn write(&self, name: &str, values: &Value) -> anyhow::Result<String> {
         let path = self.folder.join(format!("{name}.json"));
         fs::write(&path, values.to_string()).with_context(|| format!("writing {}", path.display()))?;
         Ok(text(&path))
