@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use crate::{
-    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, registry, release, sh, supply,
-    upgrade,
+    BUILD, browser, docs, fuzz, guests, install, languages, mutants, mutations, promtool, registry, release, semver,
+    sh, supply, upgrade,
 };
 
 /// Seeds of random federations, from seed 0 on.
@@ -24,6 +24,8 @@ const MUTATION_SEEDS: &str = "200";
 const MUTANTS_SHARD: &str = "0/10";
 /// Cases of each property test.
 const PROPERTY_CASES: &str = "20000";
+/// Seconds of each fuzz target.
+const FUZZ_SECONDS: u32 = 60;
 
 /// Name of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,6 +51,8 @@ pub(crate) enum Step {
     Alerts,
     /// Run the property tests with 20,000 cases each.
     Proptest,
+    /// Run each fuzz target for a minute.
+    Fuzz,
     /// Run the program for a long time: the example `soak`.
     Soak,
     /// Build the release for this machine twice, and compare the bytes.
@@ -65,6 +69,8 @@ pub(crate) enum Step {
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
     SupplyChain,
+    /// Compare the interfaces of published crates with the last release, with cargo-semver-checks.
+    Semver,
 }
 
 impl Step {
@@ -90,6 +96,7 @@ impl Step {
             Self::Promtool => promtool::check(root),
             Self::Alerts => alerts(root),
             Self::Proptest => properties(root),
+            Self::Fuzz => fuzz::check(root, &[], FUZZ_SECONDS),
             Self::Soak => sh::cargo(root, &["run", "--example", "soak"]),
             Self::Release => release::check(root),
             Self::Leaders => leaders(root),
@@ -97,6 +104,7 @@ impl Step {
             Self::Registry => registry::check(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
+            Self::Semver => semver::check(root, None),
         }
     }
 }
@@ -259,13 +267,15 @@ mod tests {
                 "promtool",
                 "alerts",
                 "proptest",
+                "fuzz",
                 "soak",
                 "release",
                 "leaders",
                 "install",
                 "registry",
                 "upgrade",
-                "supply-chain"
+                "supply-chain",
+                "semver"
             ]
         );
         assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");

@@ -9,6 +9,7 @@ mod digest;
 mod distribution;
 mod docs;
 mod full;
+mod fuzz;
 mod guests;
 mod install;
 mod languages;
@@ -18,6 +19,7 @@ mod promtool;
 mod publish;
 mod registry;
 mod release;
+mod semver;
 mod sh;
 mod supply;
 mod targets;
@@ -74,6 +76,15 @@ enum Task {
         #[arg(long, value_name = "K/N", default_value = "0/1")]
         shard: String,
     },
+    /// Pass inputs that reach new code to readers of foreign data, with libFuzzer.
+    Fuzz {
+        /// Targets to run, by the names of the files in tests/fuzz/targets; all if omitted.
+        #[arg(value_name = "TARGET")]
+        targets: Vec<String>,
+        /// Seconds for each target.
+        #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+        seconds: u32,
+    },
     /// Run the checks that take too long for CI, and print a table of their results.
     Full {
         /// Steps to run; all if omitted.
@@ -89,6 +100,12 @@ enum Task {
     Release(release::Arguments),
     /// Push image and chart of a release to a registry, and sign them.
     Publish(publish::Arguments),
+    /// Compare the public interfaces of the published crates with the last release.
+    Semver {
+        /// Revision to compare with, in place of the last release.
+        #[arg(long, value_name = "REVISION")]
+        baseline: Option<String>,
+    },
     /// Run a file of cases that were recorded from Karmada's own code; fail if a result differs.
     Vectors {
         /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
@@ -169,6 +186,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             mutants::check(&root, &shard)?;
             Ok(ExitCode::SUCCESS)
         }
+        Task::Fuzz { targets, seconds } => {
+            fuzz::check(&root, &targets, seconds)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Full { list: true, .. } => {
             print!("{}", full::list());
             Ok(ExitCode::SUCCESS)
@@ -193,6 +214,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Publish(arguments) => {
             publish::run(&root, &arguments)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Semver { baseline } => {
+            semver::check(&root, baseline.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Vectors { arguments } => {

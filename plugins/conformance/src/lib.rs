@@ -10,6 +10,69 @@
 //! a panic becomes a fault and does not end the suite. The suite reads no clock either: cost is measured in steps.
 //!
 //! Start reading at [`run`], then `laws`.
+//!
+//! # Example
+//!
+//! A policy of a host with its own engine, checked with one case and all laws:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bulkhead_conformance::{Subject, parse_cases};
+//! use bulkhead_core::call::{Call, CallKind, HealthVerdict, Reason, Reply};
+//! use bulkhead_core::manifest::Budget;
+//! use bulkhead_core::model::Health;
+//! use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+//! use bulkhead_plugin::Bounded;
+//!
+//! struct Games {
+//!     id: PolicyId,
+//!     capabilities: Vec<Capability>,
+//! }
+//!
+//! impl Policy for Games {
+//!     fn id(&self) -> &PolicyId {
+//!         &self.id
+//!     }
+//!
+//!     fn capabilities(&self) -> &[Capability] {
+//!         &self.capabilities
+//!     }
+//!
+//!     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+//!         let Call::Health(call) = call else {
+//!             return Err(Fault::new(FaultKind::Unsupported, "it answers health calls only"));
+//!         };
+//!         let ready = call.object.pointer("/status/readyReplicas").and_then(|value| value.as_i64());
+//!         let (health, code) = match ready {
+//!             Some(3..) => (Health::Healthy, "Ready"),
+//!             Some(_) => (Health::Unhealthy, "NotReady"),
+//!             None => (Health::Unknown, "NoStatus"),
+//!         };
+//!         let reason = Reason::new(code, "as reported");
+//!         Ok(Reply::Health(HealthVerdict { health, reason }))
+//!     }
+//! }
+//!
+//! let cases = parse_cases(
+//!     "games.yaml",
+//!     "
+//! cases:
+//!   - name: three servers are ready
+//!     kind: health
+//!     input:
+//!       object: {apiVersion: example.io/v1, kind: Game, metadata: {name: chess}, status: {readyReplicas: 3}}
+//!     expect: {health: Healthy, reason: Ready}
+//! ",
+//! )?;
+//! let policy = Bounded::new(Arc::new(Games {
+//!     id: PolicyId::builtin("games"),
+//!     capabilities: vec![Capability::on(CallKind::Health, "example.io/v1", "Game")],
+//! }));
+//! let report = bulkhead_conformance::run(&Subject::new(&policy, Budget::default()), &cases);
+//! assert!(report.passed(), "{}", report.to_json());
+//! # Ok::<(), bulkhead_conformance::CaseErrors>(())
+//! ```
 
 mod call_result;
 pub mod cases;

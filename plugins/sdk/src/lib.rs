@@ -3,7 +3,7 @@
 //! Implement [`Plugin`] and one or more kinds, for example [`EvictionCheck`], then call [`export!`] once with every
 //! kind that it implements. `bulkhead plugin build` builds the component.
 //!
-//! ```ignore
+//! ```no_run,standalone_crate
 //! use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 //!
 //! struct Freeze;
@@ -23,6 +23,7 @@
 //! }
 //!
 //! bulkhead_sdk::export!(Freeze: EvictionCheck);
+//! # fn main() {}
 //! ```
 //!
 //! Every call runs in a new instance, so no state of a plugin survives a call, unless it declares itself

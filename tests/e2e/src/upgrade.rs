@@ -23,7 +23,7 @@ use serde_json::json;
 use self::records::Journals;
 use crate::annotations::annotated;
 use crate::control_plane::Audited;
-use crate::faults::{LEASE, some_left};
+use crate::faults::some_left;
 use crate::federation::{ACCOUNT, Federation, Plan, QUICK};
 use crate::modes::{EVICT, STAND_IN};
 use crate::pair::Pair;
@@ -118,12 +118,8 @@ async fn upgraded(site: &Site, previous: &Site, mode: &str) -> anyhow::Result<()
 
 /// Starts a federation of the previous version. In mode `evict`, the first process stands in for Karmada until the end.
 async fn start<'s>(previous: &'s Site, mode: &str) -> anyhow::Result<Federation<'s>> {
-    let settings: Vec<_> = QUICK[..QUICK.len() - 1]
-        .iter()
-        .chain(LEASE)
-        .copied()
-        .chain([RATE])
-        .collect();
+    // The default lease: processes that end are not restarted, and a stopped one releases it.
+    let settings = [&QUICK[..QUICK.len() - 1], &[RATE]].concat();
     let stand_in: &[&str] = if mode == "evict" { &[EVICT, STAND_IN] } else { &[] };
     let plan = Plan {
         settings: &settings,

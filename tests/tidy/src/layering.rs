@@ -113,6 +113,17 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ),
     ("bulkhead-sdk", &[]),
     ("bulkhead-e2e", &["bulkhead-api", "bulkhead-core"]),
+    (
+        "bulkhead-fuzz",
+        &[
+            "bulkhead-api",
+            "bulkhead-core",
+            "bulkhead-engine-lua",
+            "bulkhead-journal",
+            "bulkhead-plugin",
+            "bulkhead-plugins-builtin",
+        ],
+    ),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
     // The interpreter cases run scripts, call webhooks, and use the registry for the order of precedence.
@@ -153,6 +164,7 @@ const TEST_EDGES: &[(&str, &[&str])] = &[
             "bulkhead-defaults",
             "bulkhead-engine-lua",
             "bulkhead-engine-wasm",
+            "bulkhead-fuzz",
             "bulkhead-journal",
             "bulkhead-oci",
             "bulkhead-plugin",

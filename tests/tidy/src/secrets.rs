@@ -51,7 +51,7 @@ fn found(text: &str) -> Vec<(&'static str, usize)> {
 }
 
 /// Returns the tracked files, or `None` outside of a git checkout.
-fn tracked() -> Option<Vec<String>> {
+pub(crate) fn tracked() -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z"])
         .current_dir(super::root())

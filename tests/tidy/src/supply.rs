@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Package};
 use spdx::{Expression, ParseMode};
 use toml::Table;
 
@@ -29,10 +29,11 @@ fn rules() -> Rules {
     }
 }
 
-/// Packages that `Cargo.lock` resolves, for any platform and with the dependencies of tests.
+/// Packages that `Cargo.lock` resolves, for any platform, with all features and with the dependencies of tests.
 static RESOLVED: LazyLock<Metadata> = LazyLock::new(|| {
     MetadataCommand::new()
         .manifest_path(super::root().join("Cargo.toml"))
+        .features(CargoOpt::AllFeatures)
         .other_options(vec!["--locked".to_owned()])
         .exec()
         .unwrap()

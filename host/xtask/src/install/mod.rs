@@ -68,6 +68,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         ("--root", text(root)),
         ("install", text(&release.folder)),
         ("--tag", release.version.clone()),
+        ("--repository", release.repository.clone()),
         ("--image", published.image.clone()),
         ("--image-files", text(&current)),
         ("--chart", format!("oci://{}/charts/bulkhead", registry.address())),
@@ -81,7 +82,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     sh::run(root, &root.join("target/debug/bulkhead-e2e"), &arguments)
 }
 
-/// Takes the program out of the archive, lets it write a plugin and test it. Returns the program.
+/// Takes the program out of the archive, lets it write a plugin, test it and simulate a federation, without a kubeconfig
+/// and any other file. Returns the program.
 fn first_verdict(release: &Finished, platform: Platform, folder: &Path) -> anyhow::Result<PathBuf> {
     let start = Instant::now();
     let (archive, path) = release.archive(platform);
@@ -101,6 +103,7 @@ fn first_verdict(release: &Finished, platform: Platform, folder: &Path) -> anyho
     for arguments in [
         &["plugin", "new", "mine", "--kind", "health", "--lang", "lua"][..],
         &["plugin", "test", "mine"],
+        &["simulate", "--random", "random", "--seeds", "1"],
     ] {
         let output = Command::new(&program)
             .args(arguments)

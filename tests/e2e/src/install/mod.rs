@@ -7,7 +7,7 @@ mod service;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
@@ -17,13 +17,15 @@ use crate::faults::some_left;
 use crate::federation::{Federation, QUICK};
 use crate::losses::{BINDING, DIVIDED};
 use crate::site::Site;
-use crate::storm;
+use crate::{storm, wait};
 
 /// Number of Deployments to evict, one per second, so that the storm lasts longer than the changes of versions.
 const DEPLOYMENTS: usize = 120;
 const RATE: &str = "--resource-eviction-rate=1";
 /// Numbers of bindings that have left when the version changes: upgrade, rollback, upgrade.
 const CHANGES_AT: [usize; 3] = [4, 24, 48];
+/// Time limit for a leader to be elected and to answer.
+const ELECTED_MAX: Duration = Duration::from_mins(1);
 /// Tag of the previous version's image.
 const PREVIOUS_TAG: &str = "previous";
 
@@ -35,6 +37,9 @@ pub(crate) struct Release {
     /// Version of the release.
     #[arg(long)]
     tag: String,
+    /// Repository of the image that its chart and its kustomize folders name.
+    #[arg(long)]
+    repository: String,
     /// Reference of its image in a registry, with a digest.
     #[arg(long)]
     image: String,
@@ -127,7 +132,11 @@ async fn by_chart<'s>(
         );
         ensure!(left < DEPLOYMENTS, "the storm ended before the change did");
         if position != 1 {
-            top(site, federation)?;
+            // After a change of the leader, the Lease has no address until the next one is elected.
+            wait::until("the leader answers kubectl bulkhead top", ELECTED_MAX, async || {
+                top(site, federation).map_err(|error| format!("{error:#}"))
+            })
+            .await?;
         }
     }
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
@@ -173,7 +182,7 @@ async fn by_kustomize(federation: &mut Federation<'_>, pods: &mut Pods, release:
         "kind": "Kustomization",
         "resources": [format!("../{name}/kustomize/in-cluster")],
         "components": components,
-        "images": [{"name": "bulkhead", "newName": repository, "digest": digest}],
+        "images": [{"name": release.repository, "newName": repository, "digest": digest}],
         "patches": [{
             "target": {"kind": "Deployment", "name": "bulkhead"},
             "patch": Value::from(QUICK.iter().map(add).collect::<Vec<_>>()).to_string(),
@@ -280,11 +289,12 @@ impl<'r> Helm<'r> {
         federation.apply_definitions()
     }
 
-    /// Upgrades to the chart of the release in the registry, whose image the registry has too.
+    /// Upgrades to the chart of the release in the registry, whose image the registry has too. The values of the
+    /// previous version stay, as on the page about upgrades.
     fn current(&self) -> anyhow::Result<()> {
         let (repository, _) = self.release.image.split_once('@').context("the image has no digest")?;
         let more = json!({"image": {"repository": repository}, "queries": {"enabled": true}});
-        let values = self.values("current", &more)?;
+        let values = self.write("current", &more)?;
         let (chart, version) = (&self.release.chart, &self.release.tag);
         let arguments = [
             "upgrade",
@@ -293,13 +303,13 @@ impl<'r> Helm<'r> {
             "--version",
             version,
             "--plain-http",
-            "--reset-values",
+            "--reset-then-reuse-values",
             "--values",
         ];
         self.run(&[&arguments[..], &[&values]].concat()).map(drop)
     }
 
-    /// Writes the values of a version, and returns the path.
+    /// Writes the values of an installation, and returns the path.
     fn values(&self, name: &str, more: &Value) -> anyhow::Result<String> {
         let flags = QUICK[..QUICK.len() - 1].iter().chain([&RATE]);
         let settings = flags.map(|flag| {
@@ -316,6 +326,11 @@ impl<'r> Helm<'r> {
         if let (Value::Object(values), Value::Object(more)) = (&mut values, more) {
             values.extend(more.clone());
         }
+        self.write(name, &values)
+    }
+
+    /// Writes values into a file, and returns its path.
+    fn write(&self, name: &str, values: &Value) -> anyhow::Result<String> {
         let path = self.folder.join(format!("{name}.json"));
         fs::write(&path, values.to_string()).with_context(|| format!("writing {}", path.display()))?;
         Ok(text(&path))

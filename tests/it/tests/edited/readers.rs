@@ -1,20 +1,19 @@
 //! One test for each reader.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
 use bulkhead_api::admission::{self, AdmissionOptions, Operation};
 use bulkhead_api::webhook::serve;
 use bulkhead_apiserver::{ApiServer, Clock, Fidelity, Options, kinds};
-use bulkhead_core::policy::{EngineKind, PolicySet};
+use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 use bulkhead_defaults::admission::{AdmissionEnvironment, InProcess};
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_fuzz::load;
 use bulkhead_journal::segment;
-use bulkhead_plugin::{Catalog as _, Data, Engine, LIST, Module, PluginSource, read_documents};
-use bulkhead_plugins_builtin as builtin;
+use bulkhead_plugin::Engine;
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::recorded::explain::explain;
 use bulkhead_simulator::recorded::replay::Replayer;
@@ -189,13 +188,7 @@ fn yaml_and_json_are_read_within_a_bound() {
         file("examples/dependencies/web.yaml"),
         EXPORT.into(),
     ];
-    reads("yaml", &inputs, TEXT_BYTES_MAX, |input| {
-        drop(serde_json::from_slice::<Value>(input));
-        let text = String::from_utf8_lossy(input);
-        if let Err(message) = read_documents::<Value>("input.yaml", &text, &serde_saphyr::Options::default()) {
-            assert!(message.starts_with("input.yaml"), "{message}");
-        }
-    });
+    reads("yaml", &inputs, TEXT_BYTES_MAX, bulkhead_fuzz::yaml);
 }
 
 #[test]
@@ -224,16 +217,7 @@ fn manifests_of_a_scenario_are_read_within_a_bound() {
 
 #[test]
 fn lists_of_plugins_are_read_within_a_bound() {
-    reads("plugins", &bytes(&[PLUGINS]), TEXT_BYTES_MAX, |input| {
-        let files = [(LIST, input), ("a.lua", SCRIPT.as_bytes())];
-        let files: BTreeMap<_, _> = files.map(|(name, content)| (name.to_owned(), content.to_vec())).into();
-        if let Err(error) = Data::new("ConfigMap default/plugins", files).read() {
-            assert!(
-                error.to_string().contains("ConfigMap default/plugins plugins.yaml"),
-                "{error}"
-            );
-        }
-    });
+    reads("plugins", &bytes(&[PLUGINS]), TEXT_BYTES_MAX, bulkhead_fuzz::plugins);
 }
 
 #[test]
@@ -292,15 +276,6 @@ fn segments_of_a_journal_are_read_and_replayed_within_a_bound() {
             }
         }
     });
-}
-
-fn load(engine: &dyn Engine, code: &[u8]) {
-    let module = Module {
-        origin: "input".to_owned(),
-        code: code.to_vec(),
-        entries: Vec::new(),
-    };
-    drop(engine.load(&PluginSource::new("edited", engine.kind(), vec![module])));
 }
 
 #[test]
@@ -414,11 +389,6 @@ fn objects_for_admission_are_answered_within_a_bound() {
 
 #[test]
 fn reviews_of_an_interpreter_are_answered_within_a_bound() {
-    let policies = alone(|| PolicySet::new(builtin::all()));
     let reviews = serve::OPERATIONS.map(|operation| REVIEW.replace("\"OP\"", &format!("\"{operation}\"")).into_bytes());
-    reads("review", &reviews, TEXT_BYTES_MAX, |input| {
-        if let Ok(serve::Answer { response, .. }) = serve::answer(&policies, input, Time::from_millis(0)) {
-            assert!(response["response"]["uid"].is_string(), "{response}");
-        }
-    });
+    reads("review", &reviews, TEXT_BYTES_MAX, bulkhead_fuzz::review);
 }

@@ -1,0 +1,4 @@
+//! Segments of a journal.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bulkhead_fuzz::journal(input));
