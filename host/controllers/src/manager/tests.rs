@@ -74,7 +74,7 @@ async fn an_agent_reports_no_health_before_its_plugins_are_known_and_unknown_whi
     let objects = Arc::<Objects>::default();
     let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
     let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
-    let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, |_| {}));
+    let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, Arc::default(), |_| {}));
     let components = Components {
         scope: Scope::Agent("m1".to_owned()),
         plugins: Some(plugins),
@@ -110,5 +110,5 @@ async fn a_process_that_only_interprets_watches_no_bindings_or_works() {
     stores.customizations.wait_for_cache_sync().await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!stores.works.has_synced() && !stores.bindings.has_synced() && !stores.clusters.has_synced());
-    assert_eq!(stores.informers(&Scope::Interpreter).len(), 2);
+    assert_eq!(stores.informers(&Scope::Interpreter).len(), 3);
 }

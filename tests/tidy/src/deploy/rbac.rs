@@ -214,9 +214,15 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
         rule.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb))
             && !["*", "secrets"].contains(&rule.resource)
     };
-    // Every writing mode reports the state of plugins, and those that evict the steps of failovers.
+    // Every writing mode reports the state of plugins and of their trust, and those that evict the steps of failovers.
     let tells = |rule: &Rule| {
-        let reports = ["plugins/status", "events", "failoverrecords", "clusterfailoverrecords"];
+        let reports = [
+            "plugins/status",
+            "plugintrusts/status",
+            "events",
+            "failoverrecords",
+            "clusterfailoverrecords",
+        ];
         reports.contains(&rule.resource)
     };
     // A review stores nothing.
