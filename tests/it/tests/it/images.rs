@@ -197,7 +197,9 @@ fn a_plugin_may_not_answer_calls_that_the_trust_file_does_not_permit() {
     rule("health");
     let plugins = place.start(Some(&trust));
     plugins.refresh();
-    let denied = until(&plugins, |status| refused(status).contains("the rule that trusts its image permits"));
+    let denied = until(&plugins, |status| {
+        refused(status).contains("the rule that trusts its image permits")
+    });
     assert!(
         refused(&denied).contains("it answers eviction-check calls, and the rule that trusts its image permits health"),
         "{denied}"

@@ -177,6 +177,30 @@ fn everyone_who_may_view_a_namespace_may_read_records_of_failovers_and_nothing_e
     assert_eq!(role["rules"][0]["verbs"], serde_json::json!(["get", "list", "watch"]));
 }
 
+#[test]
+fn administrators_of_trust_have_a_role_that_no_role_of_namespaces_includes() {
+    let [collected, rules] = &yaml(&format!("{FOLDER}/trust.yaml"))[..] else {
+        panic!("two ClusterRoles")
+    };
+    let names = [collected, rules].map(|role| at(role, "/metadata/name"));
+    assert_eq!(names, ["bulkhead-trust-admin", "bulkhead-trust"]);
+    let selector = &collected["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
+    for (label, value) in selector.as_object().unwrap() {
+        assert_eq!(&rules["metadata"]["labels"][label], value);
+    }
+    let aggregated = |role: &serde_json::Value| {
+        role["metadata"]["labels"]
+            .to_string()
+            .contains("kubernetes.io/aggregate-to")
+    };
+    assert!(
+        !aggregated(collected) && !aggregated(rules),
+        "owners of namespaces decide about no trust"
+    );
+    assert_eq!(rules["rules"][0]["resources"], serde_json::json!(["plugintrusts"]));
+    assert_eq!(rules["rules"][1]["verbs"], serde_json::json!(["get", "list", "watch"]));
+}
+
 /// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
 #[test]
 fn a_role_may_get_what_it_changes() {
