@@ -65,8 +65,8 @@ pub struct PluginObjects {
 }
 
 impl PluginObjects {
-    /// Creates the set. `objects` is part of the catalog of `plugins`, and `trust` of its source of images; `changed` is
-    /// called after objects were loaded.
+    /// Creates the set. `objects` is part of the catalog of `plugins`, and `trust` of its source of images. `changed`
+    /// is called after objects were loaded.
     pub fn new(
         plugins: Arc<Plugins>,
         objects: Arc<Objects>,
@@ -140,8 +140,8 @@ impl PluginObjects {
         }
     }
 
-    /// Loads the plugins that exist at the start. Those whose images wait for the trust of objects are loaded once these
-    /// are known; a process without such images does not need them.
+    /// Loads the plugins that exist at the start. Those whose images wait for the trust of objects are loaded once
+    /// these are known; a process without such images does not need them.
     async fn end_start(self: &Arc<Self>) {
         self.refresh().await;
         if self.trust.is_expected() {

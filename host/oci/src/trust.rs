@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::manifest::trust::object::{ObjectRule, ReadTrust};
-use bulkhead_core::manifest::trust::{ContractVersion, PluginTrust, TrustKey, TrustRule, TrustTerms};
-use bulkhead_core::manifest::trust::{contract_version, images_prefix};
+use bulkhead_core::manifest::trust::{
+    ContractVersion, PluginTrust, TrustKey, TrustRule, TrustTerms, contract_version, images_prefix,
+};
 use bulkhead_core::manifest::{BudgetLimits, Tenancy};
 use bulkhead_plugin::{Grant, Positions, limits_of_files, read_document};
 
@@ -195,8 +196,8 @@ impl Trust {
     }
 }
 
-/// Returns the requirements for an image: those of the trust file if a rule of it is for the image, and those of objects
-/// otherwise. The revocations of both count. Without a file and objects there are none.
+/// Returns the requirements for an image: those of the trust file if a rule of it is for the image, else those of
+/// objects. The revocations of both count. Without a file and objects there are none.
 ///
 /// # Errors
 ///

@@ -90,8 +90,8 @@ impl TrustSources {
         Ok((requirements(file.as_deref(), &objects, image)?, problem))
     }
 
-    /// Returns the requirements for an image in force. While the sources cannot be read, there are none, so that nothing
-    /// is withdrawn.
+    /// Returns the requirements for an image in force. While the sources cannot be read, there are none, so nothing is
+    /// withdrawn.
     ///
     /// # Errors
     ///

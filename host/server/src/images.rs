@@ -59,7 +59,8 @@ pub struct ImageArguments {
     registry_mirror_tags: bool,
 
     /// Trust file (kind PluginTrust): the keys that must have signed the images of a registry, and the calls that
-    /// their plugins may answer. With it, an image without a rule is refused; without it, every image is accepted.
+    /// their plugins may answer. With it, an image without a rule is refused; without it and PluginTrust objects, every
+    /// image is accepted.
     #[arg(long, value_name = "FILE", help_heading = help::REGISTRIES, env = "BULKHEAD_PLUGIN_TRUST", hide_env_values = true)]
     plugin_trust: Option<PathBuf>,
 }

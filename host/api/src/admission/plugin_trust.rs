@@ -4,15 +4,16 @@ use bulkhead_core::manifest::trust::object::{TrustObject, read_objects};
 use serde_json::Value;
 
 use super::denied::Denied;
-use super::read_spec;
+use super::{read_spec, text};
 use crate::PluginTrustSpec;
 
 /// Refuses an object with a mistake, and names the first one. Prefixes of other objects are left to the status, so that
 /// the order of writes does not matter.
 pub(super) fn validate(object: &Value) -> Result<(), Denied> {
     let PluginTrustSpec(spec) = read_spec(object)?;
+    let name = text(object, "/metadata/name").unwrap_or_default();
     let object = TrustObject {
-        name: String::new(),
+        name: name.to_owned(),
         generation: 0,
         spec,
     };

@@ -40,7 +40,9 @@ impl Policies {
 
     /// Sets the trust in images. Images that no rule of the trust file covers are held until then.
     pub(super) fn trust(&self, objects: &[PluginTrust]) {
-        self.trust.set(objects.iter().map(PluginTrust::to_object).collect());
+        if self.trust.set(objects.iter().map(PluginTrust::to_object).collect()) {
+            self.plugins.refresh();
+        }
     }
 
     /// Reloads changed plugins of the directory and of the objects on the control plane.

@@ -1,7 +1,8 @@
 //! Status of `PluginTrust` objects: their mistakes.
 //!
-//! It follows from the objects alone, so every process computes the same. It is written after a change of an object, and
-//! not after a write of the status, so that two leaders of different versions do not contradict each other without end.
+//! It follows from the objects alone, so every process computes the same. It is written after a change of an object
+//! and not after a write of the status, so that two leaders of different versions do not contradict each other without
+//! end.
 
 use std::sync::Arc;
 

@@ -179,8 +179,9 @@ fn everyone_who_may_view_a_namespace_may_read_records_of_failovers_and_nothing_e
 
 #[test]
 fn administrators_of_trust_have_a_role_that_no_role_of_namespaces_includes() {
-    let [collected, rules] = &yaml(&format!("{FOLDER}/trust.yaml"))[..] else {
-        panic!("two ClusterRoles")
+    let roles = yaml(&format!("{FOLDER}/trust.yaml"));
+    let [collected, rules] = &roles[..] else {
+        panic!("{roles:?}")
     };
     let names = [collected, rules].map(|role| at(role, "/metadata/name"));
     assert_eq!(names, ["bulkhead-trust-admin", "bulkhead-trust"]);

@@ -153,8 +153,8 @@ impl ReadTrust {
         match spec.get(name) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(items)) => {
-                let with_path = |(index, item)| (format!("{path}[{index}]"), item);
-                items.iter().enumerate().map(with_path).collect()
+                let items = items.iter().enumerate();
+                items.map(|(index, item)| (format!("{path}[{index}]"), item)).collect()
             }
             Some(_) => {
                 self.mistakes.push(TrustMistake::new(path, "is not a list"));
@@ -406,9 +406,8 @@ mod tests {
     fn the_first_object_by_name_has_the_prefix() {
         let rule = |kinds: &[&str]| json!({"rules": [{"images": "r.io", "unsigned": true, "kinds": kinds}]});
         let objects = [object("b", rule(&["filter"])), object("a", rule(&["health"]))];
-        let [first, second] = &read_objects(&objects)[..] else {
-            panic!("two objects")
-        };
+        let read = read_objects(&objects);
+        let [first, second] = &read[..] else { panic!("{read:?}") };
         assert_eq!((first.name.as_str(), first.mistakes.len()), ("a", 0));
         let kinds = first.rules[0].terms.as_ref().unwrap().kinds.clone().unwrap();
         assert!(kinds.contains(&CallKind::Health));
