@@ -190,15 +190,16 @@ impl Source {
             Err(error) => (Vec::new(), Some(crate::exit::error_text(&error))),
         };
         let mut plugin_problems = Vec::new();
-        match trust {
-            Ok(trust) => self.policies.trust(&trust),
-            Err(error) if is_not_served(&error) => self.policies.trust(&[]),
-            Err(error) => plugin_problems.push(crate::exit::error_text(&error)),
-        }
         match plugins {
             Ok(plugins) => self.policies.refresh(&plugins),
             Err(error) if is_not_served(&error) => {}
             Err(error) => plugin_problems.push(crate::exit::error_text(&error)),
+        }
+        match trust {
+            Ok(trust) => self.policies.trust(&trust),
+            Err(error) if is_not_served(&error) => self.policies.trust(&[]),
+            Err(error) if self.policies.needs_trust() => plugin_problems.push(crate::exit::error_text(&error)),
+            Err(_) => {}
         }
         plugin_problems.extend(self.policies.refused());
         let (queue_depth, metrics_problem) = match &self.metrics {

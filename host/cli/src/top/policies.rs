@@ -45,6 +45,11 @@ impl Policies {
         }
     }
 
+    /// Returns true if an image waits for the trust of objects.
+    pub(super) fn needs_trust(&self) -> bool {
+        self.trust.is_expected()
+    }
+
     /// Reloads changed plugins of the directory and of the objects on the control plane.
     pub(super) fn refresh(&self, objects: &[Plugin]) {
         self.objects.set(objects.iter().map(Plugin::to_object).collect());
