@@ -28,6 +28,9 @@ pub const LUA_CONFIG: &str = "application/vnd.bulkhead.lua.config.v1+json";
 pub const LUA_LAYER: &str = "application/vnd.bulkhead.lua.v1";
 /// Time of creation of every artifact. A constant, so that the same plugin has the same digest each time it is pushed.
 const CREATED: &str = "1970-01-01T00:00:00Z";
+/// Annotation with the name: of the plugin in its manifest, and of the file in the descriptor of its layer. `oras pull`
+/// writes only layers that have it.
+const TITLE: &str = "org.opencontainers.image.title";
 /// Prefix of Bulkhead's annotations.
 const PREFIX: &str = "dev.bulkhead.plugin.";
 /// Maximum size of an annotation in bytes. A longer schema of the configuration is left out; the code has it.
@@ -96,14 +99,18 @@ impl Artifact {
     ///
     /// The engine has no artifacts.
     pub fn of(engine: EngineKind, code: Bytes, metadata: &Metadata) -> Result<Self, Cause> {
-        let (config_type, layer_type) = match engine {
-            EngineKind::Wasm => (WASM_CONFIG, WASM_LAYER),
-            EngineKind::Lua => (LUA_CONFIG, LUA_LAYER),
+        let (config_type, layer_type, extension) = match engine {
+            EngineKind::Wasm => (WASM_CONFIG, WASM_LAYER, "wasm"),
+            EngineKind::Lua => (LUA_CONFIG, LUA_LAYER, "lua"),
             EngineKind::Builtin | EngineKind::Webhook => {
                 return Err(Cause::Invalid("only components and scripts are artifacts".to_owned()));
             }
         };
-        let layer = Descriptor::of(layer_type, &code);
+        let title = (TITLE.to_owned(), format!("{}.{extension}", metadata.name));
+        let layer = Descriptor {
+            annotations: std::iter::once(title).filter(|_| !metadata.name.is_empty()).collect(),
+            ..Descriptor::of(layer_type, &code)
+        };
         let config = match engine {
             EngineKind::Wasm => serde_json::to_vec(&WasmConfig {
                 created: CREATED,
@@ -154,7 +161,7 @@ impl Metadata {
     fn annotations(&self, engine: EngineKind) -> BTreeMap<String, String> {
         let kinds = self.kinds.join(",");
         let all = [
-            ("org.opencontainers.image.title".to_owned(), self.name.as_str()),
+            (TITLE.to_owned(), self.name.as_str()),
             ("org.opencontainers.image.version".to_owned(), &self.version),
             ("org.opencontainers.image.description".to_owned(), &self.description),
             ("org.opencontainers.image.licenses".to_owned(), &self.licence),
@@ -223,6 +230,7 @@ mod tests {
         } = &artifact.manifest.manifest;
         assert_eq!(config.media_type, "application/vnd.wasm.config.v0+json");
         assert_eq!(layers[0].media_type, "application/wasm");
+        assert_eq!(layers[0].annotations["org.opencontainers.image.title"], "hold.wasm");
         let config: Value = serde_json::from_slice(&artifact.config).unwrap();
         assert_eq!(config["architecture"], "wasm");
         assert_eq!(config["layerDigests"][0], layers[0].digest.as_str());

@@ -9,7 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use crate::{
-    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, release, sh, supply, upgrade,
+    BUILD, browser, docs, guests, install, languages, mutants, mutations, promtool, registry, release, sh, supply,
+    upgrade,
 };
 
 /// Seeds of random federations, from seed 0 on.
@@ -57,6 +58,9 @@ pub(crate) enum Step {
     /// Publish the release of this commit, or of `$RELEASE`, to a registry, install it by chart and by kustomize, upgrade
     /// and roll back, on real control planes; needs root, Go, kubectl and the Git history.
     Install,
+    /// Push, sign and pull plugins with oras, cosign and wkg through a registry with TLS and passwords, and on real
+    /// control planes with faults of the registry in a storm; needs Go, kubectl and unshare.
+    Registry,
     /// Upgrade from the previous version and roll back, on real control planes; needs Go, kubectl and the Git history.
     Upgrade,
     /// Check licences, bans and sources of dependencies with cargo-deny.
@@ -90,6 +94,7 @@ impl Step {
             Self::Release => release::check(root),
             Self::Leaders => leaders(root),
             Self::Install => install::check(root),
+            Self::Registry => registry::check(root),
             Self::Upgrade => upgrade::check(root),
             Self::SupplyChain => supply::check(root),
         }
@@ -258,6 +263,7 @@ mod tests {
                 "release",
                 "leaders",
                 "install",
+                "registry",
                 "upgrade",
                 "supply-chain"
             ]

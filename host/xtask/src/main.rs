@@ -4,6 +4,9 @@
 
 mod browser;
 mod digest;
+#[path = "../../../tests/distribution/mod.rs"]
+#[allow(dead_code, reason = "the end-to-end tests use other parts")]
+mod distribution;
 mod docs;
 mod full;
 mod guests;
@@ -13,6 +16,7 @@ mod mutants;
 mod mutations;
 mod promtool;
 mod publish;
+mod registry;
 mod release;
 mod sh;
 mod supply;

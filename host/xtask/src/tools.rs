@@ -9,6 +9,9 @@ use anyhow::{Context as _, ensure};
 use crate::digest::sha256;
 use crate::sh;
 
+/// Folder that packages are installed into.
+const FOLDER: &str = "target/tools";
+
 /// Package with a program of the same name.
 pub(crate) struct Tool {
     /// Name of the package and of the program.
@@ -26,28 +29,40 @@ impl Tool {
     ///
     /// cargo cannot install the package.
     pub(crate) fn ensure(&self, root: &Path) -> anyhow::Result<PathBuf> {
-        let Self {
-            name,
-            version,
-            features,
-        } = *self;
-        let program = root.join("target/tools/bin").join(name);
-        if self.is_installed(&program) {
+        if let Some(program) = self.installed(root) {
             return Ok(program);
         }
+        let Self { name, version, .. } = *self;
+        sh::cargo(root, &self.arguments())
+            .with_context(|| format!("cargo could not install {name} {version} into {FOLDER}; check the network"))?;
+        Ok(self.program(root))
+    }
+
+    /// Returns the program if it is installed in this version.
+    pub(crate) fn installed(&self, root: &Path) -> Option<PathBuf> {
+        Some(self.program(root)).filter(|program| self.is_installed(program))
+    }
+
+    /// Returns the command that installs the program.
+    pub(crate) fn installation(&self) -> String {
+        format!("cargo {}", self.arguments().join(" "))
+    }
+
+    fn program(&self, root: &Path) -> PathBuf {
+        root.join(FOLDER).join("bin").join(self.name)
+    }
+
+    fn arguments(&self) -> Vec<&str> {
         let fixed = [
             "install",
-            name,
+            self.name,
             "--locked",
             "--version",
-            version,
+            self.version,
             "--root",
-            "target/tools",
+            FOLDER,
         ];
-        sh::cargo(root, &[&fixed[..], features].concat()).with_context(|| {
-            format!("cargo could not install {name} {version} into target/tools; check the network")
-        })?;
-        Ok(program)
+        [&fixed[..], self.features].concat()
     }
 
     /// Returns true if the program exists and prints the version.

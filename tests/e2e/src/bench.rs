@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::comparison::{Figures, compared};
-use crate::federation::{Federation, Plan};
+use crate::federation::Federation;
 use crate::requests::Writes;
 use crate::site::Site;
 use crate::telemetry::Telemetry;
@@ -57,15 +57,7 @@ pub(crate) async fn compare(site: &Site, deployments: usize, pairs: usize) -> an
 }
 
 async fn measure(site: &Site, deployments: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
-    let setup = telemetry.set_up(&site.logs().join(NAME)).await?;
-    let plan = Plan {
-        settings: SETTINGS,
-        first: &setup.arguments(),
-        variables: &setup.variables,
-        ..Plan::default()
-    };
-    let mut federation = Box::pin(Federation::start(site, NAME, plan)).await?;
-    let consumers = setup.consume(&federation).await?;
+    let (mut federation, consumers) = telemetry.start(site, NAME, SETTINGS).await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
@@ -127,7 +119,7 @@ async fn measure(site: &Site, deployments: usize, telemetry: Telemetry) -> anyho
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {:.1} per eviction", count / deployments as f64);
     }
-    let spent_s = (self::spent(&mut federation)? - spent).as_secs_f64();
+    let spent_s = self::spent(&mut federation)?.saturating_sub(spent).as_secs_f64();
     println!("processor time of Bulkhead, from the loss on: {spent_s:.1} s");
     consumers.check()?;
     println!("logs in {}", federation.logs().display());

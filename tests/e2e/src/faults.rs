@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::control_plane::{Audited, CANDIDATES};
 use crate::federation::{Federation, Plan, QUICK};
 use crate::process::Process;
-use crate::proxy::Proxy;
+use crate::proxy::{Fault, Proxy};
 use crate::site::Site;
 use crate::soundness::wait_for_line;
 use crate::{losses, storm, wait};
@@ -68,7 +68,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     proxy.cut();
     some_left(&federation, 8).await?;
 
-    proxy.set_overloaded(true);
+    proxy.fail("", Fault::Overloaded);
     let before = storm::left(&federation.client, "member1").await?;
     tokio::time::sleep(OVERLOAD).await;
     let after = storm::left(&federation.client, "member1").await?;
@@ -81,21 +81,12 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
         after <= before + 2,
         "{before} had left, and {after} while every write was refused"
     );
-    proxy.set_overloaded(false);
+    proxy.recover();
     some_left(&federation, before + 4).await?;
 
     // Another holder takes the lease: the leader stops, and no process writes until the lease has expired.
     let ended = supervisor.ended();
-    federation.kubectl(&[
-        "patch",
-        "lease",
-        "bulkhead",
-        "-n",
-        "karmada-system",
-        "--type=merge",
-        "-p",
-        &stolen(),
-    ])?;
+    federation.patch_lease(&stolen())?;
     wait::until("whoever lost the lease ends", Duration::from_secs(30), async || {
         if supervisor.ended() > ended {
             Ok(())

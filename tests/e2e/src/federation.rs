@@ -5,15 +5,16 @@ mod state;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use rustix::process::Signal;
 
+use crate::command::{output, said};
 use crate::control_plane::{ControlPlane, Role};
 use crate::process::{Process, Supervisor};
 use crate::site::{Site, set_aside};
@@ -275,6 +276,20 @@ impl<'s> Federation<'s> {
         self.kubectl(&["apply", "-k", &self.rbac(mode)]).map(drop)
     }
 
+    /// Applies a merge patch to the Lease of the processes.
+    pub(crate) fn patch_lease(&self, patch: &str) -> anyhow::Result<()> {
+        let lease = [
+            "patch",
+            "lease",
+            "bulkhead",
+            "-n",
+            "karmada-system",
+            "--type=merge",
+            "-p",
+        ];
+        self.kubectl(&[&lease[..], &[patch]].concat()).map(drop)
+    }
+
     /// Removes the role of a mode from the account.
     pub(crate) fn remove_role(&self, mode: &str) -> anyhow::Result<()> {
         self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"])
@@ -458,31 +473,4 @@ impl<'s> Federation<'s> {
             .get_mut(name)
             .with_context(|| format!("there is no member {name}"))
     }
-}
-
-/// Runs a command and returns its exit code and output.
-fn said(command: &mut Command) -> anyhow::Result<(Option<i32>, String)> {
-    let output = command.output().with_context(|| format!("running {command:?}"))?;
-    let said = [output.stdout, output.stderr].concat();
-    Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
-}
-
-fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    use std::io::Write;
-    let shown = format!("{command:?}");
-    let about = || format!("running {shown}");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(about)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes()).with_context(about)?;
-    }
-    let output = child.wait_with_output().with_context(about)?;
-    if !output.status.success() {
-        bail!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -9,7 +9,7 @@ use kube::api::PostParams;
 use serde_json::json;
 
 use crate::comparison::{Figures, compared};
-use crate::federation::{Federation, Plan};
+use crate::federation::Federation;
 use crate::requests::Writes;
 use crate::site::Site;
 use crate::telemetry::Telemetry;
@@ -48,15 +48,7 @@ pub(crate) async fn compare(site: &Site, bindings: usize, pairs: usize) -> anyho
 }
 
 async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
-    let setup = telemetry.set_up(&site.logs().join(NAME)).await?;
-    let plan = Plan {
-        settings: SETTINGS,
-        first: &setup.arguments(),
-        variables: &setup.variables,
-        ..Plan::default()
-    };
-    let mut federation = Box::pin(Federation::start(site, NAME, plan)).await?;
-    let consumers = setup.consume(&federation).await?;
+    let (mut federation, consumers) = telemetry.start(site, NAME, SETTINGS).await?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");
     let created = stream::iter(0..bindings).map(|number| {

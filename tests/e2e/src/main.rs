@@ -5,8 +5,11 @@
 mod alerts;
 mod annotations;
 mod bench;
+mod command;
 mod comparison;
 mod control_plane;
+#[path = "../../distribution/mod.rs"]
+mod distribution;
 mod documents;
 mod faults;
 mod federation;
@@ -20,6 +23,7 @@ mod pair;
 mod plugins;
 mod process;
 mod proxy;
+mod registry;
 mod requests;
 mod runner;
 mod scenarios;
@@ -31,6 +35,7 @@ mod storm;
 mod successions;
 mod takeover;
 mod telemetry;
+mod tools;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod upgrade;
@@ -103,6 +108,8 @@ enum Task {
     },
     /// Install a release by chart and by kustomize, with an upgrade and a rollback in a storm.
     Install(install::Release),
+    /// Push, sign and pull plugins through a registry, also with faults of it in the middle of a storm.
+    Registry(tools::Tools),
     /// Upgrade from another version and roll back to it, in the middle of a storm.
     Upgrade {
         /// Path of the other version's `bulkhead` program.
@@ -157,6 +164,12 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             Ok(true)
         }
         Task::Install(release) => Box::pin(install::run(&site, &release)).await,
+        Task::Registry(tools) => {
+            let scenarios = registry::all(&tools);
+            let filter = tools.filter.clone();
+            site.registry_tools = Some(tools);
+            runner::run(&site, scenarios, &filter, 1, 1)
+        }
         Task::Upgrade {
             previous,
             previous_root,

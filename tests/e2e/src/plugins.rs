@@ -11,8 +11,8 @@ use crate::modes::{self, FINISH, STAND_IN};
 use crate::site::Site;
 use crate::wait;
 
-/// Time limit for the effect of an applied object.
-const SOON: Duration = Duration::from_secs(20);
+/// Time limit for the effect of an applied object, or of a change in a registry.
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 pub(crate) const VITAL: &str = "function Score(binding, clusters, now)\n  local scores = {}\n  \
                      for index in ipairs(clusters) do scores[index] = 1 end\n  return scores\nend\n";

@@ -1,16 +1,19 @@
-//! Small proxy in front of an API server that can simulate overload and cut connections.
+//! Small proxy in front of an API server or a registry that can simulate overload, delay, truncate and change answers,
+//! and cut connections.
 //!
 //! Clients connect over plain HTTP on this machine. The proxy forwards their requests over TLS, including their
 //! credentials.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::{StreamExt as _, stream};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
@@ -19,6 +22,24 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
+
+/// Time in which the start of a truncated answer is sent, before its connection ends.
+const UNTIL_CUT: Duration = Duration::from_millis(50);
+
+/// Misbehaviour of the proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// The answer is 429, in the form of an API server.
+    Overloaded,
+    /// The connection ends without an answer.
+    Closed,
+    /// The answer is this much later.
+    Delayed(Duration),
+    /// The body ends after this number of bytes, and the connection with it.
+    Truncated(usize),
+    /// The last byte of the body is another one.
+    Changed,
+}
 
 /// A running proxy. It stops on drop.
 pub(crate) struct Proxy {
@@ -29,7 +50,8 @@ pub(crate) struct Proxy {
 
 #[derive(Default)]
 struct Shared {
-    overloaded: AtomicBool,
+    /// Fault of the requests whose paths contain a text.
+    fault: Mutex<Option<(String, Fault)>>,
     refused: AtomicU64,
     connections: Mutex<JoinSet<()>>,
 }
@@ -58,12 +80,22 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// While set, every request is answered with 429; otherwise requests are forwarded.
-    pub(crate) fn set_overloaded(&self, overloaded: bool) {
-        self.shared.overloaded.store(overloaded, Ordering::Relaxed);
+    /// Returns host and port of the proxy.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
     }
 
-    /// Returns the number of requests rejected so far.
+    /// Misbehaves on the requests whose paths contain `part`, until [`Self::recover`].
+    pub(crate) fn fail(&self, part: &str, fault: Fault) {
+        self.shared.set_fault(Some((part.to_owned(), fault)));
+    }
+
+    /// Forwards every request.
+    pub(crate) fn recover(&self) {
+        self.shared.set_fault(None);
+    }
+
+    /// Returns the number of requests answered with 429 so far.
     pub(crate) fn refused(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
     }
@@ -71,6 +103,18 @@ impl Proxy {
     /// Closes every open connection, including watches.
     pub(crate) fn cut(&self) {
         *self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner) = JoinSet::new();
+    }
+}
+
+impl Shared {
+    fn set_fault(&self, fault: Option<(String, Fault)>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    fn fault_of(&self, path: &str) -> Option<Fault> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_path = fault.as_ref().filter(|(part, _)| path.contains(part.as_str()));
+        of_path.map(|(_, fault)| *fault)
     }
 }
 
@@ -86,9 +130,15 @@ async fn accept(listener: TcpListener, client: Client, shared: Arc<Shared>) {
 }
 
 async fn answer(request: Request<Incoming>, client: Client, shared: Arc<Shared>) -> Result<Answer, kube::Error> {
-    if shared.overloaded.load(Ordering::Relaxed) {
-        shared.refused.fetch_add(1, Ordering::Relaxed);
-        return Ok(refusal());
+    let fault = shared.fault_of(request.uri().path());
+    match fault {
+        Some(Fault::Overloaded) => {
+            shared.refused.fetch_add(1, Ordering::Relaxed);
+            return Ok(refusal());
+        }
+        Some(Fault::Closed) => return Err(cut()),
+        Some(Fault::Delayed(time)) => tokio::time::sleep(time).await,
+        Some(Fault::Truncated(_) | Fault::Changed) | None => {}
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(http::header::HOST);
@@ -100,7 +150,40 @@ async fn answer(request: Request<Incoming>, client: Client, shared: Arc<Shared>)
     let response = client
         .send(Request::from_parts(parts, Body::from(body.to_vec())))
         .await?;
-    Ok(response.map(BodyExt::boxed_unsync))
+    match fault {
+        Some(Fault::Truncated(length)) => truncated(response, length).await,
+        Some(Fault::Changed) => changed(response).await,
+        _ => Ok(response.map(BodyExt::boxed_unsync)),
+    }
+}
+
+/// Returns the error that ends a connection.
+fn cut() -> kube::Error {
+    kube::Error::Service("cut on purpose".into())
+}
+
+/// Ends the body of a response early. Its head announces the whole length.
+async fn truncated(response: Response<Body>, length: usize) -> Result<Answer, kube::Error> {
+    let (head, body) = response.into_parts();
+    let all = body.collect().await?.to_bytes();
+    let start = Frame::data(all.slice(..length.min(all.len())));
+    let end = async {
+        tokio::time::sleep(UNTIL_CUT).await;
+        Err(cut())
+    };
+    let frames = stream::once(async { Ok(start) }).chain(stream::once(end));
+    Ok(Response::from_parts(head, UnsyncBoxBody::new(StreamBody::new(frames))))
+}
+
+/// Changes the last byte of the body of a response.
+async fn changed(response: Response<Body>) -> Result<Answer, kube::Error> {
+    let (head, body) = response.into_parts();
+    let mut all = body.collect().await?.to_bytes().to_vec();
+    if let Some(last) = all.last_mut() {
+        *last ^= 1;
+    }
+    let body = Full::from(all).map_err(|never| match never {}).boxed_unsync();
+    Ok(Response::from_parts(head, body))
 }
 
 /// Returns a 429 response in the form of a Kubernetes API server.

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 
 use crate::servers::Servers;
+use crate::tools::Tools;
 
 /// Programs and folders that the scenarios use.
 pub(crate) struct Site {
@@ -20,6 +21,8 @@ pub(crate) struct Site {
     pub(crate) is_long: bool,
     /// Path of the program `prometheus`, for the trials of alerts.
     pub(crate) prometheus: Option<PathBuf>,
+    /// Programs of the scenarios with registries.
+    pub(crate) registry_tools: Option<Tools>,
     logs: PathBuf,
     /// Help of `bulkhead run`, with all arguments of this version.
     help: String,
@@ -49,6 +52,7 @@ impl Site {
             root,
             is_long: false,
             prometheus: None,
+            registry_tools: None,
             logs,
             help: String::from_utf8_lossy(&output.stdout).into_owned(),
         })

@@ -19,7 +19,8 @@ use kube::{Client, Config};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::federation::{Federation, http_get};
+use crate::federation::{Federation, Plan, http_get};
+use crate::site::Site;
 use crate::wait;
 
 /// Interval of scrapes.
@@ -30,7 +31,7 @@ const AGAIN: Duration = Duration::from_secs(3);
 /// Telemetry of a measured process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Telemetry {
-    /// That of a process without further arguments.
+    /// No telemetry beyond that of a process without further arguments.
     Default,
     /// A journal, which the console needs.
     Journal,
@@ -47,11 +48,11 @@ struct Counts {
 }
 
 /// Arguments and variables of a process, and the receiver of its traces.
-pub(crate) struct Setup {
+struct Setup {
     telemetry: Telemetry,
     arguments: Vec<String>,
     /// Environment variables.
-    pub(crate) variables: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     counts: Arc<Counts>,
     tasks: JoinSet<()>,
 }
@@ -64,8 +65,27 @@ pub(crate) struct Consumers {
 }
 
 impl Telemetry {
+    /// Starts a federation whose first process has this telemetry, and the consumers. `name` is that of its log folder.
+    pub(crate) async fn start<'a>(
+        self,
+        site: &'a Site,
+        name: &str,
+        settings: &[&str],
+    ) -> anyhow::Result<(Federation<'a>, Consumers)> {
+        let setup = self.set_up(&site.logs().join(name)).await?;
+        let plan = Plan {
+            settings,
+            first: &setup.arguments(),
+            variables: &setup.variables,
+            ..Plan::default()
+        };
+        let federation = Box::pin(Federation::start(site, name, plan)).await?;
+        let consumers = setup.consume(&federation).await?;
+        Ok((federation, consumers))
+    }
+
     /// Prepares the telemetry of the first process of a federation with a log folder. Starts the receiver.
-    pub(crate) async fn set_up(self, logs: &Path) -> anyhow::Result<Setup> {
+    async fn set_up(self, logs: &Path) -> anyhow::Result<Setup> {
         let mut setup = Setup {
             telemetry: self,
             arguments: Vec::new(),
@@ -93,12 +113,12 @@ impl Telemetry {
 
 impl Setup {
     /// Returns the arguments.
-    pub(crate) fn arguments(&self) -> Vec<&str> {
+    fn arguments(&self) -> Vec<&str> {
         self.arguments.iter().map(String::as_str).collect()
     }
 
     /// Starts the other consumers of the first process.
-    pub(crate) async fn consume(self, federation: &Federation<'_>) -> anyhow::Result<Consumers> {
+    async fn consume(self, federation: &Federation<'_>) -> anyhow::Result<Consumers> {
         let Self {
             telemetry,
             counts,

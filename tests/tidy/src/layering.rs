@@ -242,8 +242,9 @@ fn crates_know_only_what_the_architecture_allows() {
 }
 
 /// Crates that log. The others return what happened, and their callers log it.
-const LOGGING: [&str; 5] = [
+const LOGGING: [&str; 6] = [
     "bulkhead-plugin",
+    "bulkhead-oci",
     "bulkhead-runtime",
     "bulkhead-controllers",
     "bulkhead-server",

@@ -145,13 +145,13 @@ impl Entry {
         let (message, capabilities, grant) = match catalog.verify_again(&image.reference, &source.digest()) {
             Err(problem) => (problem.message, all.to_vec(), active.found.grant.clone()),
             // A lower maximum budget makes a version no less trusted: it stays, and the next load is refused.
-            Ok(grant) => match grant.refused_calls(all) {
-                Some((message, permitted)) => (message, permitted, grant),
-                None => {
+            Ok(grant) => {
+                let Some((message, permitted)) = grant.refused_calls(all) else {
                     active.found.grant.tenancy.clone_from(&grant.tenancy);
                     return active.installed.limit_to(grant.tenancy.as_ref());
-                }
-            },
+                };
+                (message, permitted, grant)
+            }
         };
         let refused = Refused {
             stage: LoadStage::Trusted,

@@ -5,7 +5,6 @@
 //! pulled by its digest, unpacked, and its program started in its own root folder as the image's user.
 
 mod image;
-mod registry;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,11 +14,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use self::registry::Registry;
 use crate::publish::{self, ORAS};
 use crate::release::{self, CHECKSUMS, Finished, Platform, Signer};
 use crate::upgrade::{Checkout, PREVIOUS};
-use crate::{BUILD, sh};
+use crate::{BUILD, registry, sh};
 
 /// Folder of the files of a run.
 const FOLDER: &str = "target/install";
@@ -51,7 +49,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     };
     let program = first_verdict(&release, native, &made("archive")?)?;
 
-    let registry = Registry::start(root, &made("registry")?)?;
+    let registry = registry::start(root, &made("registry")?)?;
     let signer = Signer::with_new_key(root, &made("key")?)?;
     let signed = made("signed")?;
     fs::copy(release.folder.join(CHECKSUMS), signed.join(CHECKSUMS)).context("copying the checksums")?;

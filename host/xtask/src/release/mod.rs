@@ -29,7 +29,7 @@ use anyhow::{Context as _, bail, ensure};
 use self::contents::Inputs;
 pub(crate) use self::finished::Finished;
 pub(crate) use self::platform::Platform;
-pub(crate) use self::sign::Signer;
+pub(crate) use self::sign::{COSIGN, Signer};
 use self::source::{Accepts, Source};
 use self::toolchain::Toolchain;
 use crate::{BUILD, sh};

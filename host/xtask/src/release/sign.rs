@@ -18,7 +18,8 @@ pub(crate) const SIGNATURE: &str = "SHA256SUMS.sigstore.json";
 /// Public key of the signatures. It proves nothing unless users know it from another place.
 pub(crate) const PUBLIC_KEY: &str = "cosign.pub";
 
-const COSIGN: GoTool = GoTool {
+/// Signs and verifies images and files.
+pub(crate) const COSIGN: GoTool = GoTool {
     name: "cosign",
     folder: "host/xtask/go/cosign",
     package: "github.com/sigstore/cosign/v3/cmd/cosign",

@@ -27,7 +27,7 @@ pub(super) const ALERTS: &[&str] = &[
 const DEPLOYMENTS: usize = 60;
 /// Time for which the evictions wait. The buckets of the metric double: a wait of more than 512 s counts as one of up
 /// to 1,024 s, and its estimate is above the threshold of 900 s.
-const WAIT: Duration = Duration::from_secs(540);
+const WAIT: Duration = Duration::from_mins(9);
 /// Number of the first process, which leads, and of the second one, whose certificate ends.
 const LEADER: usize = 0;
 const STANDBY: usize = 1;

@@ -48,13 +48,15 @@ pub(super) async fn run(site: &Site) -> anyhow::Result<()> {
     trial.finish()
 }
 
-/// A second process starts with a role that has no right to list clusters.
+/// A process takes over with a role that has no right to list clusters. It reads them once it leads.
 async fn unreadable(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     const LIST: (&str, &str) = ("clusters", "cluster.karmada.io");
     let resource = format!("{}.{}", LIST.0, LIST.1);
-    trial.federation.take_verb("all", LIST.0, LIST.1, "list")?;
+    take_verb(trial, LIST, "list")?;
+    trial.federation.signal(1, Signal::TERM)?;
+    trial.federation.wait_ended(1).await?;
     trial.federation.start_bulkhead_as_account("all", WEBHOOK).await?;
-    trial.scrape(&[1, 2]).await?;
+    trial.scrape(&[2]).await?;
     let labels = [("resource", resource.as_str())];
     let cannot_read = trial.fires_with("BulkheadCannotRead", &labels).await?;
     cannot_read.says("`/readyz` of the pod")?;
@@ -71,10 +73,13 @@ async fn unreadable(trial: &mut Trial<'_>) -> anyhow::Result<()> {
         "the log does not name the verb: {lines}"
     );
     trial.run(&missing, APPLY_ROLE, &[("MODE", "all")])?;
-    trial.end(&["BulkheadCannotRead", "BulkheadMissingPermissions"]).await?;
-    trial.federation.signal(2, Signal::TERM)?;
-    trial.federation.wait_ended(2).await?;
-    trial.scrape(&[1]).await
+    trial.end(&["BulkheadCannotRead", "BulkheadMissingPermissions"]).await
+}
+
+/// Takes a verb on a resource from the role, and from its rule for the templates of any kind, which would allow it too.
+fn take_verb(trial: &Trial<'_>, (resource, group): (&str, &str), verb: &str) -> anyhow::Result<()> {
+    trial.federation.take_verb("all", resource, group, verb)?;
+    trial.federation.take_verb("all", "*", "*", verb)
 }
 
 /// The role loses the right to patch bindings, and a member is lost.
@@ -82,7 +87,7 @@ async fn forbidden(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     const PATCH: (&str, &str) = ("resourcebindings", "work.karmada.io");
     let resource = format!("{}.{}", PATCH.0, PATCH.1);
     storm::prepare(&trial.federation, DEPLOYMENTS).await?;
-    trial.federation.take_verb("all", PATCH.0, PATCH.1, "patch")?;
+    take_verb(trial, PATCH, "patch")?;
     trial.federation.member("member1")?.kill_api_server();
     let labels = [("controller", "taint-manager")];
     let forbidden = trial.fires_with("BulkheadForbidden", &labels).await?;
@@ -94,7 +99,7 @@ async fn forbidden(trial: &mut Trial<'_>) -> anyhow::Result<()> {
             .any(|labels| labels.get("error").is_some_and(|error| error == "forbidden")),
         "the expression of the runbook does not show the error: {errors:?}"
     );
-    let lines = trial.logged(&forbidden, 1, &[])?;
+    let lines = trial.logged(&forbidden, 2, &[])?;
     ensure!(lines.contains(PATCH.0), "the log does not name the resource: {lines}");
     let values = [("MODE", "all"), ("VERB", "patch"), ("RESOURCE", resource.as_str())];
     let (code, said) = trial.try_run(&forbidden, "bulkhead doctor", &values)?;

@@ -59,8 +59,8 @@ pub(super) async fn slow(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     let labels = [("queue", "scheduler-active")];
     let queue = trial.fires_with("BulkheadQueueOld", &labels).await?;
     queue.says("Remove a slow plugin")?;
-    plugin.says("`mode: off`")?;
-    apply(&trial.federation, &(slow + "  mode: off\n"))?;
+    plugin.says("`mode: \"off\"`")?;
+    apply(&trial.federation, &(slow + "  mode: \"off\"\n"))?;
     trial.end(&["BulkheadPluginSlow", "BulkheadQueueOld"]).await?;
     let delete = ["delete", "configmap", "-l", "ranked=yes"];
     trial.federation.kubectl(&delete).map(drop)

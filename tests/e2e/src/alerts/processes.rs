@@ -77,16 +77,7 @@ async fn not_working(trial: &mut Trial<'_>) -> anyhow::Result<()> {
     const WAITS: &str = "holds the lease";
     stop(trial, 4).await?;
     stop(trial, 5).await?;
-    trial.federation.kubectl(&[
-        "patch",
-        "lease",
-        "bulkhead",
-        "-n",
-        "karmada-system",
-        "--type=merge",
-        "-p",
-        OF_A_LOST_NODE,
-    ])?;
+    trial.federation.patch_lease(OF_A_LOST_NODE)?;
     trial.federation.start_bulkhead(&[])?;
     trial.federation.start_bulkhead(&[])?;
     trial.scrape(&[6, 7]).await?;

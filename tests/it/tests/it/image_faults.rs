@@ -15,12 +15,14 @@ use bulkhead_plugin::{LoadStage, Plugins};
 use serde_json::json;
 
 use crate::image_trust::{Signer, trust};
-use crate::images::{HEALTH, Place, refused, run, status, until};
+use crate::images::{HEALTH, HEALTH_AND_CHECK, Place, refused, run, status, until};
 use crate::registry::{Authentication, Fault};
 use crate::support::root;
 
 const NEXT: &str = "function InterpretHealth(obj) return false end";
 const MANIFESTS: &str = "GET /v2/plugins/alive/manifests/";
+/// Attempts within an hour with the default pauses: eight of 2 to 256 seconds, then one every five minutes.
+const ATTEMPTS_PER_HOUR: usize = 19;
 const BLOBS: &str = "GET /v2/plugins/alive/blobs/";
 
 /// A registry with a version in force, and its signers.
@@ -169,6 +171,26 @@ fn a_failing_registry_leaves_the_version_before_in_force() {
     };
     of_blob(Fault::Truncated(3), "the download was cut off: 3 of", "BlobTruncated");
     of_blob(Fault::Changed, "the content has digest", "DigestMismatch");
+}
+
+#[test]
+fn a_registry_that_is_down_for_an_hour_of_attempts_is_asked_again() {
+    let place = Place::new();
+    place.push(HEALTH);
+    place.list(", movedTag: follow");
+    let plugins = place.start(None);
+    plugins.refresh();
+    let first = status(&plugins);
+    assert!(first.active.is_some(), "{first}");
+    let asked = place.registry.count(MANIFESTS);
+    place.registry.fail(MANIFESTS, Fault::Status(503), ATTEMPTS_PER_HOUR);
+    place.push(HEALTH_AND_CHECK);
+    let next = until(&plugins, |status| {
+        assert_eq!(health(&plugins), Health::Healthy, "{status}");
+        status.digest != first.digest && status.refused.is_none()
+    });
+    assert!(next.held.is_empty(), "{next}");
+    assert!(place.registry.count(MANIFESTS) > asked + ATTEMPTS_PER_HOUR, "{asked}");
 }
 
 #[test]

@@ -95,6 +95,19 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_attempts_is_written_once_there_was_one() {
+        let home = |tries| Home {
+            clusters: BTreeMap::new(),
+            left_at: Time::from_millis(0),
+            tries,
+            tried_at: None,
+        };
+        let written = |tries| serde_json::to_value(home(tries)).unwrap();
+        assert_eq!(written(0).get("tries"), None);
+        assert_eq!(written(2)["tries"], 2);
+    }
+
+    #[test]
     fn a_record_of_another_version_is_read() {
         // The first form that was written; fields that a later version adds are ignored.
         for text in [

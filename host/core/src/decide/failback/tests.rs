@@ -284,6 +284,7 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     let mut moved = binding(m1(), &json!({}));
     moved.spec = back.spec;
     assert_eq!((back.home.tries, back.home.tried_at), (1, Some(at(5000))));
+    assert_eq!(back.task.producer, PRODUCER_TAINT_MANAGER);
     let policies = PolicySet::new(Vec::new());
     for purge_without_replacement in [
         graceful_eviction::PurgeWithoutReplacement::IfPlaced,

@@ -120,6 +120,23 @@ fn a_slot_that_was_not_used_is_used_by_the_next_item() {
 }
 
 #[test]
+fn a_settled_slot_counts_in_each_rate_by_that_rate() {
+    // A late effect moves the next slot of the slow global rate, and not that of the fast group.
+    let limit = |_: &str| Limit {
+        global: Rate::per_second(1.0),
+        group: Some(("g".to_owned(), Rate::per_second(10.0))),
+        cluster: None,
+    };
+    let mut queue = queue(&[("a", "m1", 1), ("b", "m1", 0)]);
+    assert_eq!(queue.next(S(0), limit), Next::Take("a"));
+    let slot = queue.charge("m1", &limit("m1"), S(0));
+    queue.settle(&slot, "m1", &limit("m1"), S(5));
+    queue.finish(&"a", Finished::Done, S(5));
+    assert_eq!(queue.next(S(5), limit), Next::WaitUntil(S(6)));
+    assert_eq!(queue.next(S(6), limit), Next::Take("b"));
+}
+
+#[test]
 fn one_in_four_slots_goes_to_the_oldest_item_that_is_over_age() {
     let mut queue = EvictionQueue::new(Some(S(10)));
     queue.put("old", waiting("m1", -5), S(0));
