@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Revocation, TrustKey, TrustRule, TrustTerms, images_prefix};
-use crate::manifest::p256_point;
+use crate::manifest::{check_digest, p256_point};
 
 /// A `PluginTrust` object, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,7 +217,19 @@ impl ReadTrust {
         });
         match read {
             Ok(revocation) => self.revoked.push(revocation),
-            Err(mistake) => self.mistakes.push(mistake),
+            Err(mistake) => {
+                self.mistakes.push(mistake);
+                // A digest revokes alone: a mistake beside it must not trust the image again.
+                let digest = value.get("digest").and_then(Value::as_str);
+                self.revoked.extend(
+                    digest
+                        .filter(|digest| check_digest(digest).is_ok())
+                        .map(|digest| Revocation {
+                            digest: digest.to_owned(),
+                            reason: None,
+                        }),
+                );
+            }
         }
     }
 }
@@ -400,6 +412,20 @@ mod tests {
                 "spec.revoked[2].why: unknown field `why`",
             ],
         );
+    }
+
+    #[test]
+    fn a_mistake_beside_a_digest_leaves_it_revoked() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        for entry in [
+            json!({"digest": digest, "why": "a"}),
+            json!({"digest": digest, "reason": 3}),
+        ] {
+            let read = read(json!({"rules": [], "revoked": [entry]}));
+            assert_eq!(read.mistakes.len(), 1, "{read:?}");
+            let revoked: Vec<_> = read.revoked.iter().map(|one| one.digest.as_str()).collect();
+            assert_eq!(revoked, [digest.as_str()]);
+        }
     }
 
     #[test]
