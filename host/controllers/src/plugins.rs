@@ -3,7 +3,7 @@
 //! Every process, a standby too, loads them before it decides anything: a plugin that holds evictions must not be
 //! missing for the first of them. Only the leader writes their status, with a separate controller.
 //!
-//! Trust in images comes from objects too. Images that need these objects are held until they are listed.
+//! Trust in images comes from objects too. A process with images decides nothing until these objects are listed.
 
 mod trust;
 
@@ -140,8 +140,9 @@ impl PluginObjects {
         }
     }
 
-    /// Loads the plugins that exist at the start. Those whose images wait for the trust of objects are loaded once
-    /// these are known; a process without such images does not need them.
+    /// Loads the plugins that exist at the start. The trust in images depends on objects, which may trust or revoke
+    /// them, so those plugins are loaded or verified once the objects are known. A process without images does not need
+    /// them.
     async fn end_start(self: &Arc<Self>) {
         self.refresh().await;
         if self.trust.is_expected() {

@@ -1,6 +1,7 @@
 //! Sources of trust of one process: the trust file, and the `PluginTrust` objects of its control plane.
 //!
-//! Until the objects are listed, an image that no rule of the file covers is held: neither trusted nor withdrawn.
+//! Until the objects are listed, an image that no rule of the file covers is held: neither trusted nor withdrawn. An
+//! image that the file covers is used, and a start waits for the objects all the same: they may revoke it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,18 +74,14 @@ impl TrustSources {
         let InForce { file, problem, objects } = self.in_force()?;
         let objects = match objects {
             Some(objects) => objects,
-            None if file.as_ref().is_some_and(|file| file.covers(image)) => Arc::default(),
             None => {
                 if let Some(objects) = &self.objects {
                     objects.expect();
                 }
-                return Err(TrustError {
-                    origin: "PluginTrust objects".to_owned(),
-                    message: format!(
-                        "{} is held until they are listed, because no rule of a trust file is for it (TrustNotListed)",
-                        image.name()
-                    ),
-                });
+                if !file.as_ref().is_some_and(|file| file.covers(image)) {
+                    return Err(not_listed(image));
+                }
+                Arc::default()
             }
         };
         Ok((requirements(file.as_deref(), &objects, image)?, problem))
@@ -138,6 +135,16 @@ impl TrustSources {
     }
 }
 
+fn not_listed(image: &Reference) -> TrustError {
+    TrustError {
+        origin: "PluginTrust objects".to_owned(),
+        message: format!(
+            "{} is held until they are listed, because no rule of a trust file is for it (TrustNotListed)",
+            image.name()
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -168,14 +175,14 @@ mod tests {
         let objects = Arc::<TrustObjects>::default();
         let sources = TrustSources::new(Some(path), Some(Arc::clone(&objects)));
         let [covered, other]: [Reference; 2] = ["r.io/file/a:1", "r.io/b:1"].map(|text| text.parse().unwrap());
-        assert!(sources.requirements(&covered).unwrap().0.is_some());
         assert!(!objects.is_expected());
+        assert!(sources.requirements(&covered).unwrap().0.is_some());
+        assert!(objects.is_expected(), "they may revoke it");
         let held = sources.requirements(&other).unwrap_err().to_string();
         assert!(
             held.contains("r.io/b is held until they are listed") && held.contains("(TrustNotListed)"),
             "{held}"
         );
-        assert!(objects.is_expected());
         assert_eq!(sources.requirements_in_force(&other), Ok(None), "nothing is withdrawn");
         let before = sources.marks();
         objects.set(Vec::new());
@@ -201,5 +208,19 @@ mod tests {
         assert!(sources.requirements(&image).is_err(), "they are not listed");
         objects.set(Vec::new());
         assert!(sources.requirements(&image).unwrap().0.is_none());
+    }
+
+    #[test]
+    fn the_last_object_ends_the_default_deny_when_it_is_deleted() {
+        let image: Reference = "r.io/a:1".parse().unwrap();
+        let objects = Arc::<TrustObjects>::default();
+        let sources = TrustSources::new(None, Some(Arc::clone(&objects)));
+        let (empty, other) = (object("a", json!([])), object("b", json!([])));
+        objects.set(vec![empty.clone(), other]);
+        assert!(sources.requirements_in_force(&image).is_err());
+        objects.set(vec![empty]);
+        assert!(sources.requirements_in_force(&image).is_err(), "one is left");
+        objects.set(Vec::new());
+        assert_eq!(sources.requirements_in_force(&image), Ok(None));
     }
 }

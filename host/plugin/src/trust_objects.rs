@@ -9,7 +9,7 @@ use bulkhead_core::manifest::trust::object::TrustObject;
 #[derive(Debug, Default)]
 pub struct TrustObjects {
     state: RwLock<State>,
-    /// True once an image waits for the first list.
+    /// True once the trust in an image depends on the first list.
     is_expected: AtomicBool,
 }
 
@@ -44,12 +44,12 @@ impl TrustObjects {
         self.state.read().unwrap_or_else(PoisonError::into_inner).revision
     }
 
-    /// Records that an image waits for the first list.
+    /// Records that the trust in an image depends on the first list.
     pub fn expect(&self) {
         self.is_expected.store(true, Ordering::Release);
     }
 
-    /// Returns true once an image waits for the first list.
+    /// Returns true once the trust in an image depends on the first list.
     pub fn is_expected(&self) -> bool {
         self.is_expected.load(Ordering::Acquire)
     }

@@ -126,7 +126,7 @@ async fn a_start_waits_for_trust_that_an_image_needs_and_for_no_other() {
         let (base, _events) = components(hub.client(), member().client());
         let (objects, trust) = (Arc::<Objects>::default(), Arc::<TrustObjects>::default());
         if is_needed {
-            // An image that no rule of the trust file covers.
+            // A plugin is an image.
             trust.expect();
         }
         let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
