@@ -1,6 +1,7 @@
 //! Trust in images from `PluginTrust` objects: default deny once one exists, withdrawals without a restart, and nothing
 //! that a mistake opens.
 
+use std::fs;
 use std::sync::Arc;
 
 use bulkhead_core::manifest::trust::object::TrustObject;
@@ -120,6 +121,76 @@ fn a_removed_key_takes_a_plugin_out_of_force_at_once_and_without_the_registry() 
     started.change(vec![signed_by(&started.place, &[&team]), object("security", revoked)]);
     let message = started.withdrawn();
     assert!(message.contains("is revoked by digest: CVE-2026-1"), "{message}");
+}
+
+#[test]
+fn an_image_that_the_file_trusts_leaves_when_an_object_revokes_it() {
+    let place = Place::new();
+    let digest = place.push(HEALTH_AND_CHECK);
+    place.list("");
+    let file = format!(
+        "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: [{{images: '{}', unsigned: true}}]\n",
+        place.registry.address
+    );
+    fs::write(place.path("trust.yaml"), file).unwrap();
+    let trust = Arc::<TrustObjects>::default();
+    let plugins = place.start_with(Some(&place.path("trust.yaml")), Some(Arc::clone(&trust)));
+    plugins.refresh();
+    assert!(is_in_force(&status(&plugins)), "{}", status(&plugins));
+    assert!(trust.is_expected(), "a process decides nothing before the list");
+    let started = Started {
+        place,
+        trust,
+        plugins,
+        digest,
+    };
+    let revoked = json!({"rules": [], "revoked": [{"digest": started.digest.to_string()}]});
+    started.change(vec![object("security", revoked)]);
+    let message = started.withdrawn();
+    assert!(message.contains("is revoked by digest"), "{message}");
+    assert_eq!(held(&status(&started.plugins)), ["health", "eviction-check"]);
+}
+
+#[test]
+fn a_restart_without_the_registry_has_the_image_that_an_object_trusts_and_no_revoked_one() {
+    let team = Signer::new("team");
+    let before = started(HEALTH, Some(&team), |place| vec![signed_by(place, &[&team])]);
+    let Started {
+        place, digest, plugins, ..
+    } = before;
+    drop(plugins);
+    place.registry.fail("", Fault::Status(503), usize::MAX);
+    let start = |objects: Vec<TrustObject>| {
+        let trust = Arc::<TrustObjects>::default();
+        let plugins = place.start_with(None, Some(Arc::clone(&trust)));
+        plugins.refresh();
+        assert!(
+            refused(&status(&plugins)).contains("(TrustNotListed)"),
+            "{}",
+            status(&plugins)
+        );
+        trust.set(objects);
+        plugins.refresh();
+        status(&plugins)
+    };
+    let trusted = start(vec![signed_by(&place, &[&team])]);
+    assert!(is_in_force(&trusted), "{trusted}");
+    let revoked = json!({"rules": [], "revoked": [{"digest": digest.to_string()}]});
+    let status = start(vec![signed_by(&place, &[&team]), object("security", revoked)]);
+    assert!(
+        status.active.is_none() && refused(&status).contains("is revoked by digest"),
+        "{status}"
+    );
+    assert!(!status.held.is_empty(), "{status}");
+}
+
+#[test]
+fn deleting_the_last_object_accepts_images_again() {
+    let started = started(HEALTH, None, |_| Vec::new());
+    started.change(vec![object("platform", json!({"rules": []}))]);
+    started.withdrawn();
+    started.change(Vec::new());
+    until(&started.plugins, is_in_force);
 }
 
 #[test]
