@@ -168,7 +168,8 @@ fn columns(kind: &str) -> Vec<Value> {
         ],
         "PluginTrust" => vec![
             text("Valid", &condition("Valid")),
-            text("Images", ".spec.rules[*].images"),
+            // A column has one value, so the prefixes of the rules do not fit.
+            wide("Message", ".status.conditions[?(@.type==\"Valid\")].message"),
         ],
         _ => Vec::new(),
     };
