@@ -15,7 +15,7 @@ use crate::kinds::{KindInfo, REGISTERED};
 use crate::schemas::{HasDefinition, Schemas};
 use crate::{
     Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
-    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin, PluginTrust,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
     Work, WorkloadRebalancer,
 };
@@ -43,6 +43,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "EvictionPause" => EvictionPause::schemas,
         "ClusterDrain" => ClusterDrain::schemas,
         "Plugin" => Plugin::schemas,
+        "PluginTrust" => PluginTrust::schemas,
         "WorkloadRebalancer" => WorkloadRebalancer::schemas,
         "FailoverRecord" => FailoverRecord::schemas,
         "ClusterFailoverRecord" => ClusterFailoverRecord::schemas,
@@ -164,6 +165,11 @@ fn columns(kind: &str) -> Vec<Value> {
             text("Version", ".status.version"),
             text("Mode", ".spec.mode"),
             wide("SHA-256", ".status.sha256"),
+        ],
+        "PluginTrust" => vec![
+            text("Valid", &condition("Valid")),
+            // A column has one value, so the prefixes of the rules do not fit.
+            wide("Message", ".status.conditions[?(@.type==\"Valid\")].message"),
         ],
         _ => Vec::new(),
     };
@@ -372,6 +378,32 @@ mod tests {
             !fields.contains_key("name") && !spec.to_string().contains("\"default\""),
             "{spec:#}"
         );
+    }
+
+    #[test]
+    fn the_schema_of_a_trust_has_keys_as_pem_only_and_bounds_that_kubernetes_accepts() {
+        let schema = schema("PluginTrust");
+        let spec = &schema["properties"]["spec"];
+        assert_eq!(spec["required"], json!(["rules"]));
+        let fields: Vec<_> = spec["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["revoked", "rules"]);
+        let rule = &spec["properties"]["rules"]["items"];
+        let key = &rule["properties"]["keys"]["items"];
+        let fields: Vec<_> = key["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["name", "pem"]);
+        assert_eq!(key["required"], json!(["pem"]));
+        assert_eq!(rule["x-kubernetes-validations"].as_array().map(Vec::len), Some(3));
+        assert_eq!(rule["properties"]["maxBudget"]["properties"]["steps"]["minimum"], 1.0);
+        for word in ["uniqueItems", "nullable", "\"default\"", "additionalProperties"] {
+            assert!(!spec.to_string().contains(word), "{word}: {spec:#}");
+        }
+        for list in [
+            &spec["properties"]["rules"],
+            &spec["properties"]["revoked"],
+            &rule["properties"]["keys"],
+        ] {
+            assert!(list["maxItems"].is_number(), "{list:#}");
+        }
     }
 
     #[test]

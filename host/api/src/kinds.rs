@@ -192,6 +192,17 @@ pub const REGISTERED: &[KindInfo] = &[
         status_subresource: true,
     },
     KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "PluginTrust",
+        plural: "plugintrusts",
+        singular: "plugintrust",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: false,
+        status_subresource: true,
+    },
+    KindInfo {
         group: "apps.karmada.io",
         version: "v1alpha1",
         kind: "WorkloadRebalancer",
@@ -234,7 +245,7 @@ mod tests {
     use super::*;
     use crate::{
         Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
-        ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+        ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin, PluginTrust,
         PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
         Work, WorkloadRebalancer,
     };
@@ -264,9 +275,10 @@ mod tests {
         check::<EvictionPause>(11);
         check::<ClusterDrain>(12);
         check::<Plugin>(13);
-        check::<WorkloadRebalancer>(14);
-        check::<FailoverRecord>(15);
-        check::<ClusterFailoverRecord>(16);
-        assert_eq!(REGISTERED.len(), 17);
+        check::<PluginTrust>(14);
+        check::<WorkloadRebalancer>(15);
+        check::<FailoverRecord>(16);
+        check::<ClusterFailoverRecord>(17);
+        assert_eq!(REGISTERED.len(), 18);
     }
 }

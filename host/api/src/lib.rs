@@ -22,6 +22,7 @@ pub mod kinds;
 mod object;
 pub mod override_policy;
 pub mod plugin;
+pub mod plugin_trust;
 pub mod policy;
 pub mod rebalancer;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use interpreter::ResourceInterpreterCustomization;
 pub use kinds::{KindInfo, REGISTERED};
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy, OverrideSpec};
 pub use plugin::{Plugin, PluginSpec, PluginStatus};
+pub use plugin_trust::{PluginTrust, PluginTrustSpec, PluginTrustStatus};
 pub use policy::{ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy};
 pub use rebalancer::WorkloadRebalancer;
 pub use webhook::ResourceInterpreterWebhookConfiguration;

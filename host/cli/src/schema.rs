@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use bulkhead_conformance::CaseSchema;
 use bulkhead_core::manifest::Fallback;
-use bulkhead_oci::trust::PluginTrust;
+use bulkhead_core::manifest::trust::PluginTrust;
 use bulkhead_plugin::PluginList;
 use bulkhead_simulator::scenario::Scenario;
 use clap::{Args, ValueEnum};

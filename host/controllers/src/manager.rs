@@ -243,10 +243,8 @@ impl Manager {
         }
         if let Some(plugins) = &self.components.plugins {
             self.start_informer(&stores.plugins, Api::all(hub.clone()));
-            self.spawn(
-                "plugins",
-                Arc::clone(plugins).keep(Arc::clone(&stores.plugins), hub.clone()),
-            );
+            self.start_informer(&stores.plugin_trusts, Api::all(hub.clone()));
+            self.spawn("plugins", Arc::clone(plugins).keep(Arc::clone(stores), hub.clone()));
         }
         match scope {
             Scope::Interpreter => {}

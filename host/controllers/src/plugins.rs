@@ -2,18 +2,26 @@
 //!
 //! Every process, a standby too, loads them before it decides anything: a plugin that holds evictions must not be
 //! missing for the first of them. Only the leader writes their status, with a separate controller.
+//!
+//! Trust in images comes from objects too. A process with images decides nothing until these objects are listed.
+
+mod trust;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bulkhead_api::{Plugin, PluginStatus};
+use bulkhead_api::{Plugin, PluginStatus, PluginTrust};
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
+use bulkhead_core::manifest::trust::object::TrustObject;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{BreakerState, LoadStage, Objects, PluginStatus as LoadStatus, Plugins, Refresh, Refused};
+use bulkhead_plugin::{
+    BreakerState, LoadStage, Objects, PluginStatus as LoadStatus, Plugins, Refresh, Refused, TrustObjects,
+};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{self, Action, Error, is_not_found};
 use bulkhead_runtime::events::EventType;
@@ -22,7 +30,8 @@ use bulkhead_runtime::key::Key;
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::Store;
 use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
 
 use crate::decision_log::DecisionLog;
@@ -48,22 +57,29 @@ const ANSWERING: &str = "Answering";
 pub struct PluginObjects {
     plugins: Arc<Plugins>,
     objects: Arc<Objects>,
+    trust: Arc<TrustObjects>,
     changed: Box<dyn Fn(&Plugins) + Send + Sync>,
     synced: SetOnce<()>,
+    /// Set once the `PluginTrust` objects are listed, or known not to be served.
+    trust_known: SetOnce<()>,
 }
 
 impl PluginObjects {
-    /// Creates the set. `objects` is part of the catalog of `plugins`; `changed` is called after objects were loaded.
+    /// Creates the set. `objects` is part of the catalog of `plugins`, and `trust` of its source of images. `changed`
+    /// is called after objects were loaded.
     pub fn new(
         plugins: Arc<Plugins>,
         objects: Arc<Objects>,
+        trust: Arc<TrustObjects>,
         changed: impl Fn(&Plugins) + Send + Sync + 'static,
     ) -> Self {
         Self {
             plugins,
             objects,
+            trust,
             changed: Box::new(changed),
             synced: SetOnce::new(),
+            trust_known: SetOnce::new(),
         }
     }
 
@@ -82,16 +98,21 @@ impl PluginObjects {
         self.synced.wait().await;
     }
 
-    /// Keeps the objects of the store in force until the future is dropped.
-    pub(crate) async fn keep(self: Arc<Self>, store: Arc<Store<Plugin>>, hub: Client) {
+    /// Keeps the objects of the stores in force until the future is dropped.
+    pub(crate) async fn keep(self: Arc<Self>, stores: Arc<Stores>, hub: Client) {
+        futures::join!(
+            self.keep_trust(&stores.plugin_trusts, &hub),
+            self.keep_plugins(&stores, &hub)
+        );
+    }
+
+    async fn keep_plugins(self: &Arc<Self>, stores: &Stores, hub: &Client) {
+        let store = &stores.plugins;
         // Files are loaded even if the control plane does not respond.
         self.refresh().await;
-        tokio::select! {
-            () = store.wait_for_cache_sync() => {}
-            () = unserved(&hub) => {
-                let _ = self.synced.set(());
-                store.wait_for_cache_sync().await;
-            }
+        if wait_until_known(store, hub).await == Known::Unserved {
+            self.end_start().await;
+            store.wait_for_cache_sync().await;
         }
         let queue: Arc<WorkQueue<()>> = Arc::default();
         queue.add(());
@@ -111,12 +132,49 @@ impl PluginObjects {
             if self.synced.initialized() {
                 self.look();
             } else {
-                self.refresh().await;
-                let _ = self.synced.set(());
+                self.end_start().await;
             }
             queue.done(&(), false);
             // Finished loads are then reported, and loads that ran out of time are tried again.
             queue.add_after((), POLL_INTERVAL);
+        }
+    }
+
+    /// Loads the plugins that exist at the start. The trust in images depends on objects, which may trust or revoke
+    /// them, so those plugins are loaded or verified once the objects are known. A process without images does not need
+    /// them.
+    async fn end_start(self: &Arc<Self>) {
+        self.refresh().await;
+        if self.trust.is_expected() {
+            self.trust_known.wait().await;
+            self.refresh().await;
+        }
+        let _ = self.synced.set(());
+    }
+
+    /// Keeps the rules of trust in force. A change takes plugins out of force at once.
+    async fn keep_trust(&self, store: &Arc<Store<PluginTrust>>, hub: &Client) {
+        if wait_until_known(store, hub).await == Known::Unserved {
+            self.set_trust(Vec::new());
+            // Only a complete list counts: with a part of it, images of other objects would be refused.
+            store.wait_for_cache_sync().await;
+        }
+        let queue: Arc<WorkQueue<()>> = Arc::default();
+        queue.add(());
+        let changed = Arc::clone(&queue);
+        let _objects = store.subscribe(move |_| changed.add(()));
+        loop {
+            queue.next().await;
+            self.set_trust(store.list().iter().map(|trust| trust.to_object()).collect());
+            queue.done(&(), false);
+        }
+    }
+
+    fn set_trust(&self, objects: Vec<TrustObject>) {
+        let is_other = self.trust.set(objects);
+        let _ = self.trust_known.set(());
+        if is_other {
+            self.look();
         }
     }
 
@@ -142,15 +200,34 @@ impl PluginObjects {
     }
 }
 
-/// Waits until the control plane answers that it does not serve the kind, so that no such objects exist.
-async fn unserved(hub: &Client) {
-    let api = Api::<Plugin>::all(hub.clone());
-    loop {
-        tokio::time::sleep(LISTING).await;
-        let listed = api.list_metadata(&ListParams::default().limit(1)).await;
-        if listed.is_err_and(|error| is_not_found(&error)) {
-            return;
+/// Knowledge about the objects of a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// They are listed.
+    Listed,
+    /// The control plane does not serve the kind, so there are none.
+    Unserved,
+}
+
+/// Waits until the objects are listed, or the control plane answers that it does not serve the kind.
+async fn wait_until_known<K>(store: &Store<K>, hub: &Client) -> Known
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + 'static,
+{
+    let unserved = async {
+        let api = Api::<K>::all(hub.clone());
+        loop {
+            tokio::time::sleep(LISTING).await;
+            let listed = api.list_metadata(&ListParams::default().limit(1)).await;
+            if listed.is_err_and(|error| is_not_found(&error)) {
+                return;
+            }
         }
+    };
+    tokio::select! {
+        biased;
+        () = store.wait_for_cache_sync() => Known::Listed,
+        () = unserved => Known::Unserved,
     }
 }
 
@@ -165,11 +242,15 @@ pub(crate) struct Dependencies {
     pub(crate) stores: Arc<Stores>,
 }
 
-/// Runs the controller that writes the status, until the future is dropped.
+/// Runs the controller that writes the status of plugins and of their trust, until the future is dropped.
 pub(crate) async fn run(deps: Dependencies) {
     let Some(objects) = deps.plugins.clone() else {
         return std::future::pending().await;
     };
+    futures::join!(trust::run(deps.clone()), run_plugins(deps, objects));
+}
+
+async fn run_plugins(deps: Dependencies, objects: Arc<PluginObjects>) {
     objects.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
@@ -179,9 +260,9 @@ pub(crate) async fn run(deps: Dependencies) {
             plugins.add(Key::of(change.object()));
         }
     });
-    let reported = Arc::<Reported>::default();
     let reconcile = {
         let deps = deps.clone();
+        let reported = Arc::<Reported>::default();
         move |key| reconcile(deps.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
     };
     controller::run(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_api::{
     Cluster, ClusterDrain, ClusterFailoverRecord, ClusterOverridePolicy, ClusterPropagationPolicy,
-    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin,
+    ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, FailoverRecord, OverridePolicy, Plugin, PluginTrust,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
     Work, WorkloadRebalancer,
 };
@@ -50,6 +50,8 @@ pub struct Stores {
     pub cluster_failover_records: Arc<Store<ClusterFailoverRecord>>,
     /// Plugins; empty in processes that do not watch them.
     pub plugins: Arc<Store<Plugin>>,
+    /// PluginTrusts; empty in processes that do not watch them.
+    pub plugin_trusts: Arc<Store<PluginTrust>>,
     /// ResourceInterpreterWebhookConfigurations.
     pub webhooks: Arc<Store<ResourceInterpreterWebhookConfiguration>>,
 }
@@ -82,6 +84,7 @@ impl Default for Stores {
             failover_records: Store::new(),
             cluster_failover_records: Store::new(),
             plugins: Store::new(),
+            plugin_trusts: Store::new(),
             webhooks: Store::new(),
         }
     }
@@ -98,7 +101,7 @@ impl Stores {
             store.has_informer().then(|| one(store))
         }
         if *scope == Scope::Interpreter {
-            return vec![one(&self.customizations), one(&self.plugins)];
+            return vec![one(&self.customizations), one(&self.plugins), one(&self.plugin_trusts)];
         }
         let mut all = vec![
             one(&self.clusters),
@@ -106,7 +109,7 @@ impl Stores {
             one(&self.customizations),
             one(&self.webhooks),
         ];
-        all.push(one(&self.plugins));
+        all.extend([one(&self.plugins), one(&self.plugin_trusts)]);
         if *scope == Scope::Push {
             all.extend([
                 one(&self.policies),

@@ -8,8 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Algorithm of all digests. Registries may support others, which no tool uses by default.
 const PREFIX: &str = "sha256:";
-/// Number of hexadecimal digits.
-const DIGITS: usize = 64;
 
 /// Start and end of the tags of signatures.
 const SIGNATURE_PREFIX: &str = "sha256-";
@@ -50,13 +48,8 @@ impl FromStr for Digest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
-        match text.strip_prefix(PREFIX) {
-            Some(hex) if hex.len() == DIGITS && hex.bytes().all(is_digit) => Ok(Self(text.to_owned())),
-            _ => Err(format!(
-                "{text:?} is not a digest; a digest is {PREFIX} and {DIGITS} lower-case hexadecimal digits"
-            )),
-        }
+        manifest::check_digest(text)?;
+        Ok(Self(text.to_owned()))
     }
 }
 

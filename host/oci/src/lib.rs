@@ -20,6 +20,7 @@ mod source;
 mod store;
 pub mod trust;
 mod trust_file;
+mod trust_sources;
 
 pub use cache::{Cache, CacheError, KnownReference};
 pub use client::mirrors::{InvalidMirror, Mirror, Mirrors};
@@ -27,6 +28,6 @@ pub use client::{Access, Client, Limits, PulledManifest};
 pub use credentials::{Credential, Credentials, CredentialsError, Helpers};
 pub use digest::Digest;
 pub use error::{Cause, MirrorFailure, RegistryError};
-pub use reference::{InvalidReference, Reference};
+pub use reference::{InvalidReference, Reference, is_below};
 pub use source::{RegistryImages, SourceOptions};
 pub use store::{Store, StoreError, StoredImage};

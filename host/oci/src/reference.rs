@@ -236,7 +236,7 @@ fn check_tag(tag: &str) -> Result<(), String> {
 }
 
 /// Returns true if a name, such as `registry/repository`, has a prefix that ends where a part of it ends.
-pub(crate) fn is_below(name: &str, prefix: &str) -> bool {
+pub fn is_below(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

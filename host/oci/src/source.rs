@@ -4,7 +4,8 @@
 //! starts while the registry is down. Each failed attempt has a pause, which doubles. The digest that a tag had when it
 //! was seen first stays in force until its reference permits that it moves.
 //!
-//! The trust file is compared each time that the catalog asks for the revision, so that a withdrawal needs no restart.
+//! The sources of trust are compared each time that the catalog asks for the revision, so that a withdrawal needs no
+//! restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,13 +15,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bulkhead_core::manifest::{self, MovedTag};
-use bulkhead_plugin::{FoundImage, Grant, ImageProblem, Images, LoadStage};
+use bulkhead_plugin::{FoundImage, Grant, ImageProblem, Images, LoadStage, TrustObjects};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::signature::Signature;
 use crate::trust::Requirements;
-use crate::trust_file::{Mark, TrustFile};
+use crate::trust_sources::{TrustMarks, TrustSources};
 use crate::{Digest, Reference, Store, StoreError, StoredImage};
 
 /// Maximum number of images that are pulled concurrently.
@@ -31,8 +32,11 @@ const PAUSE_MAX: Duration = Duration::from_hours(1);
 /// Options of images.
 #[derive(Clone, Debug)]
 pub struct SourceOptions {
-    /// Trust file; without one every image is accepted.
+    /// Trust file. Without one and without objects every image is accepted.
     pub trust: Option<PathBuf>,
+    /// `PluginTrust` objects of the control plane; none without a control plane. Images that no rule of the trust file
+    /// covers are held until they are listed.
+    pub trust_objects: Option<Arc<TrustObjects>>,
     /// Interval at which tags are resolved again.
     pub tag_interval: Duration,
     /// Pause after the first failed attempt.
@@ -45,6 +49,7 @@ impl Default for SourceOptions {
     fn default() -> Self {
         Self {
             trust: None,
+            trust_objects: None,
             tag_interval: Duration::from_mins(5),
             retry_base: Duration::from_secs(2),
             retry_max: Duration::from_mins(5),
@@ -63,7 +68,7 @@ pub struct RegistryImages {
 struct Shared {
     store: Store,
     options: SourceOptions,
-    trust: Option<TrustFile>,
+    trust: TrustSources,
     state: Mutex<State>,
     /// Wakes the thread for a new image.
     wake: Notify,
@@ -77,8 +82,8 @@ struct State {
     images: BTreeMap<(Reference, MovedTag), Image>,
     /// Images that each list names.
     lists: BTreeMap<String, BTreeSet<String>>,
-    /// State of the trust file and its keys when it was last compared.
-    trust_marks: Vec<Mark>,
+    /// State of the sources of trust when they were last compared.
+    trust_marks: TrustMarks,
     /// Signatures of the images that were served: a cache that is emptied takes none out of force.
     signatures: BTreeMap<Digest, Vec<Signature>>,
 }
@@ -169,7 +174,7 @@ impl RegistryImages {
     pub fn start(store: Store, options: SourceOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             store,
-            trust: options.trust.clone().map(TrustFile::new),
+            trust: TrustSources::new(options.trust.clone(), options.trust_objects.clone()),
             options,
             state: Mutex::default(),
             wake: Notify::new(),
@@ -197,7 +202,7 @@ impl Drop for RegistryImages {
 
 impl Images for RegistryImages {
     fn revision(&self) -> u64 {
-        let marks = self.shared.trust.as_ref().map(TrustFile::marks).unwrap_or_default();
+        let marks = self.shared.trust.marks();
         let mut state = self.shared.lock();
         if state.trust_marks != marks {
             state.trust_marks = marks;
@@ -290,11 +295,9 @@ impl Images for RegistryImages {
         let (Some(digest), Ok(code)) = (image.digest(), format!("sha256:{code}").parse::<Digest>()) else {
             return Err(verify(format!("{image} has no digest")));
         };
-        // Without rules that can be used there is no withdrawal.
-        let Some(Ok((trust, _))) = self.shared.trust.as_ref().map(TrustFile::current) else {
+        let Some(requirements) = self.shared.trust.requirements_in_force(&image).map_err(verify)? else {
             return Ok(Grant::default());
         };
-        let requirements = trust.requirements(&image).map_err(verify)?;
         let signatures = self.shared.signatures(digest);
         verified(&image, digest, &code, Some(&requirements), &signatures)?;
         Ok(requirements.into_grant())
@@ -306,17 +309,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the requirements of the trust file, and the reason why a newer version of the file is not used. Without
-    /// a trust file there are no requirements.
+    /// Returns the requirements for an image, and the reason why a newer version of the trust file is not used. Without
+    /// trust there are no requirements.
     fn requirements(&self, image: &Reference) -> Result<(Option<Requirements>, Option<ImageProblem>), ImageProblem> {
-        let Some(file) = &self.trust else {
-            return Ok((None, None));
-        };
-        let (trust, problem) = file.current().map_err(verify)?;
+        let (requirements, problem) = self.trust.requirements(image).map_err(verify)?;
         let kept =
             |error| format!("{error}; the rules before stay in force until the file is mended (TrustUnreadable)");
-        let requirements = trust.requirements(image).map_err(verify)?;
-        Ok((Some(requirements), problem.map(|error| verify(kept(error)))))
+        Ok((requirements, problem.map(|error| verify(kept(error)))))
     }
 
     /// Returns the known signatures of an image.
@@ -438,6 +437,9 @@ impl Shared {
             if verified().is_err() {
                 fetched?;
             }
+        } else if requirements.is_none() && self.trust.may_gain_rules() && self.signatures(&wanted).is_empty() {
+            // With them, the first object that demands a signature takes no signed image out of force.
+            let _ = self.store.signatures(&pinned, &wanted).await;
         }
         verified().map_err(failed)?;
         // A tag counts only once its image is complete and trusted.

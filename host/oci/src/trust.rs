@@ -1,7 +1,7 @@
 //! Trust in images: which keys have to sign the images of a registry, and what their plugins may answer.
 //!
-//! The rule with the longest prefix of an image counts. As soon as there is a trust file, an image without a rule is
-//! refused.
+//! The rule with the longest prefix of an image counts. As soon as there is a trust file or a `PluginTrust` object, an
+//! image without a rule is refused. Objects are consulted for images that no rule of the file covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,150 +9,87 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::manifest::{BudgetLimits, NamePattern, Tenancy};
+use bulkhead_core::manifest::trust::object::{ObjectRule, ReadTrust};
+use bulkhead_core::manifest::trust::{
+    ContractVersion, PluginTrust, TrustKey, TrustRule, TrustTerms, contract_version, images_prefix,
+};
+use bulkhead_core::manifest::{BudgetLimits, Tenancy};
 use bulkhead_plugin::{Grant, Positions, limits_of_files, read_document};
-use serde::Deserialize;
 
 use crate::reference::is_below;
 use crate::signature::{NotSigned, PublicKey, Signature, conformance_reports, verify};
 use crate::{Digest, Reference};
 
-/// `apiVersion` of a trust file.
-const API_VERSION: &str = "bulkhead.dev/v1alpha1";
-/// `kind` of a trust file.
-const KIND: &str = "PluginTrust";
 /// Maximum length of the reason of a revocation in messages, in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// Rules about the origin of plugins, as in the file of `--plugin-trust`.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PluginTrust {
-    /// `bulkhead.dev/v1alpha1`.
-    #[cfg_attr(feature = "schema", schemars(extend("const" = API_VERSION)))]
-    api_version: String,
-    /// `PluginTrust`.
-    #[cfg_attr(feature = "schema", schemars(extend("const" = KIND)))]
-    kind: String,
-    /// Rules. The one with the longest prefix of an image counts; an image without a rule is refused.
-    rules: Vec<TrustRule>,
-    /// Images that no rule trusts any more, signed or not.
-    #[serde(default)]
-    revoked: Vec<Revocation>,
-}
+/// Reasons of revocations by digest.
+type Revoked = Arc<BTreeMap<Digest, String>>;
 
-/// Revocation of an image.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Revocation {
-    /// Digest of the manifest, or of the code: `sha256:` and 64 hexadecimal digits.
-    digest: String,
-    /// Reason, for messages.
-    #[serde(default)]
-    reason: Option<String>,
-}
-
-/// Rule for the images with a prefix.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TrustRule {
-    /// Registry, or registry and start of the repository, such as `registry.example.com/plugins`.
-    images: String,
-    /// Keys, one of which must have signed the image. Required unless `unsigned` is set.
-    #[serde(default)]
-    keys: Vec<TrustKey>,
-    /// Accepts images without a signature. Excludes `keys`.
-    #[serde(default)]
-    unsigned: bool,
-    /// Calls that the plugins may answer; by default all.
-    #[serde(default)]
-    kinds: Option<BTreeSet<CallKind>>,
-    /// Maximum budget of one call of the plugins. A plugin that asks for more is refused.
-    #[serde(default)]
-    max_budget: BudgetLimits,
-    /// Namespaces of the workloads that the plugins are asked about; by default all. A name may end with `*`. Such
-    /// plugins may only answer `health` and `eviction-check`, and can only hold: their releases and healthy verdicts
-    /// do not count.
-    #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
-    namespaces: Option<Vec<NamePattern>>,
-    /// Refuses references without a digest.
-    #[serde(default)]
-    require_digest: bool,
-    /// Requires a passed conformance report that one of the keys has signed, of at least this version of the contract,
-    /// such as `0.1.0`. Excludes `unsigned`.
-    #[serde(default)]
-    require_conformance: Option<String>,
-}
-
-/// Public key of a signer. Exactly one of `file` and `pem` must be set.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TrustKey {
-    /// Name of the signer, for messages; by default the file.
-    #[serde(default)]
-    name: Option<String>,
-    /// Path of a PEM file with an ECDSA P-256 key, relative to the trust file.
-    #[serde(default)]
-    file: Option<PathBuf>,
-    /// The key itself, in PEM.
-    #[serde(default)]
-    pem: Option<String>,
-}
-
-/// Trust in images, with its keys read.
+/// Trust file, with its keys read.
 #[derive(Clone, Debug)]
 pub struct Trust {
     origin: String,
-    rules: Vec<Rule>,
-    /// Reasons by digest.
-    revoked: Arc<BTreeMap<Digest, String>>,
+    rules: Rules,
     /// Files of the keys.
     key_files: Vec<PathBuf>,
 }
 
-#[derive(Clone, Debug)]
-struct Rule {
-    prefix: String,
-    /// Keys; none accepts images without a signature.
-    keys: Option<Vec<PublicKey>>,
-    kinds: Option<BTreeSet<CallKind>>,
-    max_budget: BudgetLimits,
-    tenancy: Option<Tenancy>,
-    requires_digest: bool,
-    conformance: Option<Version>,
+/// Rules of a trust file, or of all objects. Each prefix has one rule.
+#[derive(Clone, Debug, Default)]
+struct Rules {
+    all: Vec<Rule>,
+    revoked: Revoked,
 }
 
-/// Version of the contract: major, minor and patch.
-type Version = [u32; 3];
+#[derive(Clone, Debug)]
+struct Rule {
+    /// File or object with the rule.
+    origin: String,
+    prefix: String,
+    /// Terms and keys, or the mistake because of which it permits nothing.
+    permits: Result<Permit, String>,
+}
+
+#[derive(Clone, Debug)]
+struct Permit {
+    terms: TrustTerms,
+    /// Keys; none accepts images without a signature.
+    keys: Option<Vec<PublicKey>>,
+}
+
+/// Rules of the `PluginTrust` objects of a control plane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectTrust {
+    /// True if there is an object, so that an image without a rule is refused.
+    exists: bool,
+    rules: Rules,
+}
 
 /// Requirements for one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirements {
-    /// File with the rule, and its prefix.
+    /// File or object with the rule, and its prefix.
     origin: String,
     /// Keys, one of which must have signed; none if no signature is required.
     keys: Option<Vec<PublicKey>>,
     /// Minimum version of the contract of a conformance report; none if no report is required.
-    conformance: Option<Version>,
+    conformance: Option<ContractVersion>,
     /// Calls that the plugin may answer; none for all.
     kinds: Option<BTreeSet<CallKind>>,
     /// Maximum budget of the plugin.
     max_budget: BudgetLimits,
     /// Tenant that the plugin is limited to.
     tenancy: Option<Tenancy>,
-    revoked: Arc<BTreeMap<Digest, String>>,
+    /// Revocations of each source.
+    revoked: Vec<Revoked>,
 }
 
 /// Error for a trust file that cannot be used, or an image that it refuses. The message contains a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct TrustError {
-    /// File, with line, column and rule if known.
+    /// File, with line, column and rule if known, or object with the rule.
     pub origin: String,
     /// Cause and remedy.
     pub message: String,
@@ -185,9 +122,10 @@ impl Trust {
                 |rest| rest.trim_start_matches([':', ' ']).to_owned(),
             ))
         })?;
-        if file.api_version != API_VERSION || file.kind != KIND {
+        let (api_version, kind) = (PluginTrust::API_VERSION, PluginTrust::KIND);
+        if file.api_version != api_version || file.kind != kind {
             let found = format!("{} {}", file.api_version, file.kind);
-            return Err(error(format!("is a {found:?}; a trust file is {API_VERSION} {KIND}")));
+            return Err(error(format!("is a {found:?}; a trust file is {api_version} {kind}")));
         }
         let positions = Positions::read(text, &limits_of_files());
         let (mut rules, mut key_files) = (Vec::<Rule>::new(), Vec::new());
@@ -197,7 +135,7 @@ impl Trust {
             let at = position.map_or_else(String::new, |at| format!(":{at}"));
             let at = format!("{origin}{at}: {path}");
             key_files.extend(rule.keys.iter().filter_map(|key| Some(folder.join(key.file.as_ref()?))));
-            let rule = rule.read(&at, folder)?;
+            let rule = read_rule(rule, origin, &at, folder)?;
             if rules.iter().any(|other| other.prefix == rule.prefix) {
                 return Err(TrustError {
                     origin: at,
@@ -209,7 +147,7 @@ impl Trust {
             }
             rules.push(rule);
         }
-        let mut revoked = BTreeMap::new();
+        let mut revoked = BTreeMap::<Digest, String>::new();
         for (index, revocation) in file.revoked.into_iter().enumerate() {
             let path = format!("revoked[{index}]");
             let at = positions
@@ -223,8 +161,10 @@ impl Trust {
         }
         Ok(Self {
             origin: origin.to_owned(),
-            rules,
-            revoked: Arc::new(revoked),
+            rules: Rules {
+                all: rules,
+                revoked: Arc::new(revoked),
+            },
             key_files,
         })
     }
@@ -234,22 +174,120 @@ impl Trust {
         &self.key_files
     }
 
-    /// Returns the requirements for an image.
+    /// Returns the prefixes of the rules, in order.
+    pub fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.rules.all.iter().map(|rule| rule.prefix.as_str())
+    }
+
+    /// Returns true if a rule is for an image.
+    pub(crate) fn covers(&self, image: &Reference) -> bool {
+        self.rules.of(&image.name()).is_some()
+    }
+
+    /// Returns the requirements for an image, without objects.
     ///
     /// # Errors
     ///
     /// No rule is for it, or it lacks a digest.
     pub fn requirements(&self, image: &Reference) -> Result<Requirements, TrustError> {
         let name = image.name();
-        let found = self.rules.iter().filter(|rule| is_below(&name, &rule.prefix));
-        let Some(rule) = found.max_by_key(|rule| rule.prefix.len()) else {
-            return Err(TrustError {
-                origin: self.origin.clone(),
-                message: format!("no rule trusts {name}; add one with images: {name} and the keys of its signer"),
-            });
+        let rule = self.rules.of(&name).ok_or_else(|| no_rule(&self.origin, &name))?;
+        rule.requirements(image, vec![Arc::clone(&self.rules.revoked)])
+    }
+}
+
+/// Returns the requirements for an image: those of the trust file if a rule of it is for the image, else those of
+/// objects. The revocations of both count. Without a file and objects there are none.
+///
+/// # Errors
+///
+/// No rule is for it, the rule has a mistake, or the image lacks a digest.
+pub(crate) fn requirements(
+    file: Option<&Trust>,
+    objects: &ObjectTrust,
+    image: &Reference,
+) -> Result<Option<Requirements>, TrustError> {
+    const OBJECTS: &str = "PluginTrust objects";
+    let name = image.name();
+    let of_file = file.and_then(|file| file.rules.of(&name));
+    let revoked = file
+        .map(|file| &file.rules.revoked)
+        .into_iter()
+        .chain([&objects.rules.revoked]);
+    match (of_file.or_else(|| objects.rules.of(&name)), file) {
+        (Some(rule), _) => rule.requirements(image, revoked.map(Arc::clone).collect()).map(Some),
+        (None, None) if !objects.exists => Ok(None),
+        (None, None) => Err(no_rule(OBJECTS, &name)),
+        (None, Some(file)) if !objects.exists => Err(no_rule(&file.origin, &name)),
+        (None, Some(file)) => Err(no_rule(&format!("{} and the {OBJECTS}", file.origin), &name)),
+    }
+}
+
+fn no_rule(origin: &str, name: &str) -> TrustError {
+    TrustError {
+        origin: origin.to_owned(),
+        message: format!("no rule trusts {name}; add one with images: {name} and the keys of its signer"),
+    }
+}
+
+impl ObjectTrust {
+    /// Returns the rules of objects, which were read together.
+    pub(crate) fn of(objects: Vec<ReadTrust>) -> Self {
+        let exists = !objects.is_empty();
+        let (mut all, mut revoked) = (Vec::new(), BTreeMap::<Digest, String>::new());
+        for object in objects {
+            let origin = format!("{} {}", PluginTrust::KIND, object.name);
+            all.extend(object.rules.into_iter().map(|rule| Rule::of_object(&origin, rule)));
+            for revocation in object.revoked {
+                // The digest was checked.
+                if let Ok(digest) = revocation.digest.parse() {
+                    revoked.insert(digest, revocation.reason.unwrap_or_default());
+                }
+            }
+        }
+        let revoked = Arc::new(revoked);
+        Self {
+            exists,
+            rules: Rules { all, revoked },
+        }
+    }
+}
+
+impl Rules {
+    /// Returns the rule with the longest prefix of an image.
+    fn of(&self, name: &str) -> Option<&Rule> {
+        let found = self.all.iter().filter(|rule| is_below(name, &rule.prefix));
+        found.max_by_key(|rule| rule.prefix.len())
+    }
+}
+
+impl Rule {
+    fn of_object(origin: &str, rule: ObjectRule) -> Self {
+        let keys = rule
+            .keys
+            .map(|keys| keys.into_iter().map(PublicKey::of_object).collect());
+        let permits = match rule.terms {
+            Ok(terms) => Ok(Permit { terms, keys }),
+            Err(mistake) => Err(mistake.to_string()),
         };
-        let origin = format!("{} rule {:?}", self.origin, rule.prefix);
-        if rule.requires_digest && image.digest().is_none() {
+        Self {
+            origin: origin.to_owned(),
+            prefix: rule.prefix,
+            permits,
+        }
+    }
+
+    /// Returns the requirements for an image that it covers.
+    fn requirements(&self, image: &Reference, revoked: Vec<Revoked>) -> Result<Requirements, TrustError> {
+        let origin = format!("{} rule {:?}", self.origin, self.prefix);
+        let Permit { terms, keys } = match &self.permits {
+            Ok(permit) => permit,
+            Err(mistake) => {
+                let message = format!("it has a mistake and trusts no image: {mistake} (TrustRuleInvalid)");
+                return Err(TrustError { origin, message });
+            }
+        };
+        if terms.requires_digest && image.digest().is_none() {
             return Err(TrustError {
                 origin,
                 message: format!("{image} has no digest, which requireDigest demands; add @sha256:DIGEST"),
@@ -257,12 +295,12 @@ impl Trust {
         }
         Ok(Requirements {
             origin,
-            keys: rule.keys.clone(),
-            conformance: rule.conformance,
-            kinds: rule.kinds.clone(),
-            max_budget: rule.max_budget,
-            tenancy: rule.tenancy.clone(),
-            revoked: Arc::clone(&self.revoked),
+            keys: keys.clone(),
+            conformance: terms.conformance,
+            kinds: terms.kinds.clone(),
+            max_budget: terms.max_budget,
+            tenancy: terms.tenancy.clone(),
+            revoked,
         })
     }
 }
@@ -277,7 +315,7 @@ impl Requirements {
             kinds: None,
             max_budget: BudgetLimits::default(),
             tenancy: None,
-            revoked: Arc::default(),
+            revoked: Vec::new(),
         }
     }
 
@@ -313,7 +351,7 @@ impl Requirements {
             message: format!("{}@{digest} is not trusted: {cause}", image.name()),
         };
         for (digest, part) in [(digest, "it"), (code, "its code")] {
-            if let Some(reason) = self.revoked.get(digest) {
+            if let Some(reason) = self.revoked.iter().find_map(|revoked| revoked.get(digest)) {
                 let reason = bulkhead_plugin::one_line(reason, REASON_CHARS_MAX);
                 let reason = if reason.is_empty() {
                     reason
@@ -340,7 +378,7 @@ impl Requirements {
         let passed: Vec<_> = reports.iter().filter(|report| report.passed).collect();
         if passed
             .iter()
-            .any(|report| version_of(&report.contract) >= Some(required))
+            .any(|report| contract_version(&report.contract) >= Some(required))
         {
             return Ok(());
         }
@@ -368,118 +406,49 @@ impl Requirements {
     }
 }
 
-impl TrustRule {
-    fn read(self, at: &str, folder: &Path) -> Result<Rule, TrustError> {
-        let error = |message: String| TrustError {
-            origin: at.to_owned(),
-            message,
-        };
-        let prefix = self.images.trim_end_matches('/').to_owned();
-        if prefix.is_empty() || prefix.contains(['@', '*', ' ']) || prefix.contains("://") {
-            return Err(error(format!(
-                "images {:?} is not a registry or a repository; write registry.example.com/plugins",
-                self.images
-            )));
-        }
-        if self.keys.is_empty() != self.unsigned {
-            return Err(error(
-                "needs either keys, one of which must have signed, or unsigned: true".to_owned(),
-            ));
-        }
-        if self.kinds.as_ref().is_some_and(BTreeSet::is_empty) {
-            return Err(error(
-                "kinds is empty, so that no plugin could answer; leave it out for all".to_owned(),
-            ));
-        }
-        let kinds = self.permitted_kinds().map_err(error)?;
-        if let Some(field) = self.max_budget.zero() {
-            return Err(error(format!(
-                "maxBudget.{field} is 0, so that no plugin could answer; leave it out for no limit"
-            )));
-        }
-        if self.unsigned && self.require_conformance.is_some() {
-            return Err(error(
-                "requireConformance needs keys: only a signed report proves something".to_owned(),
-            ));
-        }
-        let conformance = match &self.require_conformance {
-            None => None,
-            Some(text) => Some(version_of(text).ok_or_else(|| {
-                error(format!(
-                    "requireConformance {text:?} is not a version of the contract; write 0.1.0"
-                ))
-            })?),
-        };
-        let mut keys = Vec::new();
-        for (index, key) in self.keys.iter().enumerate() {
-            keys.push(key.read(&format!("{at}.keys[{index}]"), folder)?);
-        }
-        Ok(Rule {
-            prefix,
-            keys: (!self.unsigned).then_some(keys),
-            kinds,
-            max_budget: self.max_budget,
-            tenancy: self.namespaces.map(|namespaces| Tenancy { namespaces }),
-            requires_digest: self.require_digest,
-            conformance,
-        })
+/// Reads a rule of a trust file and its keys. `at` is the place of the rule.
+fn read_rule(rule: TrustRule, origin: &str, at: &str, folder: &Path) -> Result<Rule, TrustError> {
+    let error = |message: String| TrustError {
+        origin: at.to_owned(),
+        message,
+    };
+    let prefix = images_prefix(&rule.images).map_err(error)?;
+    let terms = rule.terms().map_err(error)?;
+    let mut keys = Vec::new();
+    for (index, key) in rule.keys.iter().enumerate() {
+        keys.push(read_key(key, &format!("{at}.keys[{index}]"), folder)?);
     }
-
-    /// Returns the calls that the plugins may answer; none for all. Those of a tenant may only answer some.
-    fn permitted_kinds(&self) -> Result<Option<BTreeSet<CallKind>>, String> {
-        let Some(namespaces) = &self.namespaces else {
-            return Ok(self.kinds.clone());
-        };
-        if namespaces.is_empty() {
-            return Err("namespaces is empty, so that no plugin could be asked; leave it out for all".to_owned());
-        }
-        let of_tenants = BTreeSet::from(Tenancy::KINDS);
-        let kinds = self.kinds.as_ref().unwrap_or(&of_tenants);
-        match kinds.difference(&of_tenants).next() {
-            Some(other) => Err(format!(
-                "kinds has {other}, and the plugins of namespaces may only answer health and eviction-check; remove \
-                 the kind, or use a rule without namespaces"
-            )),
-            None => Ok(Some(kinds.clone())),
-        }
-    }
+    let keys = (!rule.unsigned).then_some(keys);
+    Ok(Rule {
+        origin: origin.to_owned(),
+        prefix,
+        permits: Ok(Permit { terms, keys }),
+    })
 }
 
-impl TrustKey {
-    fn read(&self, at: &str, folder: &Path) -> Result<PublicKey, TrustError> {
-        let error = |message: String| TrustError {
-            origin: at.to_owned(),
-            message,
-        };
-        let (origin, pem) = match (&self.file, &self.pem) {
-            (Some(file), None) => {
-                let path = folder.join(file);
-                let shown = path.display().to_string();
-                let pem = fs::read_to_string(&path);
-                (
-                    shown.clone(),
-                    pem.map_err(|problem| error(format!("cannot read {shown}: {problem}")))?,
-                )
-            }
-            (None, Some(pem)) => (format!("{at}.pem"), pem.clone()),
-            _ => return Err(error("needs exactly one of file and pem".to_owned())),
-        };
-        let name = self.name.clone().unwrap_or_else(|| origin.clone());
-        PublicKey::parse(&name, &origin, &pem).map_err(|problem| TrustError {
-            origin: problem.origin,
-            message: problem.message,
-        })
-    }
-}
-
-/// Returns the version in a text such as `bulkhead:policy@0.1.0` or `0.1.0`.
-fn version_of(text: &str) -> Option<Version> {
-    let version = text.rsplit('@').next().unwrap_or(text);
-    let parts: Vec<_> = version
-        .split('.')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    parts.try_into().ok()
+fn read_key(key: &TrustKey, at: &str, folder: &Path) -> Result<PublicKey, TrustError> {
+    let error = |message: String| TrustError {
+        origin: at.to_owned(),
+        message,
+    };
+    let (origin, pem) = match (&key.file, &key.pem) {
+        (Some(file), None) => {
+            let path = folder.join(file);
+            let shown = path.display().to_string();
+            let pem = fs::read_to_string(&path);
+            (
+                shown.clone(),
+                pem.map_err(|problem| error(format!("cannot read {shown}: {problem}")))?,
+            )
+        }
+        (None, Some(pem)) => (format!("{at}.pem"), pem.clone()),
+        _ => return Err(error("needs exactly one of file and pem".to_owned())),
+    };
+    let name = key.name.clone().unwrap_or_else(|| origin.clone());
+    PublicKey::parse(&name, &origin, &pem).map_err(|problem| TrustError {
+        origin: problem.origin,
+        message: problem.message,
+    })
 }
 
 #[cfg(test)]

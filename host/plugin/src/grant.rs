@@ -29,8 +29,8 @@ impl Grant {
         let first = others.first()?;
         let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
         let message = format!(
-            "it answers {} calls, and the trust file permits {}; add the kind to its rule, or remove it from the \
-             plugin",
+            "it answers {} calls, and the rule that trusts its image permits {}; add the kind to the rule, or remove it \
+             from the plugin",
             first.kind,
             kinds.join(", ")
         );

@@ -34,6 +34,7 @@ mod registry;
 mod source;
 mod status;
 mod text;
+mod trust_objects;
 mod watch;
 mod yaml;
 
@@ -62,5 +63,6 @@ pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscriptio
 pub use source::{Entry, Inspection, Module, PluginSource};
 pub use status::{PluginStatus, Refused};
 pub use text::{one_line, plain};
+pub use trust_objects::TrustObjects;
 pub use watch::Watch;
 pub use yaml::{Documents, Position, Positions, limits_of_files, read_document, read_documents, yaml_error};

@@ -33,7 +33,7 @@ pub struct PluginStatus {
     pub image: Option<SignedImage>,
     /// Calls that the active version answers; a kind may be repeated.
     pub answers: Vec<CallKind>,
-    /// Calls that the trust file permits the active version; none for all.
+    /// Calls that the rule of trust permits the active version; none for all.
     pub permitted: Option<BTreeSet<CallKind>>,
     /// Participation in decisions.
     pub mode: Option<Mode>,

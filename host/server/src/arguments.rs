@@ -243,6 +243,11 @@ impl RunArguments {
         self.images.sources(self.plugin_directory())
     }
 
+    /// Returns the path of the trust file.
+    pub fn trust_file(&self) -> Option<&Path> {
+        self.images.trust()
+    }
+
     /// Returns the storage of the webhook certificate, if the webhook is enabled.
     pub fn webhook_certificate(&self) -> Option<WebhookCertificate<'_>> {
         self.webhook_bind_address?;

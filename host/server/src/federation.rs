@@ -321,7 +321,7 @@ fn load_and_watch(
     sources: PluginSources,
     crash_marks: Option<Arc<CrashMarks>>,
 ) -> anyhow::Result<(Arc<PluginObjects>, Option<Watch>)> {
-    let objects = sources.objects();
+    let (objects, trust) = (sources.objects(), sources.trust());
     let has_files = sources.directory.is_some();
     let plugins = catalog(registry, sources.directory, &objects, crash_marks.clone());
     let plugins = Arc::new(plugins);
@@ -332,7 +332,7 @@ fn load_and_watch(
     let watch = has_files
         .then(|| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone()))
         .transpose()?;
-    Ok((Arc::new(PluginObjects::new(plugins, objects, log)), watch))
+    Ok((Arc::new(PluginObjects::new(plugins, objects, trust, log)), watch))
 }
 
 /// Logs changes of the plugins' status and of the record of those that ended a process.

@@ -10,7 +10,7 @@ use bulkhead_oci::trust::Trust;
 use bulkhead_oci::{
     Access, Cache, Client, Credentials, Helpers, Mirror, Mirrors, RegistryImages, SourceOptions, Store,
 };
-use bulkhead_plugin::{Directory, FoundImage, Grant, ImageProblem, Images, LoadStage, Objects};
+use bulkhead_plugin::{Directory, FoundImage, Grant, ImageProblem, Images, LoadStage, Objects, TrustObjects};
 use clap::Args;
 
 use crate::help;
@@ -59,7 +59,8 @@ pub struct ImageArguments {
     registry_mirror_tags: bool,
 
     /// Trust file (kind PluginTrust): the keys that must have signed the images of a registry, and the calls that
-    /// their plugins may answer. With it, an image without a rule is refused; without it, every image is accepted.
+    /// their plugins may answer. With it, an image without a rule is refused; without it and PluginTrust objects, every
+    /// image is accepted.
     #[arg(long, value_name = "FILE", help_heading = help::REGISTRIES, env = "BULKHEAD_PLUGIN_TRUST", hide_env_values = true)]
     plugin_trust: Option<PathBuf>,
 }
@@ -109,15 +110,17 @@ impl ImageArguments {
     ///
     /// An argument was given, and the cache, the credentials, a certificate or the trust file cannot be used.
     pub fn sources(&self, directory: Option<&Path>) -> anyhow::Result<PluginSources> {
+        let trust = Arc::<TrustObjects>::default();
         let images = LazyImages {
             arguments: self.clone(),
+            trust: Arc::clone(&trust),
             started: OnceLock::new(),
         };
         if self.is_given() {
             if let Some(trust) = &self.plugin_trust {
                 Trust::read(trust)?;
             }
-            let started = images.started.get_or_init(|| self.start());
+            let started = images.started.get_or_init(|| images.start());
             started.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         let images: Arc<dyn Images> = Arc::new(images);
@@ -125,6 +128,7 @@ impl ImageArguments {
         Ok(PluginSources {
             directory,
             images: Some(images),
+            trust,
         })
     }
 
@@ -140,9 +144,10 @@ impl ImageArguments {
         files.into_iter().any(Option::is_some)
     }
 
-    fn start(&self) -> Result<RegistryImages, String> {
+    fn start(&self, trust: &Arc<TrustObjects>) -> Result<RegistryImages, String> {
         let options = SourceOptions {
             trust: self.plugin_trust.clone(),
+            trust_objects: Some(Arc::clone(trust)),
             ..SourceOptions::default()
         };
         let store = self.store(Helpers::Refused).map_err(|error| format!("{error:#}"))?;
@@ -157,6 +162,8 @@ pub struct PluginSources {
     pub(crate) directory: Option<Directory>,
     /// Images that lists and objects name.
     pub(crate) images: Option<Arc<dyn Images>>,
+    /// `PluginTrust` objects, which the images that no rule of the trust file covers wait for.
+    trust: Arc<TrustObjects>,
 }
 
 impl PluginSources {
@@ -164,15 +171,25 @@ impl PluginSources {
     pub fn objects(&self) -> Arc<Objects> {
         Arc::new(self.images.clone().map(Objects::with_images).unwrap_or_default())
     }
+
+    /// Returns the set of `PluginTrust` objects, which are not listed at first.
+    pub fn trust(&self) -> Arc<TrustObjects> {
+        Arc::clone(&self.trust)
+    }
 }
 
 /// Images that are pulled once one is listed, so that a process without images needs no cache.
 struct LazyImages {
     arguments: ImageArguments,
+    trust: Arc<TrustObjects>,
     started: OnceLock<Result<RegistryImages, String>>,
 }
 
 impl LazyImages {
+    fn start(&self) -> Result<RegistryImages, String> {
+        self.arguments.start(&self.trust)
+    }
+
     fn running(&self) -> Option<&RegistryImages> {
         self.started.get()?.as_ref().ok()
     }
@@ -190,7 +207,7 @@ impl Images for LazyImages {
     fn listed(&self, list: &str, images: BTreeSet<String>) {
         // The state of an image depends on the lists, so they are recorded from the first image on.
         if !images.is_empty() {
-            self.started.get_or_init(|| self.arguments.start());
+            self.started.get_or_init(|| self.start());
         }
         if let Some(running) = self.running() {
             running.listed(list, images);
@@ -207,7 +224,7 @@ impl Images for LazyImages {
     }
 
     fn find(&self, image: &str, moved: MovedTag) -> Result<FoundImage, ImageProblem> {
-        match self.started.get_or_init(|| self.arguments.start()) {
+        match self.started.get_or_init(|| self.start()) {
             Ok(images) => images.find(image, moved),
             Err(message) => Err(ImageProblem {
                 stage: LoadStage::Fetched,

@@ -142,6 +142,7 @@ fn delete_installed(federation: &Federation<'_>) -> anyhow::Result<()> {
         "evictionpauses.bulkhead.dev",
         "clusterdrains.bulkhead.dev",
         "plugins.bulkhead.dev",
+        "plugintrusts.bulkhead.dev",
         "failoverrecords.bulkhead.dev",
         "clusterfailoverrecords.bulkhead.dev",
     ];

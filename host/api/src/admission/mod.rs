@@ -19,6 +19,7 @@ mod failover;
 mod override_policy;
 mod placement;
 mod plugin;
+mod plugin_trust;
 mod propagation;
 mod rebalancer;
 mod taint_policy;
@@ -175,6 +176,7 @@ pub fn admit(
         ("apps.karmada.io", "WorkloadRebalancer") => rebalancer::validate(&read_spec(object)?),
         ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
         ("bulkhead.dev", "Plugin") => plugin::validate(object),
+        ("bulkhead.dev", "PluginTrust") => plugin_trust::validate(object),
         ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;

@@ -42,6 +42,9 @@ pub(super) struct Facts {
     /// Plugins of the directory and of Plugin objects.
     #[serde(default)]
     pub(super) plugins: Vec<Plugin>,
+    /// Trust in the images of plugins.
+    #[serde(default)]
+    pub(super) trust: Trust,
     /// Error that prevented reading the list of plugins.
     #[serde(default)]
     pub(super) plugin_error: Option<String>,
@@ -270,9 +273,37 @@ pub(super) struct PluginImage {
     pub(super) unreachable: Option<String>,
     /// Kinds of calls that the plugin answers.
     pub(super) answers: Vec<String>,
-    /// Kinds of calls that the trust file permits; absent for all.
+    /// Kinds of calls that the rule of trust permits; absent for all.
     #[serde(default)]
     pub(super) permitted: Option<Vec<String>>,
+}
+
+/// Trust in the images of plugins.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Trust {
+    /// Path of the trust file; absent without one.
+    #[serde(default)]
+    pub(super) file: Option<String>,
+    /// Prefixes of images that the rules of the file are for.
+    #[serde(default)]
+    pub(super) images: Vec<String>,
+    /// `PluginTrust` objects.
+    #[serde(default)]
+    pub(super) objects: Vec<TrustObject>,
+}
+
+/// `PluginTrust` object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TrustObject {
+    pub(super) name: String,
+    /// Prefixes of images that its rules are for.
+    #[serde(default)]
+    pub(super) images: Vec<String>,
+    /// Mistakes, each with its field.
+    #[serde(default)]
+    pub(super) mistakes: Vec<String>,
 }
 
 /// Registered webhook.

@@ -119,7 +119,11 @@ fn cluster_rules(name: &str) -> Value {
             "resources": ["resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"],
             "verbs": ["get", "list", "watch"],
         },
-        {"apiGroups": ["bulkhead.dev"], "resources": ["plugins"], "verbs": ["get", "list", "watch"]},
+        {
+            "apiGroups": ["bulkhead.dev"],
+            "resources": ["plugins", "plugintrusts"],
+            "verbs": ["get", "list", "watch"],
+        },
     ])
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
+use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, PluginTrust, ResourceBinding};
 use bulkhead_controllers::{QueuedEviction, connect};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
@@ -163,12 +163,13 @@ impl Source {
     /// problems are part of the view.
     pub(super) async fn look(&self, now: Timestamp) -> anyhow::Result<View> {
         let client = &self.client;
-        let (clusters, of_namespaces, of_cluster_scope, pauses, plugins) = tokio::join!(
+        let (clusters, of_namespaces, of_cluster_scope, pauses, plugins, trust) = tokio::join!(
             list::<Cluster>(client),
             list::<ResourceBinding>(client),
             list::<ClusterResourceBinding>(client),
             list::<EvictionPause>(client),
             list::<Plugin>(client),
+            list::<PluginTrust>(client),
         );
         let failed = [
             clusters.as_ref().err(),
@@ -193,6 +194,12 @@ impl Source {
             Ok(plugins) => self.policies.refresh(&plugins),
             Err(error) if is_not_served(&error) => {}
             Err(error) => plugin_problems.push(crate::exit::error_text(&error)),
+        }
+        match trust {
+            Ok(trust) => self.policies.trust(&trust),
+            Err(error) if is_not_served(&error) => self.policies.trust(&[]),
+            Err(error) if self.policies.needs_trust() => plugin_problems.push(crate::exit::error_text(&error)),
+            Err(_) => {}
         }
         plugin_problems.extend(self.policies.refused());
         let (queue_depth, metrics_problem) = match &self.metrics {

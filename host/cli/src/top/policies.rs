@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use bulkhead_api::Plugin;
+use bulkhead_api::{Plugin, PluginTrust};
 use bulkhead_controllers::flags::Flags;
 use bulkhead_core::decide::graceful_eviction::GracefulEvictionOptions;
 use bulkhead_core::policy::PolicySet;
-use bulkhead_plugin::{Engine, Objects, Plugins, Registry};
+use bulkhead_plugin::{Engine, Objects, Plugins, Registry, TrustObjects};
 use bulkhead_server::federation;
 use bulkhead_server::images::PluginSources;
 
@@ -14,6 +14,7 @@ use bulkhead_server::images::PluginSources;
 pub(super) struct Policies {
     registry: Arc<Registry>,
     objects: Arc<Objects>,
+    trust: Arc<TrustObjects>,
     plugins: Plugins,
     options: GracefulEvictionOptions,
 }
@@ -26,14 +27,27 @@ impl Policies {
     /// The list of plugins cannot be read.
     pub(super) fn load(flags: &Flags, engines: Vec<Arc<dyn Engine>>, sources: PluginSources) -> anyhow::Result<Self> {
         let registry = Arc::new(bulkhead_defaults::registry::build(flags, engines));
-        let objects = sources.objects();
+        let (objects, trust) = (sources.objects(), sources.trust());
         let plugins = federation::load(&registry, sources, &objects)?;
         Ok(Self {
             registry,
             objects,
+            trust,
             plugins,
             options: flags.graceful_eviction_options(),
         })
+    }
+
+    /// Sets the trust in images. Images that no rule of the trust file covers are held until then.
+    pub(super) fn trust(&self, objects: &[PluginTrust]) {
+        if self.trust.set(objects.iter().map(PluginTrust::to_object).collect()) {
+            self.plugins.refresh();
+        }
+    }
+
+    /// Returns true if an image waits for the trust of objects.
+    pub(super) fn needs_trust(&self) -> bool {
+        self.trust.is_expected()
     }
 
     /// Reloads changed plugins of the directory and of the objects on the control plane.

@@ -76,7 +76,7 @@ fn kind_of(text: &str) -> Option<&'static str> {
     let has = |start: &str| text.lines().any(|line| line.starts_with(start));
     if has("kind: PluginList") {
         Some("plugins")
-    } else if has("kind: PluginTrust") {
+    } else if has("kind: PluginTrust") && !has("spec:") {
         Some("trust")
     } else if has("kind: BulkheadConfiguration") {
         Some("configuration")

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use bulkhead_api::work::APPLIED;
-use bulkhead_api::{Cluster, Plugin, Work};
+use bulkhead_api::{Cluster, Plugin, PluginTrust, Work};
 use bulkhead_apiserver::Fault;
 use bulkhead_core::model::Health;
 use bulkhead_core::names::keys;
-use bulkhead_plugin::{CombinedCatalog, Loading, Objects, Plugins};
+use bulkhead_plugin::{CombinedCatalog, Loading, Objects, Plugins, TrustObjects};
 use bulkhead_runtime::kinds::ObjectKind;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -74,7 +74,7 @@ async fn an_agent_reports_no_health_before_its_plugins_are_known_and_unknown_whi
     let objects = Arc::<Objects>::default();
     let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
     let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
-    let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, |_| {}));
+    let plugins = Arc::new(PluginObjects::new(Arc::new(plugins), objects, Arc::default(), |_| {}));
     let components = Components {
         scope: Scope::Agent("m1".to_owned()),
         plugins: Some(plugins),
@@ -110,5 +110,71 @@ async fn a_process_that_only_interprets_watches_no_bindings_or_works() {
     stores.customizations.wait_for_cache_sync().await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!stores.works.has_synced() && !stores.bindings.has_synced() && !stores.clusters.has_synced());
-    assert_eq!(stores.informers(&Scope::Interpreter).len(), 2);
+    assert_eq!(stores.informers(&Scope::Interpreter).len(), 3);
+}
+
+/// A process starts while the list of PluginTrust objects is late.
+#[tokio::test(start_paused = true)]
+async fn a_start_waits_for_trust_that_an_image_needs_and_for_no_other() {
+    for is_needed in [false, true] {
+        let hub = hub_of_everything(1);
+        let trusts = Api::<PluginTrust>::all(hub.client());
+        let late = Duration::from_mins(1);
+        hub.inject_for(late, Fault::HoldUntil(Instant::now() + late), |request| {
+            request.plural == "plugintrusts"
+        });
+        let (base, _events) = components(hub.client(), member().client());
+        let (objects, trust) = (Arc::<Objects>::default(), Arc::<TrustObjects>::default());
+        if is_needed {
+            // A plugin is an image.
+            trust.expect();
+        }
+        let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
+        let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
+        let plugins = Arc::new(PluginObjects::new(
+            Arc::new(plugins),
+            objects,
+            Arc::clone(&trust),
+            |_| {},
+        ));
+        let components = Components {
+            plugins: Some(Arc::clone(&plugins)),
+            ..base
+        };
+        let _manager = Manager::watch(components);
+        tokio::time::sleep(late / 2).await;
+        assert_eq!(plugins.has_synced(), !is_needed);
+        assert_eq!(trust.listed(), None);
+        tokio::time::sleep(late * 2).await;
+        assert!(plugins.has_synced());
+        assert_eq!(trust.listed(), Some(Vec::new()));
+        let object: PluginTrust = from(json!({"metadata": {"name": "platform"}, "spec": {"rules": []}}));
+        trusts.create(&PostParams::default(), &object).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(trust.listed().map(|objects| objects.len()), Some(1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_without_the_kind_has_no_trust() {
+    // A server of Kubernetes' own kinds.
+    let (base, _events) = components(member().client(), member().client());
+    let (objects, trust) = (Arc::<Objects>::default(), Arc::<TrustObjects>::default());
+    trust.expect();
+    let catalog = CombinedCatalog::new(None, Arc::clone(&objects));
+    let plugins = Plugins::new(Arc::clone(&base.registry), Box::new(catalog), Loading::default());
+    let plugins = Arc::new(PluginObjects::new(
+        Arc::new(plugins),
+        objects,
+        Arc::clone(&trust),
+        |_| {},
+    ));
+    let components = Components {
+        plugins: Some(Arc::clone(&plugins)),
+        ..base
+    };
+    let _manager = Manager::watch(components);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(plugins.has_synced());
+    assert_eq!(trust.listed(), Some(Vec::new()));
 }

@@ -345,5 +345,7 @@ pub(super) const PLUGIN_STATUS: Duty = Duty {
     rules: &[
         rule(OURS, "plugins", GET, "a fresh copy after a conflict"),
         rule(OURS, "plugins/status", UPDATE, "the state of a plugin"),
+        rule(OURS, "plugintrusts", GET, "a fresh copy after a conflict"),
+        rule(OURS, "plugintrusts/status", UPDATE, "mistakes in rules of trust"),
     ],
 };

@@ -139,6 +139,7 @@ pub(super) const INFORMERS: Duty = Duty {
         rule(OURS, "evictionpauses", READ, "pauses of evictions"),
         rule(OURS, "clusterdrains", READ, "clusters to drain"),
         PLUGINS,
+        PLUGIN_TRUSTS,
     ],
 };
 
@@ -151,10 +152,12 @@ const CUSTOMIZATIONS: Rule = rule(
 
 const PLUGINS: Rule = rule(OURS, "plugins", READ, "plugins that are objects");
 
+const PLUGIN_TRUSTS: Rule = rule(OURS, "plugintrusts", READ, "trust in the images of plugins");
+
 /// Informers of a process in mode `interpret` alone, which decides nothing.
 pub(super) const INTERPRETER_INFORMERS: Duty = Duty {
     name: "interpreter informers",
-    rules: &[CUSTOMIZATIONS, PLUGINS],
+    rules: &[CUSTOMIZATIONS, PLUGINS, PLUGIN_TRUSTS],
 };
 
 /// Kinds that only `bulkhead doctor` reads in mode `interpret`.

@@ -151,7 +151,7 @@ impl Hub {
         Self {
             server,
             components,
-            objects: Arc::new(PluginObjects::new(Arc::new(plugins), objects, |_| {})),
+            objects: Arc::new(PluginObjects::new(Arc::new(plugins), objects, Arc::default(), |_| {})),
             reported: Arc::default(),
             api,
             events,

@@ -4,6 +4,11 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
+/// Algorithm of the digests of registries. They may support others, which no tool uses by default.
+const PREFIX: &str = "sha256:";
+/// Number of hexadecimal digits.
+const DIGITS: usize = 64;
+
 /// SHA-256 of a plugin's code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
@@ -28,6 +33,21 @@ impl Digest {
         let mut digits = self.to_string();
         digits.truncate(12);
         digits
+    }
+}
+
+/// Checks a digest as registries write it: `sha256:` and 64 lower-case hexadecimal digits.
+///
+/// # Errors
+///
+/// It is another text.
+pub fn check_digest(text: &str) -> Result<(), String> {
+    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    match text.strip_prefix(PREFIX) {
+        Some(hex) if hex.len() == DIGITS && hex.bytes().all(is_digit) => Ok(()),
+        _ => Err(format!(
+            "{text:?} is not a digest; a digest is {PREFIX} and {DIGITS} lower-case hexadecimal digits"
+        )),
     }
 }
 

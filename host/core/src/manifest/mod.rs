@@ -6,7 +6,9 @@ mod digest;
 mod entry_point;
 mod object;
 mod participation;
+mod public_key;
 mod scope;
+pub mod trust;
 
 use std::fmt;
 
@@ -18,10 +20,11 @@ use crate::policy::EngineKind;
 
 pub use budget::{Budget, BudgetLimits, Excess};
 pub use dialect::Dialect;
-pub use digest::Digest;
+pub use digest::{Digest, check_digest};
 pub use entry_point::EntryPoint;
 pub use object::{NotBase64, PluginObject};
 pub use participation::{BreakerThresholds, Fallback, Scores, Terms};
+pub use public_key::{P256_START, p256_point};
 pub use scope::{NamePattern, Scope, Tenancy};
 
 /// A plugin. Exactly one of `wasm`, `lua` and `image` must be set. A `Plugin` object has the same fields except for the name,

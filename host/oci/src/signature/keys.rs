@@ -4,28 +4,19 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bulkhead_core::manifest::trust::object::ObjectKey;
+use bulkhead_core::manifest::{P256_START, p256_point};
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
+use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
-use x509_parser::prelude::FromDer as _;
-use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::{Signature, encrypted, statement};
 use crate::error::Cause;
 use crate::{Digest, Reference};
-
-/// Object identifiers of elliptic curve keys and of the curve P-256.
-const EC_PUBLIC_KEY: &str = "1.2.840.10045.2.1";
-const P256: &str = "1.2.840.10045.3.1.7";
-/// Start of the DER of every public key of the curve P-256, before its uncompressed point.
-const SPKI_START: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
-    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
 
 /// Public key that verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,26 +54,20 @@ impl PublicKey {
     ///
     /// It is not PEM, or not a key of the curve P-256.
     pub fn parse(name: &str, origin: &str, pem: &str) -> Result<Self, KeyError> {
-        let error = |message: String| KeyError {
+        let point = p256_point(pem).map_err(|message| KeyError {
             origin: origin.to_owned(),
             message,
-        };
-        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes())
-            .map_err(|problem| error(format!("is not a public key in PEM (BEGIN PUBLIC KEY): {problem}")))?;
-        let (rest, info) = SubjectPublicKeyInfo::from_der(&der)
-            .map_err(|problem| error(format!("is not a valid public key: {problem}")))?;
-        let parameters = info.algorithm.parameters.as_ref().and_then(|any| any.as_oid().ok());
-        let is_p256 = info.algorithm.algorithm.to_id_string() == EC_PUBLIC_KEY
-            && parameters.is_some_and(|curve| curve.to_id_string() == P256);
-        let point = info.subject_public_key.data.to_vec();
-        if !rest.is_empty() || !is_p256 || point.len() != 65 {
-            let message = "is not an ECDSA key of the curve P-256, which `cosign generate-key-pair` makes";
-            return Err(error(message.to_owned()));
-        }
+        })?;
         Ok(Self {
             name: name.to_owned(),
             point,
         })
+    }
+
+    /// Returns the key of an object.
+    pub(crate) fn of_object(key: ObjectKey) -> Self {
+        let ObjectKey { name, point } = key;
+        Self { name, point }
     }
 
     pub(super) fn has_signed(&self, signature: &Signature) -> bool {
@@ -183,7 +168,7 @@ impl SigningKey {
 
     /// Returns the hint at the public key that bundles have: the SHA-256 of its DER in base64.
     pub fn hint(&self) -> String {
-        let der = [&SPKI_START[..], self.0.public_key().as_ref()].concat();
+        let der = [&P256_START[..], self.0.public_key().as_ref()].concat();
         BASE64_STANDARD.encode(digest(&SHA256, &der))
     }
 }

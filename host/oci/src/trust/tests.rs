@@ -1,10 +1,12 @@
+use bulkhead_core::manifest::trust::object::{TrustObject, read_objects};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::signature::{CONFORMANCE, SigningKey};
 
 fn parse(rules: &str) -> Result<Trust, TrustError> {
-    let text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\nrules:\n{rules}");
+    let text = format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules:\n{rules}");
     Trust::parse("trust.yaml", &text, Path::new("/nowhere"))
 }
 
@@ -251,4 +253,140 @@ fn a_signed_conformance_report_is_required() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("it has no signature"), "{error}");
+}
+
+/// Returns the rules of objects with these specs, by name.
+fn objects(specs: &[(&str, Value)]) -> ObjectTrust {
+    let object = |(name, spec): &(&str, Value)| TrustObject {
+        name: (*name).to_owned(),
+        generation: 1,
+        spec: spec.as_object().unwrap().clone(),
+    };
+    let all: Vec<_> = specs.iter().map(object).collect();
+    ObjectTrust::of(read_objects(&all))
+}
+
+#[test]
+fn the_file_comes_before_the_objects_and_one_object_denies_by_default() {
+    let file = parse("- {images: r.io/file, unsigned: true, kinds: [filter]}\n").unwrap();
+    let some = objects(&[
+        (
+            "b",
+            json!({"rules": [{"images": "r.io/file/deep", "unsigned": true}, {"images": "r.io", "unsigned": true}]}),
+        ),
+        (
+            "a",
+            json!({"rules": [{"images": "r.io/a", "unsigned": true, "kinds": ["health"]}]}),
+        ),
+    ]);
+    let (none, empty) = (ObjectTrust::default(), objects(&[("a", json!({"rules": []}))]));
+    let check = |file: Option<&Trust>, objects: &ObjectTrust, name: &str, expected: Result<Option<&str>, &str>| {
+        let found = requirements(file, objects, &image(&format!("{name}:1")));
+        let found = found.map(|found| found.map(|found| found.origin));
+        match (&found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.as_deref(), expected, "{name}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
+            (found, _) => panic!("{name}: {found:?}"),
+        }
+    };
+    let of_file = Ok(Some("trust.yaml rule \"r.io/file\""));
+    check(None, &none, "r.io/x", Ok(None));
+    check(
+        None,
+        &empty,
+        "r.io/x",
+        Err("PluginTrust objects: no rule trusts r.io/x; add one"),
+    );
+    check(Some(&file), &none, "r.io/x", Err("trust.yaml: no rule trusts r.io/x"));
+    check(
+        Some(&file),
+        &some,
+        "other.io/x",
+        Err("trust.yaml and the PluginTrust objects: no rule trusts other.io/x"),
+    );
+    check(Some(&file), &some, "r.io/file/x", of_file);
+    // A longer prefix of an object does not count beside the file.
+    check(Some(&file), &some, "r.io/file/deep/x", of_file);
+    check(
+        None,
+        &some,
+        "r.io/file/deep/x",
+        Ok(Some("PluginTrust b rule \"r.io/file/deep\"")),
+    );
+    check(
+        Some(&file),
+        &some,
+        "r.io/a/x",
+        Ok(Some("PluginTrust a rule \"r.io/a\"")),
+    );
+    check(Some(&file), &some, "r.io/x", Ok(Some("PluginTrust b rule \"r.io\"")));
+}
+
+#[test]
+fn a_mistake_in_an_object_opens_nothing() {
+    let rules = objects(&[(
+        "a",
+        json!({"rules": [
+            {"images": "r.io", "unsigned": true},
+            {"images": "r.io/team", "unsigned": true, "kinds": ["healt"]},
+            {"images": "r.io/keys", "keys": [{"pem": "x"}]},
+        ]}),
+    )]);
+    let of = |name: &str| requirements(None, &rules, &image(name));
+    assert!(of("r.io/other:1").unwrap().is_some());
+    let message = of("r.io/team/a:1").unwrap_err().to_string();
+    let part = "PluginTrust a rule \"r.io/team\": it has a mistake and trusts no image: spec.rules[1].kinds: unknown";
+    assert!(
+        message.contains(part) && message.contains("(TrustRuleInvalid)"),
+        "{message}"
+    );
+    let without_keys = of("r.io/keys:1").unwrap().unwrap();
+    let (digest, code) = (Digest::of(b"manifest"), Digest::of(b"code"));
+    assert!(without_keys.verify(&image("r.io/keys:1"), &digest, &code, &[]).is_err());
+    let unreadable = objects(&[("a", json!({"rule": 3}))]);
+    assert!(requirements(None, &unreadable, &image("r.io/a:1")).is_err());
+}
+
+#[test]
+fn revocations_of_the_file_and_of_objects_count_together() {
+    let digests = [Digest::of(b"manifest"), Digest::of(b"code")];
+    let revoked = |digest: &Digest| json!({"rules": [], "revoked": [{"digest": digest.to_string()}]});
+    let of_object = objects(&[("a", revoked(&digests[0]))]);
+    let file = parse(&format!(
+        "- {{images: r.io, unsigned: true}}\nrevoked: [{{digest: '{}'}}]\n",
+        digests[1]
+    ))
+    .unwrap();
+    let check = |objects: &ObjectTrust, code: &Digest, part: Option<&str>| {
+        let image = image("r.io/a:1");
+        let found = requirements(Some(&file), objects, &image).unwrap().unwrap();
+        let verified = found.verify(&image, &digests[0], code, &[]);
+        let message = verified.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(message.contains(part.unwrap_or_default()), "no {part:?} in: {message}");
+        assert_eq!(message.is_empty(), part.is_none(), "{message}");
+    };
+    let other = Digest::of(b"other");
+    check(&ObjectTrust::default(), &other, None);
+    check(
+        &ObjectTrust::default(),
+        &digests[1],
+        Some("its code is revoked by digest"),
+    );
+    check(&of_object, &other, Some("it is revoked by digest"));
+}
+
+#[test]
+fn a_key_of_an_object_must_have_signed() {
+    let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let rules = objects(&[(
+        "a",
+        json!({"rules": [{"images": "r.io", "keys": [{"name": "team", "pem": pair.public_key_pem()}]}]}),
+    )]);
+    let (image, digest, code) = (image("r.io/a:1"), Digest::of(b"manifest"), Digest::of(b"code"));
+    let signing = SigningKey::parse("key.pem", &pair.serialize_pem()).unwrap();
+    let signature = signing.sign(&image, &digest).unwrap();
+    let found = requirements(None, &rules, &image).unwrap().unwrap();
+    let signer = found.verify(&image, &digest, &code, &[signature]).unwrap();
+    assert_eq!(signer.map(|key| key.name.as_str()), Some("team"));
+    assert!(found.verify(&image, &digest, &code, &[]).is_err());
 }

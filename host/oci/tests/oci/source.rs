@@ -33,6 +33,7 @@ fn start(registry: &Registry, folder: &Path, trust: Option<&str>) -> RegistryIma
     });
     let options = SourceOptions {
         trust,
+        trust_objects: None,
         tag_interval: Duration::from_millis(30),
         retry_base: Duration::from_millis(10),
         retry_max: Duration::from_millis(50),

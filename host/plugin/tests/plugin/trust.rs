@@ -184,7 +184,7 @@ fn a_version_leaves_that_answers_more_than_it_may() {
     );
     let message = left.refused.unwrap().message;
     assert!(
-        message.contains("it answers health calls, and the trust file permits eviction-check"),
+        message.contains("it answers health calls, and the rule that trusts its image permits eviction-check"),
         "{message}"
     );
     shelf.change(|state| state.grant.kinds = Some(BTreeSet::from([CallKind::Health])));

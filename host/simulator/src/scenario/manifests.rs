@@ -247,6 +247,10 @@ impl Loader {
                 let message = "a scenario names its plugins under plugins, or in an event";
                 self.problems.push(origin.problem("", message));
             }
+            "PluginTrust" => {
+                let message = "a scenario pulls no images, so rules of trust have no effect";
+                self.problems.push(origin.problem("", message));
+            }
             "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, value),
             "WorkloadRebalancer" => self.check_typed::<bulkhead_api::WorkloadRebalancer>(origin, value),
             "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, value),

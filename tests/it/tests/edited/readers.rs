@@ -173,6 +173,8 @@ const ADMITTED: &str = r"
 - {group: apps.karmada.io, kind: WorkloadRebalancer, object: {metadata: {name: a}, spec: {workloads: [
     {apiVersion: apps/v1, kind: Deployment, name: a, namespace: default}], ttlSecondsAfterFinished: 1}}}
 - {group: bulkhead.dev, kind: Plugin, object: {metadata: {name: a}, spec: {lua: 'function InterpretHealth(o) end'}}}
+- {group: bulkhead.dev, kind: PluginTrust, object: {metadata: {name: a}, spec: {rules: [{images: r.io, unsigned: true,
+    kinds: [health], maxBudget: {steps: 1}, namespaces: [a]}], revoked: [{digest: 'sha256:0000000000000000000000000000000000000000000000000000000000000000', reason: a}]}}}
 - {group: bulkhead.dev, kind: EvictionPause, object: {metadata: {name: a}, spec: {until: '2026-01-01T00:00:00Z'}}}
 - {group: bulkhead.dev, kind: ClusterDrain, object: {metadata: {name: a}, spec: {clusterName: m1, perSecond: 0.5}}}
 ";

@@ -30,8 +30,13 @@ impl Signer {
         run(place.client().push_signature(&place.image(), digest, signature)).unwrap();
     }
 
+    /// Returns the public key in PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.pair.public_key_pem()
+    }
+
     fn key(&self) -> String {
-        let pem = self.pair.public_key_pem().replace('\n', "\\n");
+        let pem = self.pem().replace('\n', "\\n");
         format!("{{name: {}, pem: \"{pem}\"}}", self.name)
     }
 }
@@ -62,11 +67,11 @@ fn started(code: &'static str, rest: &str) -> (Place, Signer, Digest, Plugins) {
     (place, team, digest, plugins)
 }
 
-fn is_in_force(status: &PluginStatus) -> bool {
+pub(crate) fn is_in_force(status: &PluginStatus) -> bool {
     status.active.is_some() && status.held.is_empty()
 }
 
-fn held(status: &PluginStatus) -> Vec<&str> {
+pub(crate) fn held(status: &PluginStatus) -> Vec<&str> {
     status.held.iter().map(|kind| kind.as_str()).collect()
 }
 

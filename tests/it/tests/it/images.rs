@@ -11,7 +11,9 @@ use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_oci::artifact::{Artifact, Metadata};
 use bulkhead_oci::{Access, Cache, Client, Digest, Reference, RegistryImages, SourceOptions, Store};
-use bulkhead_plugin::{Directory, Engine, LoadStage, Loading, PluginStatus, Plugins, Registry as Policies};
+use bulkhead_plugin::{
+    Directory, Engine, LoadStage, Loading, PluginStatus, Plugins, Registry as Policies, TrustObjects,
+};
 
 use crate::registry::{Authentication, Fault, Registry};
 
@@ -70,8 +72,14 @@ impl Place {
     }
 
     pub(crate) fn start(&self, trust: Option<&Path>) -> Plugins {
+        self.start_with(trust, None)
+    }
+
+    /// Starts with `PluginTrust` objects, as a process with a control plane does.
+    pub(crate) fn start_with(&self, trust: Option<&Path>, trust_objects: Option<Arc<TrustObjects>>) -> Plugins {
         let options = SourceOptions {
             trust: trust.map(Path::to_path_buf),
+            trust_objects,
             tag_interval: Duration::from_millis(30),
             retry_base: Duration::from_millis(10),
             retry_max: Duration::from_millis(50),
@@ -189,9 +197,11 @@ fn a_plugin_may_not_answer_calls_that_the_trust_file_does_not_permit() {
     rule("health");
     let plugins = place.start(Some(&trust));
     plugins.refresh();
-    let denied = until(&plugins, |status| refused(status).contains("the trust file permits"));
+    let denied = until(&plugins, |status| {
+        refused(status).contains("the rule that trusts its image permits")
+    });
     assert!(
-        refused(&denied).contains("it answers eviction-check calls, and the trust file permits health"),
+        refused(&denied).contains("it answers eviction-check calls, and the rule that trusts its image permits health"),
         "{denied}"
     );
     let held: Vec<_> = denied.held.iter().map(|kind| kind.as_str()).collect();

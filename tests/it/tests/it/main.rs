@@ -43,5 +43,6 @@ mod support;
 mod taints;
 mod tenancy;
 mod trials;
+mod trust_objects;
 mod what_if;
 mod workload_affinity;

@@ -162,9 +162,12 @@ fn a_plugin_of_a_tenant_releases_nothing_and_makes_nothing_healthy() {
     // A plugin that answers another kind of call is refused.
     place.push("function EvictionCheck() return 'release' end\nfunction Filter(binding, clusters) return {} end");
     place.list(", movedTag: follow");
-    let denied = until(&plugins, |status| refused(status).contains("the trust file permits"));
+    let denied = until(&plugins, |status| {
+        refused(status).contains("the rule that trusts its image permits")
+    });
     assert!(
-        refused(&denied).contains("it answers filter calls, and the trust file permits health, eviction-check"),
+        refused(&denied)
+            .contains("it answers filter calls, and the rule that trusts its image permits health, eviction-check"),
         "{denied}"
     );
 }

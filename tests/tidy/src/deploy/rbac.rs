@@ -177,6 +177,19 @@ fn everyone_who_may_view_a_namespace_may_read_records_of_failovers_and_nothing_e
     assert_eq!(role["rules"][0]["verbs"], serde_json::json!(["get", "list", "watch"]));
 }
 
+#[test]
+fn administrators_of_trust_have_a_role_that_no_role_of_namespaces_includes() {
+    let role = one_yaml(&format!("{FOLDER}/trust.yaml"));
+    assert_eq!(at(&role, "/metadata/name"), "bulkhead-trust-admin");
+    let labels = role["metadata"]["labels"].to_string();
+    assert!(
+        !labels.contains("kubernetes.io/aggregate-to"),
+        "owners of namespaces do not decide about trust: {labels}"
+    );
+    assert_eq!(role["rules"][0]["resources"], serde_json::json!(["plugintrusts"]));
+    assert_eq!(role["rules"][1]["verbs"], serde_json::json!(["get", "list", "watch"]));
+}
+
 /// After a conflict the object is read, so a role without `get` would meet a refusal that costs a retry.
 #[test]
 fn a_role_may_get_what_it_changes() {
@@ -214,9 +227,15 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
         rule.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb))
             && !["*", "secrets"].contains(&rule.resource)
     };
-    // Every writing mode reports the state of plugins, and those that evict the steps of failovers.
+    // Every writing mode reports the state of plugins and of their trust, and those that evict the steps of failovers.
     let tells = |rule: &Rule| {
-        let reports = ["plugins/status", "events", "failoverrecords", "clusterfailoverrecords"];
+        let reports = [
+            "plugins/status",
+            "plugintrusts/status",
+            "events",
+            "failoverrecords",
+            "clusterfailoverrecords",
+        ];
         reports.contains(&rule.resource)
     };
     // A review stores nothing.

@@ -25,6 +25,8 @@ const NO_REASONS: &[&str] = &[
     // States of the queue, in `explain --waiting`.
     "InProgress",
     "NotDue",
+    // A kind of Bulkhead.
+    "PluginTrust",
     // Kinds of Kubernetes and of Karmada.
     "ClusterPropagationPolicy",
     "ClusterResourceBinding",

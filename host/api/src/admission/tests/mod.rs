@@ -350,6 +350,44 @@ fn customizations_do_not_conflict_and_have_scripts_that_compile() {
 }
 
 #[test]
+fn trust_with_a_mistake_is_refused_with_the_field() {
+    let check = |spec: Value, expected: &str| {
+        let object = json!({"metadata": {"name": "p"}, "spec": spec});
+        let actual = run(
+            &create("bulkhead.dev", "PluginTrust"),
+            object,
+            AdmissionOptions::default(),
+        )
+        .err();
+        let actual = actual.unwrap_or_default();
+        assert!(
+            actual.starts_with(expected) && actual.is_empty() == expected.is_empty(),
+            "{actual}\n{expected}"
+        );
+    };
+    let open = || json!({"images": "r.io", "unsigned": true});
+    check(json!({"rules": []}), "");
+    check(json!({"rules": [open()]}), "");
+    check(json!({}), "spec.rules: Invalid value: is missing; write rules: []");
+    check(
+        json!({"rules": [open(), {"images": "r.io/a"}]}),
+        "spec.rules[1]: Invalid value: needs either keys",
+    );
+    check(
+        json!({"rules": [{"images": "r.io", "keys": [{"pem": "x"}]}]}),
+        "spec.rules[0].keys[0].pem: Invalid value: is not a public key in PEM",
+    );
+    check(
+        json!({"rules": [open(), open()]}),
+        "spec.rules[1].images: Invalid value: \"r.io\" has a rule already",
+    );
+    check(
+        json!({"rules": [], "revoked": [{"digest": "abc"}]}),
+        "spec.revoked[0].digest: Invalid value: \"abc\" is not a digest",
+    );
+}
+
+#[test]
 fn plugins_that_make_no_sense_are_refused_with_the_field() {
     let check = |spec: Value, expected: &str| {
         let object = json!({"metadata": {"name": "p"}, "spec": spec});

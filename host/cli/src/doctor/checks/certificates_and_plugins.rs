@@ -1,5 +1,6 @@
 //! Checks for certificates that expire, and for plugins that do not load or are not trusted enough.
 
+use super::trust;
 use crate::doctor::facts::{Facts, PluginImage};
 use crate::doctor::finding::{Section, count};
 
@@ -55,7 +56,7 @@ fn day(time: bulkhead_core::time::Time) -> String {
 pub(super) fn plugins(facts: &Facts, section: &mut Section) {
     let active = facts.plugins.iter().filter(|plugin| plugin.refused.is_none()).count();
     section.summary = format!("{active} of {} load", count(facts.plugins.len(), "plugin"));
-    section.skipped = facts.plugins.is_empty();
+    section.skipped = facts.plugins.is_empty() && facts.trust.objects.is_empty();
     if let Some(error) = &facts.plugin_error {
         section.error(
             "--plugin-directory",
@@ -73,6 +74,7 @@ pub(super) fn plugins(facts: &Facts, section: &mut Section) {
             of_image(&format!("plugin {}", plugin.name), image, section);
         }
     }
+    trust::check(&facts.trust, section);
 }
 
 /// Checks the image of a plugin: signature, digest, registry, and permitted calls.

@@ -9,6 +9,7 @@ mod owners;
 mod permissions;
 mod rehearsal;
 mod stuck_taints;
+mod trust;
 mod webhooks;
 
 use super::facts::{Facts, NO_ADDRESS};

@@ -5,6 +5,7 @@ mod health;
 mod leases;
 mod members;
 mod server;
+mod trust;
 mod webhooks;
 mod writers;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::{
-    Cluster, ClusterPropagationPolicy, ClusterTaintPolicy, EvictionPause, PropagationPolicy,
+    Cluster, ClusterPropagationPolicy, ClusterTaintPolicy, EvictionPause, PluginTrust, PropagationPolicy,
     ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
 };
 use bulkhead_controllers::{hook_for, install_customizations};
@@ -82,6 +83,7 @@ pub(super) async fn facts(
         writers: Vec::new(),
         certificates: certificates::of_kubeconfig(arguments.hub()).await,
         plugins: Vec::new(),
+        trust: trust::of_file(arguments),
         plugin_error: None,
         webhooks: Vec::new(),
         kinds: Vec::new(),
@@ -96,7 +98,7 @@ pub(super) async fn facts(
     let hub = match Hub::connect_within(arguments.hub(), &WritePermit::report_only(), limit).await {
         Ok(hub) => hub,
         Err(error) => {
-            plugins(arguments, &checked, &[], &mut facts)?;
+            plugins(arguments, &checked, &Objects::default(), &mut facts)?;
             facts.control_plane = server::out_of_reach(arguments.hub(), &error).await;
             return Ok(Gathered { facts, copy: None });
         }
@@ -104,12 +106,15 @@ pub(super) async fn facts(
     let client = &hub.reader(limit);
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
     if facts.control_plane.error.is_some() {
-        plugins(arguments, &checked, &[], &mut facts)?;
+        plugins(arguments, &checked, &Objects::default(), &mut facts)?;
         return Ok(Gathered { facts, copy: None });
     }
     served(client, &mut facts).await;
     policies(client, &mut facts).await;
-    let objects = listed::<bulkhead_api::Plugin>(client, checks::PLUGINS, &mut facts).await;
+    let objects = Objects {
+        plugins: listed(client, checks::PLUGINS, &mut facts).await,
+        trust: trust::of_objects(client, &mut facts).await,
+    };
     let registry = plugins(arguments, &checked, &objects, &mut facts)?;
     kinds(client, &registry, &mut facts).await;
     health::gather(client, &mut facts).await;
@@ -183,18 +188,29 @@ async fn unimplemented(client: &Client, facts: &mut Facts) {
     }
 }
 
+/// Objects that plugins depend on.
+#[derive(Default)]
+struct Objects {
+    plugins: Vec<bulkhead_api::Plugin>,
+    /// Trust in images; none if it cannot be read.
+    trust: Option<Vec<PluginTrust>>,
+}
+
 /// Loads the plugins as `run` would.
 fn plugins(
     arguments: &RunArguments,
     checked: &Checked,
-    objects: &[bulkhead_api::Plugin],
+    objects: &Objects,
     facts: &mut Facts,
 ) -> anyhow::Result<Arc<Registry>> {
     let engines = arguments.engines().start(checked.flags.pod_detail())?;
     let registry = Arc::new(bulkhead_defaults::registry::build(&checked.flags, engines));
     let loaded = arguments.plugins().and_then(|sources| {
         let catalog = sources.objects();
-        catalog.set(objects.iter().map(bulkhead_api::Plugin::to_object).collect());
+        catalog.set(objects.plugins.iter().map(bulkhead_api::Plugin::to_object).collect());
+        if let Some(trust) = &objects.trust {
+            sources.trust().set(trust.iter().map(PluginTrust::to_object).collect());
+        }
         federation::load(&registry, sources, &catalog)
     });
     match loaded {
