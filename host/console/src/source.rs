@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_controllers::{EvictionsQueued, QueuedEviction};
 use bulkhead_core::journal::DecisionId;
-use bulkhead_journal::{Problem, Stored, segment, visit_segments};
+use bulkhead_journal::{Follower, Problem, Stored, segment, visit_segments};
 use bulkhead_plugin::{PluginReport, Registry};
 use bulkhead_simulator::recorded::journals::journals;
 
@@ -77,6 +77,7 @@ pub struct Process {
 /// Journal that was read before.
 struct Known {
     path: PathBuf,
+    follower: Follower,
     /// Number of the last segment and its size in bytes, before it was read.
     end: Option<(u64, u64)>,
     /// Problems that were found.
@@ -125,6 +126,7 @@ impl Source for Journals {
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(path.clone());
                 known.push(Known {
+                    follower: Follower::new(&path),
                     path,
                     end: None,
                     problems: Vec::new(),
@@ -169,15 +171,13 @@ impl Source for Journals {
 }
 
 impl Known {
-    /// Reads the segments that were added or have grown.
+    /// Reads the records that were added.
     fn read_new(&mut self, take: impl FnMut(u64, Stored)) -> anyhow::Result<()> {
         let end = end(&self.path)?;
         if end == self.end {
             return Ok(());
         }
-        let first = self.end.map_or(0, |(segment, _)| segment);
-        let problems = visit_segments(&self.path, |segment| segment >= first, take);
-        let problems = problems.context("reading the journal")?;
+        let problems = self.follower.read_new(take).context("reading the journal")?;
         // An unfinished write at the end is the next record of a running process.
         self.problems.retain(|problem| !problem.is_harmless());
         for problem in problems {

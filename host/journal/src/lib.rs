@@ -21,7 +21,9 @@
 pub mod background;
 mod end;
 pub mod error;
+pub mod follower;
 pub mod frame;
+mod open;
 pub mod private;
 pub mod reader;
 pub mod segment;
@@ -33,6 +35,7 @@ pub mod writer;
 
 pub use background::Background;
 pub use error::{JournalError, Problem};
+pub use follower::Follower;
 pub use reader::{Contents, read, visit, visit_segments};
 pub use selection::Selection;
 pub use storage::{Disk, Storage};

@@ -1,7 +1,7 @@
 //! Files of a journal.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::{JournalError, Problem};
@@ -68,10 +68,53 @@ pub fn header(path: &Path) -> Result<Header, JournalError> {
 ///
 /// The file cannot be read, or has no valid header; then nothing of the segment can be read.
 pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<FrameKind>, &[u8])) -> Result<SegmentScan, JournalError> {
-    let file = File::open(path).map_err(JournalError::io("reading", path))?;
-    let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+    let mut file = open(path)?;
     let (header, chain) = decode(path, &mut file)?;
-    let mut frames = Frames::new(file, HEADER_BYTES as u64, chain);
+    rest(path, file, (HEADER_BYTES as u64, chain), header, &mut frame)
+}
+
+/// Reads the part of a segment that was added after an earlier read, as [`scan`] does. A segment that was replaced is read
+/// from its start.
+///
+/// # Errors
+///
+/// Those of [`scan`].
+pub fn scan_rest(
+    path: &Path,
+    earlier: &SegmentScan,
+    mut frame: impl FnMut(u64, Option<FrameKind>, &[u8]),
+) -> Result<SegmentScan, JournalError> {
+    let mut file = open(path)?;
+    let failed = JournalError::io("reading", path);
+    let bytes = file.get_ref().metadata().map_err(failed)?.len();
+    let (header, chain) = decode(path, &mut file)?;
+    if header != earlier.header || bytes < earlier.intact_bytes {
+        return rest(path, file, (HEADER_BYTES as u64, chain), header, &mut frame);
+    }
+    let failed = JournalError::io("reading", path);
+    file.seek(SeekFrom::Start(earlier.intact_bytes)).map_err(failed)?;
+    let read = rest(path, file, (earlier.intact_bytes, earlier.chain), header, &mut frame)?;
+    match read.problem {
+        // Another journal with the same header, or one that was damaged meanwhile.
+        Some(Problem::Changed { at, .. }) if at == earlier.intact_bytes => scan(path, frame),
+        _ => Ok(read),
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, JournalError> {
+    let file = File::open(path).map_err(JournalError::io("reading", path))?;
+    Ok(BufReader::with_capacity(BUFFER_BYTES, file))
+}
+
+/// Reads the frames from a place on, which is a position and the chain before it.
+fn rest(
+    path: &Path,
+    file: impl Read,
+    (at, chain): (u64, Chain),
+    header: Header,
+    frame: &mut dyn FnMut(u64, Option<FrameKind>, &[u8]),
+) -> Result<SegmentScan, JournalError> {
+    let mut frames = Frames::new(file, at, chain);
     let problem = loop {
         let position = frames.position();
         match frames.advance().map_err(JournalError::io("reading", path))? {

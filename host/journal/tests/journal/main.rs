@@ -3,6 +3,7 @@
 
 mod bounds;
 mod damage;
+mod follow;
 mod full;
 mod modes;
 mod records;

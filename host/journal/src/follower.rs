@@ -1,0 +1,149 @@
+//! Reading of a journal that grows.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{JournalError, Problem};
+use crate::open::Open;
+use crate::segment;
+use crate::stored::Stored;
+
+/// Reader that goes on where it ended, so that each record is read and decoded once. Holds the clusters of the last
+/// segment, and the records of the last two without their inputs.
+#[derive(Debug)]
+pub struct Follower {
+    directory: PathBuf,
+    /// True if there is another read after this one.
+    follows: bool,
+    /// Last segment.
+    open: Option<Open>,
+    /// Segment before it.
+    before: Option<Open>,
+}
+
+impl Follower {
+    /// Starts at the beginning of the journal in a directory.
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+            follows: true,
+            open: None,
+            before: None,
+        }
+    }
+
+    /// Like [`Follower::new`], for a single read.
+    pub(crate) fn once(directory: &Path) -> Self {
+        Self {
+            follows: false,
+            ..Self::new(directory)
+        }
+    }
+
+    /// Passes the records that were added since the last call to `record`, each with the number of its segment, in order
+    /// of id. A record that was abandoned since then comes again, without its inputs. If the last segment was replaced,
+    /// its records come again. Returns the problems with the other parts.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read, or has no journal.
+    pub fn read_new(&mut self, mut record: impl FnMut(u64, Stored)) -> Result<Vec<Problem>, JournalError> {
+        self.read(&|_| true, &mut record)
+    }
+
+    /// Like [`Follower::read_new`], for the segments whose numbers `wants` returns true for.
+    pub(crate) fn read(
+        &mut self,
+        wants: &dyn Fn(u64) -> bool,
+        record: &mut dyn FnMut(u64, Stored),
+    ) -> Result<Vec<Problem>, JournalError> {
+        let segments = segment::list(&self.directory)?;
+        let Some(last) = segments.last().map(|(number, _)| *number) else {
+            return Err(JournalError::Empty(self.directory.clone()));
+        };
+        // The writer removes the oldest segments to make room.
+        let is_gone = |open: &Open| segments.iter().all(|(number, _)| *number != open.number);
+        if self.open.as_ref().is_some_and(is_gone) {
+            self.leave(record);
+        }
+        let first = self.open.as_ref().map_or(0, |open| open.number);
+        let mut problems = Vec::new();
+        for (number, path) in segments.into_iter().filter(|(number, _)| *number >= first) {
+            if wants(number) {
+                match self.read_segment(number, path, number == last, &mut problems) {
+                    // The writer removed the segment to make room.
+                    Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                        self.leave(record);
+                    }
+                    result => result?,
+                }
+                if let Some(before) = &mut self.before {
+                    before.pass(self.follows, record);
+                }
+            } else {
+                // The chain cannot be checked across a segment that is not read.
+                self.leave(record);
+            }
+        }
+        for open in self.before.iter_mut().chain(&mut self.open) {
+            open.pass(self.follows, record);
+        }
+        Ok(problems)
+    }
+
+    /// Forgets the last segments.
+    fn leave(&mut self, record: &mut dyn FnMut(u64, Stored)) {
+        for mut open in self.before.take().into_iter().chain(self.open.take()) {
+            open.pass(false, record);
+        }
+    }
+
+    /// Reads a segment, which then is the last one, or the part of the last one that was added.
+    fn read_segment(
+        &mut self,
+        number: u64,
+        path: PathBuf,
+        is_last: bool,
+        problems: &mut Vec<Problem>,
+    ) -> Result<(), JournalError> {
+        let known = self.open.take_if(|open| open.number == number);
+        let is_new = known.is_none();
+        let mut open = known.unwrap_or_else(|| Open::new(number, path));
+        if is_new && self.open.is_some() {
+            self.before = self.open.take();
+        }
+        match open.read_on(self.before.as_mut()) {
+            Ok(found) => problems.extend(found),
+            // The writer created the segment and has recorded nothing yet.
+            Err(JournalError::Damaged(Problem::Torn { bytes: 0, .. })) if is_last => {
+                self.open = self.before.take();
+                return Ok(());
+            }
+            Err(JournalError::Damaged(problem)) => problems.push(problem),
+            Err(error) => return Err(error),
+        }
+        if let Some(read) = &mut open.read {
+            // Only the last segment may end in an unfinished write.
+            if !is_last && let Some(Problem::Torn { .. }) = read.problem {
+                let at = read.intact_bytes;
+                let path = open.path.clone();
+                read.problem = Some(Problem::Changed { path, at });
+            }
+            problems.extend(read.problem.clone());
+        }
+        if is_new {
+            problems.extend(self.before.as_ref().and_then(|before| gap(before, &open)));
+        }
+        self.open = Some(open);
+        Ok(())
+    }
+}
+
+/// Returns the problem that a segment does not follow the one before it, if both were read to the end.
+fn gap(before: &Open, open: &Open) -> Option<Problem> {
+    let (end, start) = (before.read.as_ref()?, open.read.as_ref()?);
+    (end.problem.is_none() && end.chain != start.header.before).then(|| Problem::Gap {
+        path: open.path.clone(),
+        before: before.path.clone(),
+    })
+}

@@ -1,0 +1,183 @@
+//! Records of one segment, from its frames.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bulkhead_core::journal::{DecisionRecord, Outcome, Record};
+use bulkhead_core::model::Cluster;
+use serde_json::Value;
+
+use crate::error::{JournalError, Problem};
+use crate::frame::FrameKind;
+use crate::segment::{self, SegmentScan};
+use crate::stored::{Raw, Stored, StoredDecision, decode, key};
+
+/// Segment whose frames are read.
+#[derive(Debug)]
+pub(crate) struct Open {
+    /// Number of the segment.
+    pub(crate) number: u64,
+    /// Path of the segment.
+    pub(crate) path: PathBuf,
+    /// Part that was read; `None` if the header could not be read.
+    pub(crate) read: Option<SegmentScan>,
+    /// Records to pass on, in order of id.
+    pub(crate) waiting: Vec<Stored>,
+    /// Records that were passed on, if they may have to be passed on again.
+    pub(crate) passed: Vec<Record>,
+    clusters: BTreeMap<String, Arc<Cluster>>,
+    fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
+    decisions: BTreeMap<u64, Arc<StoredDecision>>,
+}
+
+impl Open {
+    /// Starts with a segment of which nothing was read.
+    pub(crate) fn new(number: u64, path: PathBuf) -> Self {
+        Self {
+            number,
+            path,
+            read: None,
+            waiting: Vec::new(),
+            passed: Vec::new(),
+            clusters: BTreeMap::new(),
+            fleets: BTreeMap::new(),
+            decisions: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the frames that were not read before. Returns the problems with single frames. `before` is the previous
+    /// segment, whose records may be abandoned in this one.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has no valid header.
+    pub(crate) fn read_on(&mut self, before: Option<&mut Self>) -> Result<Vec<Problem>, JournalError> {
+        let (path, earlier) = (self.path.clone(), self.read.take());
+        let (mut problems, mut abandoned) = (Vec::new(), Vec::new());
+        let mut frame = |at, kind, payload: &[u8]| {
+            if let Err(why) = self.frame(kind, payload, &mut abandoned) {
+                let path = self.path.clone();
+                problems.push(Problem::Unreadable { path, at, why });
+            }
+        };
+        let read = match &earlier {
+            Some(earlier) => segment::scan_rest(&path, earlier, &mut frame)?,
+            None => segment::scan(&path, &mut frame)?,
+        };
+        self.read = Some(read);
+        if let Some(before) = before {
+            before.abandon(abandoned);
+        }
+        Ok(problems)
+    }
+
+    /// Passes the waiting records on. `keeps` is true if they may be abandoned later.
+    pub(crate) fn pass(&mut self, keeps: bool, record: &mut dyn FnMut(u64, Stored)) {
+        for stored in self.waiting.drain(..) {
+            if keeps && stored.record.outcome != Outcome::Abandoned {
+                self.passed.push(stored.record.clone());
+            }
+            record(self.number, stored);
+        }
+    }
+
+    fn frame(&mut self, kind: Option<FrameKind>, payload: &[u8], abandoned: &mut Vec<u64>) -> Result<(), String> {
+        match kind {
+            Some(FrameKind::Cluster) => self.cluster(payload),
+            Some(FrameKind::Fleet) => self.fleet(payload),
+            Some(FrameKind::Record) => self.record(payload),
+            Some(FrameKind::Abandoned) => {
+                let id = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+                abandoned.extend(self.abandon([id]));
+                Ok(())
+            }
+            Some(FrameKind::Object | FrameKind::Removed) | None => Err(segment::not_of_a_journal(kind)),
+        }
+    }
+
+    fn cluster(&mut self, payload: &[u8]) -> Result<(), String> {
+        let cluster: Cluster = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        self.clusters.insert(key(payload), Arc::new(cluster));
+        Ok(())
+    }
+
+    fn fleet(&mut self, payload: &[u8]) -> Result<(), String> {
+        let keys: Vec<String> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        let cluster = |key: &String| {
+            self.clusters
+                .get(key)
+                .cloned()
+                .ok_or_else(|| format!("no cluster {key}"))
+        };
+        let fleet: Result<Vec<_>, String> = keys.iter().map(cluster).collect();
+        self.fleets.insert(key(payload), fleet?.into());
+        Ok(())
+    }
+
+    fn record(&mut self, payload: &[u8]) -> Result<(), String> {
+        let Raw {
+            record,
+            decision,
+            decision_of,
+        } = decode(payload)?;
+        let decision = match (decision, decision_of) {
+            (Some(decision), _) => match self.decision(decision) {
+                Ok(decision) => {
+                    let decision = Arc::new(decision);
+                    self.decisions = BTreeMap::from([(record.id, Arc::clone(&decision))]);
+                    Ok(Some(decision))
+                }
+                Err(why) => Err(format!("the inputs of record {}: {why}", record.id)),
+            },
+            (None, Some(id)) => Ok(self.decisions.get(&id).cloned()),
+            (None, None) => Ok(None),
+        };
+        // If a newer program wrote the decision record, the record itself can still be read.
+        let (decision, result) = match decision {
+            Ok(decision) => (decision, Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        self.waiting.push(Stored { record, decision });
+        result
+    }
+
+    fn decision(&self, mut kept: Value) -> Result<StoredDecision, String> {
+        let members = kept.as_object_mut().ok_or("not an object")?;
+        let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
+        let fleet = text(members.remove("fleet"));
+        let snapshot = text(members.remove("snapshot")).ok_or("snapshot: is missing")?;
+        let redacted = members.remove("redacted").and_then(|count| count.as_u64()).unwrap_or(0);
+        let mut decision: DecisionRecord = serde_json::from_value(kept).map_err(|error| error.to_string())?;
+        if let Some(fleet) = fleet {
+            decision.clusters = self
+                .fleets
+                .get(&fleet)
+                .cloned()
+                .ok_or_else(|| format!("no clusters {fleet}"))?;
+        }
+        Ok(StoredDecision {
+            decision,
+            snapshot,
+            redacted: usize::try_from(redacted).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Marks records as abandoned. One that was passed on waits again, without its inputs. Returns the ids of records
+    /// that are not in this segment; they are in the previous one, or in one that was removed to make room.
+    fn abandon(&mut self, ids: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut others = Vec::new();
+        for id in ids {
+            if let Some(stored) = self.waiting.iter_mut().rev().find(|stored| stored.record.id == id) {
+                stored.record.outcome = Outcome::Abandoned;
+            } else if let Some(at) = self.passed.iter().rposition(|record| record.id == id) {
+                let mut record = self.passed.remove(at);
+                record.outcome = Outcome::Abandoned;
+                self.waiting.push(Stored { record, decision: None });
+            } else {
+                others.push(id);
+            }
+        }
+        others
+    }
+}

@@ -1,0 +1,139 @@
+//! Reading of a journal while it grows.
+
+use std::fs;
+use std::path::Path;
+
+use bulkhead_core::journal::{Outcome, Sink};
+use bulkhead_journal::{Bounds, Follower, Problem, read, segment};
+
+use crate::records::{decision, record};
+use crate::support::{open, open_bounded};
+
+/// Reads on. Returns the ids of the records, negative for abandoned ones.
+fn added(follower: &mut Follower) -> Vec<i64> {
+    let mut ids = Vec::new();
+    let problems = follower.read_new(|_, stored| {
+        let id = i64::try_from(stored.record.id).unwrap();
+        ids.push(if stored.record.outcome == Outcome::Abandoned {
+            -id
+        } else {
+            id
+        });
+    });
+    assert_eq!(problems.unwrap(), []);
+    ids
+}
+
+#[test]
+fn each_record_is_passed_once_with_its_inputs() {
+    let directory = tempfile::tempdir().unwrap();
+    // A segment holds a few records.
+    let bounds = Bounds {
+        segment_bytes: 2_000,
+        ..Bounds::default()
+    };
+    let writer = open_bounded(directory.path(), bounds);
+    let mut follower = Follower::new(directory.path());
+    let mut found = Vec::new();
+    for id in 1..=40 {
+        // The inputs share clusters with earlier ones of their segment.
+        let ready = if id % 3 == 0 { "True" } else { "False" };
+        writer.keep(&record(id, 5), Some(&decision("member1", ready)));
+        if id % 4 != 0 {
+            let problems = follower.read_new(|segment, stored| found.push((segment, stored)));
+            assert_eq!(problems.unwrap(), []);
+        }
+    }
+    assert_eq!(
+        follower
+            .read_new(|segment, stored| found.push((segment, stored)))
+            .unwrap(),
+        []
+    );
+    assert!(segment::list(directory.path()).unwrap().len() > 3);
+    assert!(found.is_sorted_by_key(|(segment, _)| *segment));
+    let found: Vec<_> = found.into_iter().map(|(_, stored)| stored).collect();
+    assert_eq!(found, read(directory.path()).unwrap().records);
+    assert_eq!(added(&mut follower), [0; 0]);
+}
+
+#[test]
+fn an_abandonment_comes_with_its_record_or_after_it() {
+    let directory = tempfile::tempdir().unwrap();
+    // One record per segment.
+    let bounds = Bounds {
+        segment_bytes: 1,
+        ..Bounds::default()
+    };
+    let writer = open_bounded(directory.path(), bounds);
+    let mut follower = Follower::new(directory.path());
+    writer.keep(&record(1, 5), None);
+    writer.abandon(1);
+    writer.keep(&record(2, 5), None);
+    assert_eq!(added(&mut follower), [-1, 2]);
+    writer.abandon(2);
+    writer.keep(&record(3, 5), None);
+    assert_eq!(added(&mut follower), [-2, 3]);
+    writer.abandon(3);
+    assert_eq!(added(&mut follower), [-3]);
+    assert_eq!(added(&mut follower), [0; 0]);
+}
+
+#[test]
+fn an_unfinished_write_is_read_once_it_is_complete() {
+    let whole = tempfile::tempdir().unwrap();
+    let writer = open(whole.path());
+    (1..=3).for_each(|id| writer.keep(&record(id, 5), Some(&decision("member1", "True"))));
+    let bytes = fs::read(segment::path(whole.path(), 1)).unwrap();
+    for cut in (0..bytes.len()).step_by(11) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = segment::path(directory.path(), 1);
+        let mut follower = Follower::new(directory.path());
+        let mut ids = Vec::new();
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let problems = follower.read_new(|_, stored| ids.push(stored.record.id)).unwrap();
+        assert!(problems.iter().all(Problem::is_harmless), "{cut}: {problems:?}");
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(follower.read_new(|_, stored| ids.push(stored.record.id)).unwrap(), []);
+        assert_eq!(ids, [1, 2, 3], "{cut}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_replaced_is_read_from_its_start() {
+    let fill = |directory: &Path, ids: std::ops::RangeInclusive<u64>, ready: &str| {
+        let writer = open(directory);
+        ids.for_each(|id| writer.keep(&record(id, 5), Some(&decision("member1", ready))));
+    };
+    // Shorter and longer than the first one.
+    for count in [1, 9] {
+        let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fill(directory.path(), 1..=4, "True");
+        let mut follower = Follower::new(directory.path());
+        assert_eq!(added(&mut follower), [1, 2, 3, 4]);
+        fill(other.path(), 1..=count, "False");
+        fs::copy(segment::path(other.path(), 1), segment::path(directory.path(), 1)).unwrap();
+        let expected: Vec<_> = (1..=i64::try_from(count).unwrap()).collect();
+        assert_eq!(added(&mut follower), expected);
+    }
+}
+
+#[test]
+fn segments_that_make_room_are_no_problem() {
+    let directory = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        segment_bytes: 1,
+        ..Bounds::default()
+    };
+    let writer = open_bounded(directory.path(), bounds);
+    let mut follower = Follower::new(directory.path());
+    writer.keep(&record(1, 5), None);
+    assert_eq!(added(&mut follower), [1]);
+    (2..=6).for_each(|id| writer.keep(&record(id, 5), None));
+    for (_, path) in segment::list(directory.path()).unwrap().into_iter().take(3) {
+        fs::remove_file(path).unwrap();
+    }
+    assert_eq!(added(&mut follower), [4, 5, 6]);
+    (7..=8).for_each(|id| writer.keep(&record(id, 5), None));
+    assert_eq!(added(&mut follower), [7, 8]);
+}
