@@ -207,12 +207,26 @@ fn an_api_that_does_not_answer_is_an_error_with_its_name() {
         .collect::<Vec<_>>()
         .join(" ");
     assert!(text.contains("no answer within 10s"), "{text}");
+    let summary = |sections: &[Section], check: &str| {
+        let section = sections.iter().find(|section| section.check == check);
+        section.unwrap().summary.clone()
+    };
+    assert!(
+        summary(&sections, checks::KINDS).ends_with(", 1 are not known"),
+        "{sections:#?}"
+    );
     facts.unread = vec![unread(checks::MEMBERS, "clusters", true)];
     facts.served = everything();
-    assert!(
-        report::is_sound(&checks::all(&facts)),
-        "a request that is refused is a note"
+    facts.members.clear();
+    let sections = checks::all(&facts);
+    assert!(report::is_sound(&sections), "a request that is refused is a note");
+    // Clusters that cannot be read are not taken for none.
+    assert_eq!(
+        summary(&sections, checks::MEMBERS),
+        "not known, because they cannot be read"
     );
+    let text = report::text("", &sections);
+    assert!(!text.contains("there is no member cluster"), "{text}");
 }
 
 /// Objects that only Karmada acts upon prevent mode all, unless they are ignored.

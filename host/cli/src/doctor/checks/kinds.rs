@@ -1,5 +1,7 @@
 //! Checks of the served kinds and versions, and of the interpreters for kinds in use.
 
+use std::fmt::Write as _;
+
 use bulkhead_api::{KindInfo, REGISTERED};
 use bulkhead_controllers::NoInterpreter;
 
@@ -15,16 +17,13 @@ pub(super) fn served(facts: &Facts, section: &mut Section) {
         let api = info.api_version();
         !facts.unread.iter().any(|unread| !unread.answered && unread.what == api)
     };
-    let lacking: Vec<_> = REGISTERED
-        .iter()
-        .filter(is_known)
-        .filter(|info| !is_served(facts, info))
-        .collect();
-    section.summary = format!(
-        "{} of {} are served",
-        REGISTERED.len() - lacking.len(),
-        count(REGISTERED.len(), "kind")
-    );
+    let known: Vec<_> = REGISTERED.iter().filter(is_known).collect();
+    let lacking: Vec<_> = known.iter().filter(|info| !is_served(facts, info)).collect();
+    let kinds = count(REGISTERED.len(), "kind");
+    section.summary = format!("{} of {kinds} are served", known.len() - lacking.len());
+    if known.len() < REGISTERED.len() {
+        let _ = write!(section.summary, ", {} are not known", REGISTERED.len() - known.len());
+    }
     for info in lacking {
         let place = format!("{}.{}", info.plural, info.group);
         let others: Vec<_> = facts

@@ -7,12 +7,23 @@ use super::stuck_taints;
 use crate::doctor::facts::{Facts, Member};
 use crate::doctor::finding::{Section, count};
 
+/// Name of the list.
+const CLUSTERS: &str = "clusters";
+
 pub(super) fn check(facts: &Facts, section: &mut Section) {
+    let is_read = !facts
+        .unread
+        .iter()
+        .any(|unread| unread.check == super::MEMBERS && unread.what == CLUSTERS);
+    if !is_read {
+        "not known, because they cannot be read".clone_into(&mut section.summary);
+        return;
+    }
     let ready = facts.members.iter().filter(|member| member.cluster.is_ready()).count();
     section.summary = format!("{ready} of {} are ready", count(facts.members.len(), "member cluster"));
     if facts.members.is_empty() {
         section.note(
-            "clusters",
+            CLUSTERS,
             "there is no member cluster",
             "bulkhead join NAME --cluster-kubeconfig FILE",
         );
