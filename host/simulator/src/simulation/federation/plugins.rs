@@ -1,6 +1,6 @@
 //! Plugins in force.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use bulkhead_core::manifest::Tenancy;
 use bulkhead_plugin::{FoundPlugin, Installed, LoadError, LoadStage, Loaded};
@@ -14,19 +14,25 @@ impl Federation {
         let mut in_force = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         let load = |plugin: &FoundPlugin| self.load_plugin(plugin, in_force.get(&plugin.source.name));
         let installed: Vec<_> = plugins.iter().map(load).collect::<Result<_, _>>()?;
+        if let Some(inspector) = &self.inspector {
+            inspector.permit(plugins);
+        }
         self.context.registry.install(&installed, self.composition);
         let names = plugins.iter().map(|plugin| plugin.source.name.clone());
         *in_force = names.zip(installed).collect();
         Ok(())
     }
 
-    /// Loads a plugin within the limits of its tenant.
+    /// Loads a plugin within the limits of its tenant. The inspector sees every question that arrives at its code.
     fn load_plugin(&self, plugin: &FoundPlugin, previous: Option<&Installed>) -> Result<Installed, LoadError> {
         let registry = &self.context.registry;
-        let loaded = registry.load(&plugin.source)?;
+        let mut loaded = registry.load(&plugin.source)?;
         let tenancy = plugin.grant.tenancy.as_ref();
         if let Some(message) = tenancy.and_then(|_| refused_calls(&loaded)) {
             return Err(LoadError::new(&plugin.source, LoadStage::Verified, message));
+        }
+        if let Some(inspector) = &self.inspector {
+            loaded.policy = inspector.watch(&plugin.source.name, Arc::clone(&loaded.policy));
         }
         let installed = registry.prepare(&loaded, &plugin.manifest.terms(), previous);
         let mut installed = installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))?;
