@@ -79,7 +79,7 @@ impl Installed {
     }
 
     /// Limits it to a tenant, or to none. Returns true if it had another limit. The next installation has the effect.
-    pub(crate) fn limit_to(&mut self, tenancy: Option<&Tenancy>) -> bool {
+    pub fn limit_to(&mut self, tenancy: Option<&Tenancy>) -> bool {
         let is_other = self.tenancy.as_ref() != tenancy;
         self.tenancy = tenancy.cloned();
         is_other

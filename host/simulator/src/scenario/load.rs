@@ -1,10 +1,10 @@
 //! Loading of scenarios: reads and checks every input before a run starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::manifest::{Digest, ManifestProblem, PluginManifest, ProblemKind};
+use bulkhead_core::manifest::{Digest, ManifestProblem, NamePattern, PluginManifest, ProblemKind, Tenancy};
 use bulkhead_core::quantity::Quantity;
 use bulkhead_plugin::{FoundPlugin, read_document};
 use serde::Deserialize;
@@ -56,6 +56,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
         files: std::mem::take(&mut scenario.files),
         duration: scenario.duration,
         clusters: BTreeSet::new(),
+        tenants: tenants(std::mem::take(&mut scenario.tenants)),
+        plugin_names: BTreeSet::new(),
         problems: Vec::new(),
         warnings: Vec::new(),
     };
@@ -110,6 +112,7 @@ impl Loader {
             events.extend(self.event(&format!("events[{index}]"), event));
         }
         events.sort_by_key(|event| event.at);
+        self.check_tenants();
         self.check_applied(&manifests, &events);
         for (index, expectation) in scenario.expect.iter().enumerate() {
             self.expectation(&format!("expect[{index}]"), &expectation.value);
@@ -135,6 +138,20 @@ impl Loader {
             invariants: scenario.invariants,
             witness: scenario.witness,
             warnings: Vec::new(),
+        }
+    }
+
+    /// Checks that each tenant has a plugin and a namespace.
+    fn check_tenants(&mut self) {
+        for (name, tenancy) in std::mem::take(&mut self.tenants) {
+            let field = format!("tenants.{name}");
+            if !self.plugin_names.contains(&name) {
+                let known: Vec<_> = self.plugin_names.iter().map(String::as_str).collect();
+                let message = format!("there is no plugin {name:?}; the scenario has {}", known.join(", "));
+                self.problem(&field, message);
+            } else if tenancy.namespaces.is_empty() {
+                self.problem(&field, "must name at least one namespace");
+            }
         }
     }
 
@@ -212,6 +229,7 @@ impl Loader {
         let (mut names, mut found) = (BTreeSet::new(), Vec::new());
         for (index, manifest) in manifests.into_iter().enumerate() {
             let field = format!("{field}[{index}]");
+            self.plugin_names.insert(manifest.name.clone());
             if !names.insert(manifest.name.clone()) {
                 self.problem(&format!("{field}.name"), "must differ from the other plugins' names");
             }
@@ -251,7 +269,9 @@ impl Loader {
             ProblemKind::Unreadable => format!("plugin {name}: {problem}{hint}"),
             ProblemKind::Invalid => format!("plugin {name}: {problem}"),
         };
-        found.map_err(|problem| self.problem(field, describe(problem))).ok()
+        let mut found = found.map_err(|problem| self.problem(field, describe(problem))).ok()?;
+        found.grant.tenancy = self.tenants.get(&found.manifest.name).cloned();
+        Some(found)
     }
 
     pub(super) fn known_cluster(&mut self, field: &str, cluster: &str) {
@@ -265,6 +285,12 @@ impl Loader {
         let message = format!("there is no cluster {cluster:?}; the scenario has {}", known.join(", "));
         self.problem(field, message);
     }
+}
+
+/// Returns the tenants of a scenario by the names of their plugins.
+fn tenants(given: BTreeMap<String, Vec<NamePattern>>) -> BTreeMap<String, Tenancy> {
+    let tenancy = |(name, namespaces)| (name, Tenancy { namespaces });
+    given.into_iter().map(tenancy).collect()
 }
 
 fn is_cluster_name(name: &str) -> bool {
@@ -284,5 +310,33 @@ mod tests {
         check("-a", false);
         check("Member", false);
         check(&"a".repeat(49), false);
+    }
+
+    #[test]
+    fn tenants_are_limits_of_plugins_and_mistakes_are_named() {
+        let check = |tenants: &str, expected: Result<&[&str], &str>| {
+            let text = format!(
+                "name: a\nduration: 1m\nclusters: [{{name: m1}}]\nfiles: {{a.lua: 'function EvictionCheck() end'}}\n\
+                 plugins: [{{name: hold, lua: a.lua}}]\ntenants: {tenants}\n"
+            );
+            match (parse(Path::new("a.yaml"), &text), expected) {
+                (Ok(loaded), Ok(expected)) => {
+                    let tenancy = loaded.plugins[0].grant.tenancy.clone();
+                    let namespaces = tenancy.map(|tenancy| tenancy.namespaces).unwrap_or_default();
+                    let namespaces: Vec<_> = namespaces.iter().map(ToString::to_string).collect();
+                    assert_eq!(namespaces, expected, "{tenants}");
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (found, _) => panic!("{tenants}: {:?}", found.map(|loaded| loaded.name)),
+            }
+        };
+        check("{}", Ok(&[]));
+        check("{hold: [team-a, team-a-*]}", Ok(&["team-a", "team-a-*"]));
+        check("{hold: []}", Err("tenants.hold: must name at least one namespace"));
+        check(
+            "{held: [team-a]}",
+            Err("there is no plugin \"held\"; the scenario has hold"),
+        );
+        check("{hold: [Team]}", Err("is not a name"));
     }
 }

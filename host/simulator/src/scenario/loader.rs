@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::manifest::Tenancy;
 
 use super::source::Source;
 use super::{CustomKind, UnknownKinds};
@@ -22,6 +23,10 @@ pub(super) struct Loader {
     pub(super) duration: GoDuration,
     /// Names of the member clusters.
     pub(super) clusters: BTreeSet<String>,
+    /// Tenants by the name of a plugin.
+    pub(super) tenants: BTreeMap<String, Tenancy>,
+    /// Names of the plugins of the scenario and of its events.
+    pub(super) plugin_names: BTreeSet<String>,
     pub(super) problems: Vec<String>,
     pub(super) warnings: Vec<String>,
 }

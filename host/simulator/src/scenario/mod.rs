@@ -15,7 +15,7 @@ use bulkhead_api::kinds::KindInfo;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_controllers::profile::Profile;
 use bulkhead_core::composition::Composition;
-use bulkhead_core::manifest::PluginManifest;
+use bulkhead_core::manifest::{NamePattern, PluginManifest};
 use bulkhead_core::model::{SyncMode, Taint};
 use bulkhead_emulator::{ClusterState, WorkloadFailure};
 use schemars::JsonSchema;
@@ -59,6 +59,11 @@ pub struct Scenario {
     /// Plugins, in call order; all of them are called before the built-in policies.
     #[serde(default)]
     pub plugins: Vec<PluginManifest>,
+    /// Namespaces of tenants by the name of a plugin, as a rule of a trust file limits it: the plugin answers health and
+    /// eviction checks of workloads in these namespaces only, and can only hold. A name may end with `*`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
+    pub tenants: BTreeMap<String, Vec<NamePattern>>,
     /// Rules that combine the verdicts of several policies.
     #[serde(default)]
     pub composition: Composition,

@@ -3,6 +3,7 @@
 mod disruptions;
 mod people;
 mod person;
+mod plugins;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
 use bulkhead_emulator::MemberCluster;
-use bulkhead_plugin::{Engine, FoundPlugin, Installed, LoadError, LoadStage};
+use bulkhead_plugin::{Engine, Installed};
 use bulkhead_runtime::clock::{Clock, WallClock};
 use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events;
@@ -37,12 +38,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub(super) use self::person::PRODUCER_PERSON;
+use super::invariants::Inspector;
 use super::member;
 use super::report_only_process::ReportOnlyProcess;
 use crate::control_plane;
-use crate::scenario::{
-    ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject, ObjectOrigin,
-};
+use crate::scenario::{ClusterSpec, CustomKind, FailureModeSpec, Loaded, ManifestObject, ObjectOrigin};
 
 /// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
 const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -68,6 +68,8 @@ pub(super) struct Federation {
     scheduler_succeeded: AtomicBool,
     /// Plugins in force, by name.
     plugins: Mutex<BTreeMap<String, Installed>>,
+    /// Inspector of the questions to plugins, if there is one.
+    inspector: Option<Inspector>,
     report_only: Option<ReportOnlyProcess>,
     tasks: Tasks,
 }
@@ -96,6 +98,8 @@ pub(super) struct Start {
     pub(super) explain: Option<String>,
     /// Additional sink for decisions.
     pub(super) sink: Option<Box<dyn Sink>>,
+    /// Inspector of the questions to plugins.
+    pub(super) inspector: Option<Inspector>,
 }
 
 struct MemberClients(BTreeMap<String, Client>);
@@ -156,6 +160,7 @@ impl Federation {
             engines,
             explain,
             sink,
+            inspector,
         } = start;
         let clock = apiserver::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let hub = control_plane::server(seed, clock.clone(), &scenario.flags, custom_kinds(scenario));
@@ -201,6 +206,7 @@ impl Federation {
             wall,
             scheduler_succeeded: AtomicBool::new(false),
             plugins: Mutex::default(),
+            inspector,
             report_only,
             tasks,
         };
@@ -401,36 +407,6 @@ impl Federation {
                 .unwrap_or_else(PoisonError::into_inner)
                 .start_controller(controller);
         }
-    }
-
-    /// Replaces the plugins in force, if every new one loads.
-    pub(super) fn load_plugins(&self, plugins: &[FoundPlugin]) -> Result<(), LoadError> {
-        let mut in_force = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
-        let load = |plugin: &FoundPlugin| self.load_plugin(plugin, in_force.get(&plugin.source.name));
-        let installed: Vec<_> = plugins.iter().map(load).collect::<Result<_, _>>()?;
-        self.context.registry.install(&installed, self.composition);
-        let names = plugins.iter().map(|plugin| plugin.source.name.clone());
-        *in_force = names.zip(installed).collect();
-        Ok(())
-    }
-
-    fn load_plugin(&self, plugin: &FoundPlugin, previous: Option<&Installed>) -> Result<Installed, LoadError> {
-        let registry = &self.context.registry;
-        let loaded = registry.load(&plugin.source)?;
-        let installed = registry.prepare(&loaded, &plugin.manifest.terms(), previous);
-        installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))
-    }
-
-    /// Checks that the plugins of later events load, so that errors appear before the run instead of during it.
-    pub(super) fn check_plugins(&self, events: &[LoadedEvent]) -> Result<(), LoadError> {
-        for event in events {
-            if let EventAction::Plugins(plugins) = &event.action {
-                for plugin in plugins {
-                    self.load_plugin(plugin, None)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -93,6 +93,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
                 engines,
                 explain,
                 sink,
+                inspector: inspector.clone(),
             },
         )
         .await?

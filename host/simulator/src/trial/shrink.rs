@@ -155,6 +155,11 @@ impl Group {
             Self::Clusters => "/clusters",
         };
         let gone: Vec<Value> = draft.scenario.pointer_mut(list)?.as_array_mut()?.drain(range).collect();
+        // The tenant of a plugin leaves with it.
+        if let (Self::Plugins, Some(tenants)) = (self, draft.scenario.get_mut("tenants").and_then(Value::as_object_mut))
+        {
+            tenants.retain(|name, _| !gone.iter().any(|plugin| plugin["name"] == **name));
+        }
         if matches!(self, Self::Events) && gone.iter().any(|event| reverts_any(event, draft.events())) {
             return None;
         }

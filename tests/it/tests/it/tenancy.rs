@@ -12,11 +12,11 @@ use bulkhead_plugin::Plugins;
 use serde_json::json;
 
 use crate::images::{Place, refused, until};
-use crate::support::{Folder, TAINT_POLICY, assert_held, run};
+use crate::support::{Folder, TAINT_POLICY, assert_held, run, try_run};
 
-/// Runs the loss of member1 with the same workload in the namespaces `a` and `b`, and a plugin for `a`.
-#[track_caller]
-fn check(name: &str, script: &str, scope: &str, evicting_in_b: &str) {
+/// Returns the loss of member1 with the same workload in the namespaces `a` and `b`, and the plugin `hold`. `limits` is the
+/// end of its entry, and the fields of the scenario after it.
+fn scenario(name: &str, script: &str, limits: &str, evicting_in_b: &str) -> Folder {
     let objects = ["a", "b"].map(|namespace| {
         let meta = format!("metadata: {{name: web, namespace: {namespace}}}");
         let template = "{metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: app}]}}";
@@ -35,7 +35,7 @@ fn check(name: &str, script: &str, scope: &str, evicting_in_b: &str) {
         "name: {name}\nduration: 6m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
          resource-eviction-rate: 10, allow-no-execute-taint-policy: true}}\nclusters: [{{name: member1}}, {{name: member2}}]\n\
          manifests: [taint-policy.yaml, {{objects: [{}]}}]\n\
-         plugins: [{{name: hold, lua: hold.lua, scope: {scope}}}]\n\
+         plugins: [{{name: hold, lua: hold.lua{limits}\n\
          events: [{{at: 2m, cluster: member1, state: unreachable}}]\nexpect:\n\
          - {{at: 110s, binding: a/web-deployment, clusters: {{member1: 2}}}}\n\
          - {{at: 4m, binding: a/web-deployment, clusters: {{member2: 2}}, evictingFrom: [member1]}}\n\
@@ -47,7 +47,13 @@ fn check(name: &str, script: &str, scope: &str, evicting_in_b: &str) {
         ("taint-policy.yaml", TAINT_POLICY),
         ("hold.lua", script),
     ];
-    let folder = Folder::new(&format!("tenancy-{name}"), &files);
+    Folder::new(&format!("tenancy-{name}"), &files)
+}
+
+/// Runs the scenario with a plugin that has a scope.
+#[track_caller]
+fn check(name: &str, script: &str, scope: &str, evicting_in_b: &str) {
+    let folder = scenario(name, script, &format!(", scope: {scope}}}]"), evicting_in_b);
     assert_held(&run(&folder.load().unwrap(), None));
 }
 
@@ -62,6 +68,25 @@ fn a_plugin_holds_inside_of_its_scope_only() {
         "function EvictionCheck(binding, task, observed, now) error('no') end\n",
         "{namespaces: ['a*']}",
         "",
+    );
+}
+
+#[test]
+fn a_plugin_of_a_tenant_holds_inside_of_its_namespaces_only() {
+    for tenants in ["{hold: [a]}", "{hold: [a, 'a-*']}"] {
+        let folder = scenario("tenant", HOLD, &format!("}}]\ntenants: {tenants}"), "");
+        assert_held(&run(&folder.load().unwrap(), None));
+    }
+}
+
+#[test]
+fn a_plugin_of_a_tenant_with_other_calls_is_refused_in_a_scenario() {
+    let script = "function Filter(binding, clusters, now) return {} end\n";
+    let folder = scenario("tenant-refused", script, "}]\ntenants: {hold: [a]}", "");
+    let error = try_run(&folder.load().unwrap(), None).unwrap_err();
+    assert!(
+        error.contains("it answers filter calls, and the plugin of a tenant answers"),
+        "{error}"
     );
 }
 

@@ -9,12 +9,15 @@
 //! | S5 | a report-only process writes nothing | its requests |
 //! | S6 | a taint that was not added by these controllers stays | clusters |
 //! | S7 | every eviction has a record from before its write, and the record replays | records, tasks |
+//! | S10 | a plugin is asked about workloads and clusters of its scope only | calls that arrive at its code, records |
+//! | S11 | the plugin of a tenant releases nothing that would be held without it, and makes nothing healthy | records |
 //! | L1 | workloads that have to leave a cluster leave as fast as the rates allow, every eviction task ends, and a changed template reaches a member cluster | bindings, members |
 //! | L2 | a recovered cluster is usable | clusters, at the end |
 //! | L3 | after a restart timers continue and work resumes: no workload is lost or left incomplete, or waits for room in one cluster while another one has it | bindings, members, at the end |
 //!
 //! S8 is checked by running a seed twice. The checks do not rely on the decision code: S1 reads the recorded binding
-//! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters.
+//! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters, S10 the calls.
+//! S9 is a promise of the engines.
 
 mod churn;
 mod deadlines;
@@ -23,6 +26,7 @@ mod hub;
 mod objects;
 mod records;
 mod room;
+mod scopes;
 mod templates;
 mod truth;
 
@@ -35,6 +39,7 @@ use bulkhead_core::model::{Cluster, Placement};
 
 pub(super) use objects::Observed;
 use records::Recorded;
+use scopes::Scopes;
 use truth::Truth;
 
 use crate::report::Violation;
@@ -47,6 +52,7 @@ const VIOLATIONS_MAX: usize = 20;
 pub(super) struct Ledger {
     violations: Vec<Violation>,
     recorded: Recorded,
+    scopes: Scopes,
     truth: Truth,
 }
 
@@ -106,7 +112,9 @@ impl Sink for Inspecting {
             next.keep(record, decision);
         }
         self.inspector.with(|ledger| {
-            for (invariant, seen) in ledger.recorded.look(record, decision, &ledger.truth) {
+            let mut broken = ledger.recorded.look(record, decision, &ledger.truth);
+            broken.extend(ledger.scopes.look(record, decision));
+            for (invariant, seen) in broken {
                 ledger.found(Violation {
                     invariant,
                     at_ms: record.entry.at.as_millis(),

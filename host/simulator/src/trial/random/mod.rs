@@ -9,6 +9,7 @@ mod people;
 mod plugins;
 mod policies;
 mod settings;
+mod tenants;
 mod workloads;
 
 use std::path::Path;
@@ -56,6 +57,7 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     plugins::draw(&mut rng, &mut scenario);
     coincidences::draw(&mut rng, &mut scenario, &names, crowded);
     bad_image::draw(seed, &mut scenario);
+    tenants::draw(seed, &mut scenario, &names);
     if rng.chance(15) {
         scenario["witness"] = json!(true);
     }

@@ -79,11 +79,15 @@ pub enum Mutation {
     PurgeWaits,
     /// S1: a copy that the scheduler gives up goes without an eviction.
     CopyDropped,
+    /// S10: the scope of a plugin is not evaluated.
+    ScopeIgnored,
+    /// S11: releases and healthy verdicts of a tenant's plugin count.
+    TenantReleases,
 }
 
 impl Mutation {
     /// All mutations, in declaration order.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::Karmada1640,
         Self::Karmada2769,
         Self::Karmada2989,
@@ -119,6 +123,8 @@ impl Mutation {
         Self::TemplateIgnored,
         Self::PurgeWaits,
         Self::CopyDropped,
+        Self::ScopeIgnored,
+        Self::TenantReleases,
     ];
 }
 
