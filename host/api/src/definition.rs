@@ -386,7 +386,12 @@ mod tests {
         let spec = &schema["properties"]["spec"];
         assert_eq!(spec["required"], json!(["rules"]));
         let fields: Vec<_> = spec["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(fields, ["revoked", "rules"]);
+        assert_eq!(fields, ["revoked", "rules", "trustedRoot"]);
+        let root = &spec["properties"]["trustedRoot"];
+        assert_eq!(
+            (&root["required"], &root["properties"]["file"]),
+            (&json!(["json"]), &Value::Null)
+        );
         let rule = &spec["properties"]["rules"]["items"];
         let key = &rule["properties"]["keys"]["items"];
         let fields: Vec<_> = key["properties"].as_object().unwrap().keys().collect();
@@ -401,6 +406,7 @@ mod tests {
             &spec["properties"]["rules"],
             &spec["properties"]["revoked"],
             &rule["properties"]["keys"],
+            &rule["properties"]["identities"],
         ] {
             assert!(list["maxItems"].is_number(), "{list:#}");
         }

@@ -358,6 +358,7 @@ mod tests {
             payload: "payload".to_owned(),
             signature: "MEUC".to_owned(),
             payload_type: None,
+            bundle: None,
         };
         cache
             .keep_signatures(&digest, std::slice::from_ref(&signature))

@@ -207,6 +207,7 @@ fn of_files(files: &Files) -> Result<Vec<SavedImage>, String> {
                     payload,
                     signature,
                     payload_type: None,
+                    bundle: None,
                 });
             }
         }
@@ -321,6 +322,7 @@ mod tests {
             payload: "{}".to_owned(),
             signature: "MEUC".to_owned(),
             payload_type: payload_type.map(str::to_owned),
+            bundle: None,
         };
         SavedImage {
             reference: Some("r.io/plugins/hold:1".parse().unwrap()),

@@ -110,9 +110,9 @@ struct Image {
 /// Need for another attempt after one that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
-    /// None: the image has a digest, and every key that may sign it has.
+    /// None: the image has a digest, and every signer of its rule has signed it.
     Never,
-    /// The tag may move, or another key may sign.
+    /// The tag may move, or another signer may sign.
     Later,
 }
 
@@ -161,8 +161,7 @@ fn verified(
     let Some(requirements) = requirements else {
         return Ok(None);
     };
-    let key = requirements.verify(image, digest, code, signatures).map_err(verify)?;
-    Ok(key.map(|key| key.name.clone()))
+    requirements.verify(image, digest, code, signatures).map_err(verify)
 }
 
 impl RegistryImages {

@@ -1,23 +1,22 @@
-//! Trust in images: which keys have to sign the images of a registry, and what their plugins may answer.
+//! Trust in images: the signers of the images of a registry, and the calls that their plugins may answer.
 //!
 //! The rule with the longest prefix of an image counts. As soon as there is a trust file or a `PluginTrust` object, an
 //! image without a rule is refused. Objects are consulted for images that no rule of the file covers.
 
+mod read;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::manifest::trust::object::{ObjectRule, ReadTrust};
-use bulkhead_core::manifest::trust::{
-    ContractVersion, PluginTrust, TrustKey, TrustRule, TrustTerms, contract_version, images_prefix,
-};
+use bulkhead_core::manifest::trust::object::{ObjectRule, ObjectSigners, ReadTrust};
+use bulkhead_core::manifest::trust::{ContractVersion, PluginTrust, TrustTerms, contract_version};
 use bulkhead_core::manifest::{BudgetLimits, Tenancy};
-use bulkhead_plugin::{Grant, Positions, limits_of_files, read_document};
+use bulkhead_plugin::Grant;
 
 use crate::reference::is_below;
-use crate::signature::{NotSigned, PublicKey, Signature, conformance_reports, verify};
+use crate::signature::{Identity, KeyError, NotSigned, PublicKey, Signature, Signers, TrustedRoot};
 use crate::{Digest, Reference};
 
 /// Maximum length of the reason of a revocation in messages, in characters.
@@ -26,13 +25,13 @@ const REASON_CHARS_MAX: usize = 200;
 /// Reasons of revocations by digest.
 type Revoked = Arc<BTreeMap<Digest, String>>;
 
-/// Trust file, with its keys read.
+/// Trust file, with its keys and its trusted root read.
 #[derive(Clone, Debug)]
 pub struct Trust {
     origin: String,
     rules: Rules,
-    /// Files of the keys.
-    key_files: Vec<PathBuf>,
+    /// Files of the keys and of the trusted root.
+    files: Vec<PathBuf>,
 }
 
 /// Rules of a trust file, or of all objects. Each prefix has one rule.
@@ -47,15 +46,15 @@ struct Rule {
     /// File or object with the rule.
     origin: String,
     prefix: String,
-    /// Terms and keys, or the mistake because of which it permits nothing.
+    /// Terms and signers, or the mistake because of which it permits nothing.
     permits: Result<Permit, String>,
 }
 
 #[derive(Clone, Debug)]
 struct Permit {
     terms: TrustTerms,
-    /// Keys; none accepts images without a signature.
-    keys: Option<Vec<PublicKey>>,
+    /// Signers; none accepts images without a signature.
+    signers: Option<Signers>,
 }
 
 /// Rules of the `PluginTrust` objects of a control plane.
@@ -71,8 +70,8 @@ pub(crate) struct ObjectTrust {
 pub struct Requirements {
     /// File or object with the rule, and its prefix.
     origin: String,
-    /// Keys, one of which must have signed; none if no signature is required.
-    keys: Option<Vec<PublicKey>>,
+    /// Signers, one of which must have signed; none if no signature is required.
+    signers: Option<Signers>,
     /// Minimum version of the contract of a conformance report; none if no report is required.
     conformance: Option<ContractVersion>,
     /// Calls that the plugin may answer; none for all.
@@ -96,82 +95,9 @@ pub struct TrustError {
 }
 
 impl Trust {
-    /// Reads a trust file and the keys that it names.
-    ///
-    /// # Errors
-    ///
-    /// The file or a key cannot be used.
-    pub fn read(path: &Path) -> Result<Self, TrustError> {
-        let origin = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| TrustError {
-            origin: origin.clone(),
-            message: format!("cannot read the trust file: {error}"),
-        })?;
-        Self::parse(&origin, &text, path.parent().unwrap_or(Path::new(".")))
-    }
-
-    fn parse(origin: &str, text: &str, folder: &Path) -> Result<Self, TrustError> {
-        let error = |message: String| TrustError {
-            origin: origin.to_owned(),
-            message,
-        };
-        // The message names the file.
-        let file: PluginTrust = read_document(origin, text).map_err(|message| {
-            error(message.strip_prefix(origin).map_or_else(
-                || message.clone(),
-                |rest| rest.trim_start_matches([':', ' ']).to_owned(),
-            ))
-        })?;
-        let (api_version, kind) = (PluginTrust::API_VERSION, PluginTrust::KIND);
-        if file.api_version != api_version || file.kind != kind {
-            let found = format!("{} {}", file.api_version, file.kind);
-            return Err(error(format!("is a {found:?}; a trust file is {api_version} {kind}")));
-        }
-        let positions = Positions::read(text, &limits_of_files());
-        let (mut rules, mut key_files) = (Vec::<Rule>::new(), Vec::new());
-        for (index, rule) in file.rules.into_iter().enumerate() {
-            let path = format!("rules[{index}]");
-            let position = positions.value(0, &path);
-            let at = position.map_or_else(String::new, |at| format!(":{at}"));
-            let at = format!("{origin}{at}: {path}");
-            key_files.extend(rule.keys.iter().filter_map(|key| Some(folder.join(key.file.as_ref()?))));
-            let rule = read_rule(rule, origin, &at, folder)?;
-            if rules.iter().any(|other| other.prefix == rule.prefix) {
-                return Err(TrustError {
-                    origin: at,
-                    message: format!(
-                        "images {:?} has a rule already; put its keys into that one",
-                        rule.prefix
-                    ),
-                });
-            }
-            rules.push(rule);
-        }
-        let mut revoked = BTreeMap::<Digest, String>::new();
-        for (index, revocation) in file.revoked.into_iter().enumerate() {
-            let path = format!("revoked[{index}]");
-            let at = positions
-                .value(0, &path)
-                .map_or_else(String::new, |at| format!(":{at}"));
-            let digest = revocation.digest.parse().map_err(|message| TrustError {
-                origin: format!("{origin}{at}: {path}.digest"),
-                message,
-            })?;
-            revoked.insert(digest, revocation.reason.unwrap_or_default());
-        }
-        Ok(Self {
-            origin: origin.to_owned(),
-            rules: Rules {
-                all: rules,
-                revoked: Arc::new(revoked),
-            },
-            key_files,
-        })
-    }
-
-    /// Returns the files of the keys.
-    pub(crate) fn key_files(&self) -> &[PathBuf] {
-        &self.key_files
+    /// Returns the files of the keys and of the trusted root.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Returns the prefixes of the rules, in order.
@@ -237,7 +163,11 @@ impl ObjectTrust {
         let (mut all, mut revoked) = (Vec::new(), BTreeMap::<Digest, String>::new());
         for object in objects {
             let origin = format!("{} {}", PluginTrust::KIND, object.name);
-            all.extend(object.rules.into_iter().map(|rule| Rule::of_object(&origin, rule)));
+            let root = object
+                .trusted_root
+                .map(|json| TrustedRoot::parse(&format!("{origin} spec.trustedRoot.json"), &json));
+            let rules = object.rules.into_iter();
+            all.extend(rules.map(|rule| Rule::of_object(&origin, rule, root.as_ref())));
             for revocation in object.revoked {
                 // The digest was checked.
                 if let Ok(digest) = revocation.digest.parse() {
@@ -262,12 +192,18 @@ impl Rules {
 }
 
 impl Rule {
-    fn of_object(origin: &str, rule: ObjectRule) -> Self {
-        let keys = rule
-            .keys
-            .map(|keys| keys.into_iter().map(PublicKey::of_object).collect());
+    fn of_object(origin: &str, rule: ObjectRule, root: Option<&Result<TrustedRoot, KeyError>>) -> Self {
+        let signers = rule.signers.map(|ObjectSigners { keys, identities }| {
+            let signers = Signers::of_keys(keys.into_iter().map(PublicKey::of_object).collect());
+            // The identities were checked.
+            let identities = identities.into_iter().filter_map(|one| Identity::new(one).ok());
+            match root {
+                Some(root) => signers.with_identities(identities.collect(), root.clone()),
+                None => signers,
+            }
+        });
         let permits = match rule.terms {
-            Ok(terms) => Ok(Permit { terms, keys }),
+            Ok(terms) => Ok(Permit { terms, signers }),
             Err(mistake) => Err(mistake.to_string()),
         };
         Self {
@@ -280,7 +216,7 @@ impl Rule {
     /// Returns the requirements for an image that it covers.
     fn requirements(&self, image: &Reference, revoked: Vec<Revoked>) -> Result<Requirements, TrustError> {
         let origin = format!("{} rule {:?}", self.origin, self.prefix);
-        let Permit { terms, keys } = match &self.permits {
+        let Permit { terms, signers } = match &self.permits {
             Ok(permit) => permit,
             Err(mistake) => {
                 let message = format!("it has a mistake and trusts no image: {mistake} (TrustRuleInvalid)");
@@ -295,7 +231,7 @@ impl Rule {
         }
         Ok(Requirements {
             origin,
-            keys: keys.clone(),
+            signers: signers.clone(),
             conformance: terms.conformance,
             kinds: terms.kinds.clone(),
             max_budget: terms.max_budget,
@@ -306,11 +242,11 @@ impl Rule {
 }
 
 impl Requirements {
-    /// Returns requirements that consist of keys alone.
-    pub fn of_keys(keys: Vec<PublicKey>) -> Self {
+    /// Returns requirements that consist of signers alone. `origin` names their source in messages.
+    pub fn of_signers(origin: &str, signers: Signers) -> Self {
         Self {
-            origin: "--key".to_owned(),
-            keys: Some(keys),
+            origin: origin.to_owned(),
+            signers: Some(signers),
             conformance: None,
             kinds: None,
             max_budget: BudgetLimits::default(),
@@ -331,10 +267,11 @@ impl Requirements {
 
     /// Returns true if a signature is required.
     pub fn needs_signature(&self) -> bool {
-        self.keys.is_some()
+        self.signers.is_some()
     }
 
-    /// Returns the key that has signed the image; none if no signature is required. `code` is the digest of its code.
+    /// Returns the name of the key that has signed the image, or the identity in the certificate of its signer; none if
+    /// no signature is required. `code` is the digest of its code.
     ///
     /// # Errors
     ///
@@ -345,7 +282,7 @@ impl Requirements {
         digest: &Digest,
         code: &Digest,
         signatures: &[Signature],
-    ) -> Result<Option<&PublicKey>, TrustError> {
+    ) -> Result<Option<String>, TrustError> {
         let refused = |cause: String| TrustError {
             origin: self.origin.clone(),
             message: format!("{}@{digest} is not trusted: {cause}", image.name()),
@@ -363,18 +300,19 @@ impl Requirements {
                 )));
             }
         }
-        let Some(keys) = &self.keys else { return Ok(None) };
-        let key = verify(signatures, digest, keys).map_err(|cause: NotSigned| refused(cause.to_string()))?;
+        let Some(signers) = &self.signers else { return Ok(None) };
+        let verified = signers.verify(signatures, digest);
+        let signer = verified.map_err(|cause: NotSigned| refused(cause.to_string()))?;
         self.check_conformance(digest, signatures).map_err(refused)?;
-        Ok(Some(key))
+        Ok(Some(signer))
     }
 
     /// Returns the reason why no conformance report counts.
     fn check_conformance(&self, digest: &Digest, signatures: &[Signature]) -> Result<(), String> {
-        let (Some(required), Some(keys)) = (self.conformance, &self.keys) else {
+        let (Some(required), Some(signers)) = (self.conformance, &self.signers) else {
             return Ok(());
         };
-        let reports = conformance_reports(signatures, digest, keys);
+        let reports = signers.conformance_reports(signatures, digest);
         let passed: Vec<_> = reports.iter().filter(|report| report.passed).collect();
         if passed
             .iter()
@@ -397,58 +335,13 @@ impl Requirements {
         ))
     }
 
-    /// Returns true if a key of the rule has not signed, or if a conformance report is missing, so that the registry
+    /// Returns true if a signer of the rule has not signed, or if a conformance report is missing, so that the registry
     /// may have signatures that matter.
     pub fn lacks_signatures(&self, digest: &Digest, signatures: &[Signature]) -> bool {
-        let has_signed = |key: &PublicKey| verify(signatures, digest, std::slice::from_ref(key)).is_ok();
-        let has_all = self.keys.as_ref().is_none_or(|keys| keys.iter().all(has_signed));
+        let signers = self.signers.as_ref();
+        let has_all = signers.is_none_or(|signers| signers.have_all_signed(signatures, digest));
         !has_all || self.check_conformance(digest, signatures).is_err()
     }
-}
-
-/// Reads a rule of a trust file and its keys. `at` is the place of the rule.
-fn read_rule(rule: TrustRule, origin: &str, at: &str, folder: &Path) -> Result<Rule, TrustError> {
-    let error = |message: String| TrustError {
-        origin: at.to_owned(),
-        message,
-    };
-    let prefix = images_prefix(&rule.images).map_err(error)?;
-    let terms = rule.terms().map_err(error)?;
-    let mut keys = Vec::new();
-    for (index, key) in rule.keys.iter().enumerate() {
-        keys.push(read_key(key, &format!("{at}.keys[{index}]"), folder)?);
-    }
-    let keys = (!rule.unsigned).then_some(keys);
-    Ok(Rule {
-        origin: origin.to_owned(),
-        prefix,
-        permits: Ok(Permit { terms, keys }),
-    })
-}
-
-fn read_key(key: &TrustKey, at: &str, folder: &Path) -> Result<PublicKey, TrustError> {
-    let error = |message: String| TrustError {
-        origin: at.to_owned(),
-        message,
-    };
-    let (origin, pem) = match (&key.file, &key.pem) {
-        (Some(file), None) => {
-            let path = folder.join(file);
-            let shown = path.display().to_string();
-            let pem = fs::read_to_string(&path);
-            (
-                shown.clone(),
-                pem.map_err(|problem| error(format!("cannot read {shown}: {problem}")))?,
-            )
-        }
-        (None, Some(pem)) => (format!("{at}.pem"), pem.clone()),
-        _ => return Err(error("needs exactly one of file and pem".to_owned())),
-    };
-    let name = key.name.clone().unwrap_or_else(|| origin.clone());
-    PublicKey::parse(&name, &origin, &pem).map_err(|problem| TrustError {
-        origin: problem.origin,
-        message: problem.message,
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Trust file that is read again when it changes, or when a file of its keys does.
+//! Trust file that is read again when it changes, or when a file of its keys or of its trusted root does.
 //!
 //! While the file cannot be used, the rules that were read before stay in force: a mistake in the file must neither
 //! trust more images nor take plugins out of force.
@@ -53,16 +53,16 @@ impl TrustFile {
         }
     }
 
-    /// Returns the state of the file and of the files of its keys. It changes whenever one of them does.
+    /// Returns the state of the file and of the files that it names. It changes whenever one of them does.
     pub(crate) fn marks(&self) -> Vec<Mark> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.marks_with(known.trust.as_deref())
     }
 
     fn marks_with(&self, trust: Option<&Trust>) -> Vec<Mark> {
-        let keys = trust.into_iter().flat_map(Trust::key_files);
+        let files = trust.into_iter().flat_map(Trust::files);
         std::iter::once(&self.path)
-            .chain(keys)
+            .chain(files)
             .map(|path| Mark::of(path))
             .collect()
     }
@@ -75,7 +75,7 @@ impl TrustFile {
     pub(crate) fn current(&self) -> Result<(Arc<Trust>, Option<TrustError>), TrustError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.marks.as_ref() != Some(&self.marks_with(known.trust.as_deref())) {
-            // The first read names the files of the keys, whose marks have to be older than the content that counts.
+            // The first read names the other files, whose marks have to be older than the content that counts.
             let first = Trust::read(&self.path).ok().or(known.trust.as_deref().cloned());
             let marks = self.marks_with(first.as_ref());
             let (trust, problem) = match Trust::read(&self.path) {

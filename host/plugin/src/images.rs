@@ -49,7 +49,8 @@ pub struct FoundImage {
     pub code: Vec<u8>,
     /// Limits that the trust in it sets.
     pub grant: Grant,
-    /// Name of the key that has signed it; none if no signature is required.
+    /// Name of the key that has signed it, or the identity in the certificate of its signer; none if no signature is
+    /// required.
     pub signer: Option<String>,
     /// Reason why a newer image of the same tag is not used, or why there is no way to know of one.
     pub newer: Option<ImageProblem>,

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
-use serde_json::Value;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
+use serde_json::{Value, json};
 
 use crate::registry::{Authentication, Fault, Registry};
 
@@ -284,6 +284,52 @@ fn signatures_are_required_as_soon_as_there_is_trust() {
         "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\nrules: []\n",
     );
     place.fails(&trusted, 2, "no rule trusts ");
+}
+
+#[test]
+fn an_identity_needs_an_issuer_and_a_trusted_root() {
+    let place = Place::new("identity", Authentication::Basic);
+    let image = place.image();
+    place.succeeds(&["push", &image, "mine"]);
+    let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let pem = params.self_signed(&pair).unwrap().pem();
+    let certificate: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let chain = json!({"certificates": [{"rawBytes": certificate}]});
+    let authority = json!([{"uri": "https://ca.example.com", "certChain": chain}]);
+    let root = json!({
+        "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+        "certificateAuthorities": authority,
+        "timestampAuthorities": authority,
+    });
+    place.write("root.json", &root.to_string());
+    place.write("broken.json", "{}");
+    let identity = ["verify", &image, "--certificate-identity", "team@example.com"];
+    let issuer = ["--certificate-oidc-issuer", "https://issuer.example.com"];
+    place.fails(&identity, 2, "--certificate-oidc-issuer");
+    let named = [&identity[..], &issuer].concat();
+    place.fails(&named, 2, "--trusted-root");
+    place.fails(
+        &[&named[..], &["--trusted-root", "broken.json"]].concat(),
+        2,
+        "broken.json: has the media type",
+    );
+    let whole = [&named[..], &["--trusted-root", "root.json"]].concat();
+    place.fails(&whole, 1, "it has no signature");
+    place.succeeds(&["sign", &image, "--key", "team.key"]);
+    place.fails(
+        &whole,
+        1,
+        "none of its 1 signatures is by team@example.com (https://issuer.example.com)",
+    );
+    place.succeeds(&[&whole[..], &["--key", "team.pub"]].concat());
+    let without = ["verify", &image, "--trusted-root", "root.json"];
+    place.fails(
+        &[&without[..], &issuer].concat(),
+        2,
+        "name the subject with --certificate-identity or --certificate-identity-regexp",
+    );
 }
 
 #[test]

@@ -158,8 +158,8 @@ mod tests {
         assert_eq!(valid("a").await, "True=NoMistakes the object has no mistake");
         assert_eq!(
             valid("b").await,
-            "False=InvalidFields spec.rules[1]: needs either keys, one of which must have signed, or unsigned: true; \
-             spec.rules[0].images: \"r.io\" has a rule already in PluginTrust a spec.rules[0]; put its keys into that \
+            "False=InvalidFields spec.rules[1]: needs either keys or identities, one of which must have signed, or \
+             unsigned: true; spec.rules[0].images: \"r.io\" has a rule already in PluginTrust a spec.rules[0]; put its keys into that \
              one; the other parts of the object count"
         );
         let writes = server.writes();

@@ -3,6 +3,7 @@
 //! The checks here need no file and no registry, so that admission, the status of objects and the processes that pull
 //! images agree about them. [`object`] reads objects.
 
+pub mod identity;
 pub mod object;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use self::identity::{TrustIdentity, TrustedRootSource};
 use super::{BudgetLimits, NamePattern, Tenancy, check_digest};
 use crate::call::CallKind;
 
@@ -26,6 +28,9 @@ pub struct PluginTrust {
     pub kind: String,
     /// Rules. The one with the longest prefix of an image counts; an image without a rule is refused.
     pub rules: Vec<TrustRule>,
+    /// Trusted root of Sigstore. Required if a rule has identities.
+    #[serde(default)]
+    pub trusted_root: TrustedRootSource,
     /// Images that no rule trusts any more, signed or not.
     #[serde(default)]
     pub revoked: Vec<Revocation>,
@@ -57,10 +62,13 @@ pub struct Revocation {
 pub struct TrustRule {
     /// Registry, or registry and start of the repository, such as `registry.example.com/plugins`.
     pub images: String,
-    /// Keys, one of which must have signed the image. Required unless `unsigned` is set.
+    /// Keys. A key or an identity of the rule must have signed the image, unless `unsigned` is set.
     #[serde(default)]
     pub keys: Vec<TrustKey>,
-    /// Accepts images without a signature. Excludes `keys`.
+    /// Identities of signers without keys, whose certificates the trusted root verifies.
+    #[serde(default)]
+    pub identities: Vec<TrustIdentity>,
+    /// Accepts images without a signature. Excludes `keys` and `identities`.
     #[serde(default)]
     pub unsigned: bool,
     /// Calls that the plugins may answer; by default all.
@@ -78,8 +86,8 @@ pub struct TrustRule {
     /// Refuses references without a digest.
     #[serde(default)]
     pub require_digest: bool,
-    /// Requires a passed conformance report that one of the keys has signed, of at least this version of the contract,
-    /// such as `0.1.0`. Excludes `unsigned`.
+    /// Requires a passed conformance report that a key or an identity of the rule has signed, of at least this version
+    /// of the contract, such as `0.1.0`. Excludes `unsigned`.
     #[serde(default)]
     pub require_conformance: Option<String>,
 }
@@ -103,7 +111,7 @@ pub struct TrustKey {
 /// Version of the contract: major, minor and patch.
 pub type ContractVersion = [u32; 3];
 
-/// Terms of a rule without mistakes, except for its keys.
+/// Terms of a rule without mistakes, except for its keys and identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustTerms {
     /// Calls that the plugins may answer; none for all.
@@ -144,14 +152,14 @@ pub fn contract_version(text: &str) -> Option<ContractVersion> {
 }
 
 impl TrustRule {
-    /// Checks everything but the prefix and the keys themselves.
+    /// Checks everything but the prefix, and the keys and identities themselves.
     ///
     /// # Errors
     ///
     /// The first mistake, with the field and the remedy.
     pub fn terms(&self) -> Result<TrustTerms, String> {
-        if self.keys.is_empty() != self.unsigned {
-            return Err("needs either keys, one of which must have signed, or unsigned: true".to_owned());
+        if (self.keys.is_empty() && self.identities.is_empty()) != self.unsigned {
+            return Err("needs either keys or identities, one of which must have signed, or unsigned: true".to_owned());
         }
         if self.kinds.as_ref().is_some_and(BTreeSet::is_empty) {
             return Err("kinds is empty, so that no plugin could answer; leave it out for all".to_owned());
@@ -163,7 +171,9 @@ impl TrustRule {
             ));
         }
         if self.unsigned && self.require_conformance.is_some() {
-            return Err("requireConformance needs keys: only a signed report proves something".to_owned());
+            return Err(
+                "requireConformance needs keys or identities: only a signed report proves something".to_owned(),
+            );
         }
         let conformance =
             match &self.require_conformance {

@@ -1,7 +1,7 @@
 //! Signatures and attestations as Sigstore bundles in manifests that refer to an image.
 //!
-//! Bundles are verified with the keys of the trust file. Certificates and entries of a transparency log in them do not
-//! count.
+//! A bundle with a certificate is kept whole, for [`super::certificate`]. With a key, its entries of a transparency log
+//! do not count.
 
 use std::collections::BTreeMap;
 
@@ -59,9 +59,16 @@ pub(super) fn shown(text: Option<&String>) -> String {
 
 /// Returns the signatures in a bundle; none if it has no envelope or cannot be read.
 pub(crate) fn parse(bundle: &[u8]) -> Vec<Signature> {
-    let Ok(Bundle { dsse_envelope, .. }) = serde_json::from_slice(bundle) else {
+    let Ok(Bundle {
+        dsse_envelope,
+        verification_material,
+        ..
+    }) = serde_json::from_slice(bundle)
+    else {
         return Vec::new();
     };
+    let is_certified = verification_material.get("certificate").is_some() && dsse_envelope.signatures.len() == 1;
+    let whole = is_certified.then(|| String::from_utf8_lossy(bundle).into_owned());
     let payload = BASE64_STANDARD.decode(&dsse_envelope.payload).ok();
     let Some(payload) = payload.and_then(|bytes| String::from_utf8(bytes).ok()) else {
         return Vec::new();
@@ -70,6 +77,7 @@ pub(crate) fn parse(bundle: &[u8]) -> Vec<Signature> {
         payload: payload.clone(),
         signature: one.sig,
         payload_type: Some(dsse_envelope.payload_type.clone()),
+        bundle: whole.clone(),
     };
     dsse_envelope
         .signatures
@@ -82,7 +90,7 @@ pub(crate) fn parse(bundle: &[u8]) -> Vec<Signature> {
 /// Returns the manifest that attaches a signed statement to an image, with its configuration and its bundle; `None` for
 /// a signature of the older format. `hint` names the key.
 pub(crate) fn to_manifest(subject: Descriptor, signature: &Signature, hint: &str) -> Option<(Manifest, Vec<Bytes>)> {
-    let bundle = Bundle {
+    let of_key = Bundle {
         media_type: BUNDLE.to_owned(),
         verification_material: json!({"publicKey": {"hint": hint}}),
         dsse_envelope: Envelope {
@@ -93,7 +101,10 @@ pub(crate) fn to_manifest(subject: Descriptor, signature: &Signature, hint: &str
             }],
         },
     };
-    let bundle = Bytes::from(serde_json::to_vec(&bundle).unwrap_or_default());
+    let bundle = match &signature.bundle {
+        Some(whole) => Bytes::from(whole.clone()),
+        None => Bytes::from(serde_json::to_vec(&of_key).unwrap_or_default()),
+    };
     let config = Bytes::from_static(b"{}");
     let statement: Value = serde_json::from_str(&signature.payload).unwrap_or_default();
     let predicate_type = statement["predicateType"].as_str().unwrap_or_default().to_owned();

@@ -37,7 +37,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// Error of a key. The message contains a remedy.
+/// Error of a key, or of a trusted root. The message contains a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct KeyError {
@@ -157,6 +157,7 @@ impl SigningKey {
             payload,
             signature: String::new(),
             payload_type,
+            bundle: None,
         };
         let signed = self.0.sign(&SystemRandom::new(), &unsigned.signed_bytes());
         let signed = signed.map_err(|_| Cause::Access("the system has no random numbers to sign with".to_owned()))?;

@@ -5,19 +5,27 @@
 //! - The newer one (`bundle`): a manifest that refers to the image, with a Sigstore bundle as its layer. The bundle has
 //!   an in-toto statement in an envelope of DSSE. Attestations, such as conformance reports, have this format only.
 //!
-//! Keys are ECDSA P-256. A signature binds the digest of a manifest. As with cosign, the name of the repository in the
+//! Keys are ECDSA P-256. A bundle may have a certificate instead of a key ([`certificate`]); a rule names its identity
+//! then. A signature binds the digest of a manifest. As with cosign, the name of the repository in the
 //! payload is information only, so that images may be copied to a mirror.
 
+#[cfg(test)]
+pub(crate) mod authority;
 pub(crate) mod bundle;
+mod certificate;
 mod encrypted;
 mod keys;
+mod provider;
+mod signers;
 mod statement;
 pub(crate) mod tag;
 
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
+pub use self::certificate::{CertificateProblem, CertifiedSigner, TrustedRoot};
 pub use self::keys::{KeyError, PublicKey, SigningKey};
+pub use self::signers::{Identity, Signers};
 pub use self::statement::{CONFORMANCE, Conformance, Statement};
 use crate::client::mirrors::Failures;
 use crate::{Client, Digest, Reference, RegistryError};
@@ -38,6 +46,9 @@ pub struct Signature {
     /// Type of the payload in an envelope of DSSE, which is signed with it; absent for simple signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_type: Option<String>,
+    /// The whole bundle as JSON, if it has a certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
 }
 
 impl Signature {
@@ -64,6 +75,9 @@ pub enum NotSigned {
     /// A valid signature is for another image.
     #[error("its signature by {0} is for another image, {1}; sign this one")]
     OfAnother(String, String),
+    /// A signature with a certificate does not count.
+    #[error(transparent)]
+    Certificate(#[from] CertificateProblem),
 }
 
 /// Returns the key that has signed the image. An attestation is no signature.
@@ -98,22 +112,6 @@ pub fn verify<'a>(signatures: &[Signature], image: &Digest, keys: &'a [PublicKey
     }
     let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
     Err(of_another.unwrap_or_else(|| NotSigned::ByOthers(statements.len(), names.join(" or "))))
-}
-
-/// Returns the conformance reports about an image that one of the keys has signed.
-pub fn conformance_reports(signatures: &[Signature], image: &Digest, keys: &[PublicKey]) -> Vec<Conformance> {
-    let of_image = |signature: &Signature| match Statement::of(signature)? {
-        Statement::Conformance(digests, report) => {
-            digests.iter().any(|digest| digest == image.as_str()).then_some(report)
-        }
-        _ => None,
-    };
-    signatures
-        .iter()
-        .filter_map(|signature| Some((signature, of_image(signature)?)))
-        .filter(|(signature, _)| keys.iter().any(|key| key.has_signed(signature)))
-        .map(|(_, report)| report)
-        .collect()
 }
 
 /// Adds signatures that are not known yet.

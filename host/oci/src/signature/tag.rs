@@ -82,6 +82,7 @@ impl Client {
                     payload,
                     signature,
                     payload_type: None,
+                    bundle: None,
                 });
             }
         }

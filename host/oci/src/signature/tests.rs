@@ -128,3 +128,22 @@ fn a_bundle_of_another_implementation_is_verified() {
         ))
     );
 }
+
+#[test]
+fn a_bundle_with_a_certificate_is_kept_whole() {
+    let authority = authority::Authority::new();
+    let digest = Digest::of(b"manifest");
+    let bundle = authority.bundle(&authority::Signing::default(), &digest).to_string();
+    let [signature] = &bundle::parse(bundle.as_bytes())[..] else {
+        panic!("one signature")
+    };
+    let subject = crate::manifest::Descriptor::of("application/json", b"manifest");
+    let (manifest, blobs) = bundle::to_manifest(subject, signature, "").unwrap();
+    assert_eq!(
+        blobs[1], bundle,
+        "a layout has the certificate and the entry of the log"
+    );
+    assert_eq!(bundle::layers(&manifest).count(), 1);
+    let record = serde_json::to_string(signature).unwrap();
+    assert_eq!(serde_json::from_str::<Signature>(&record).unwrap(), *signature);
+}

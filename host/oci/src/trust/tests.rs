@@ -1,8 +1,11 @@
+use std::path::Path;
+
 use bulkhead_core::manifest::trust::object::{TrustObject, read_objects};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::signature::authority::{Authority, ISSUER, SUBJECT, Signing};
 use crate::signature::{CONFORMANCE, SigningKey};
 
 fn parse(rules: &str) -> Result<Trust, TrustError> {
@@ -111,7 +114,7 @@ fn a_key_of_the_rule_must_have_signed() {
     assert!(requirements.needs_signature());
     let code = Digest::of(b"code");
     let signer = requirements.verify(&image, &digest, &code, &[signature]).unwrap();
-    assert_eq!(signer.map(|key| key.name.as_str()), Some("team"));
+    assert_eq!(signer.as_deref(), Some("team"));
     let error = requirements
         .verify(&image, &digest, &code, &[])
         .unwrap_err()
@@ -387,6 +390,107 @@ fn a_key_of_an_object_must_have_signed() {
     let signature = signing.sign(&image, &digest).unwrap();
     let found = requirements(None, &rules, &image).unwrap().unwrap();
     let signer = found.verify(&image, &digest, &code, &[signature]).unwrap();
-    assert_eq!(signer.map(|key| key.name.as_str()), Some("team"));
+    assert_eq!(signer.as_deref(), Some("team"));
     assert!(found.verify(&image, &digest, &code, &[]).is_err());
+}
+
+#[test]
+fn an_identity_of_a_file_or_an_object_must_have_signed_until_it_is_removed() {
+    let authority = Authority::new();
+    let (image, digest, code) = (image("r.io/a:1"), Digest::of(b"manifest"), Digest::of(b"code"));
+    let signatures = authority.sign(&Signing::default(), &digest);
+    let (root, signer) = (authority.root().to_string(), format!("{SUBJECT} ({ISSUER})"));
+    let check = |found: Requirements, expected: Result<(), &str>| {
+        assert_eq!(found.lacks_signatures(&digest, &signatures), expected.is_err());
+        match (found.verify(&image, &digest, &code, &signatures), expected) {
+            (Ok(found), Ok(())) => assert_eq!(found.as_deref(), Some(signer.as_str())),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
+            (found, _) => panic!("{found:?}, not {expected:?}"),
+        }
+    };
+    let of_file = |identities: &str| {
+        let text = format!(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\ntrustedRoot: {{json: '{root}'}}\n\
+             rules:\n- {{images: r.io, identities: [{identities}]}}\n"
+        );
+        Trust::parse("trust.yaml", &text, Path::new("/nowhere"))
+    };
+    let identity = |subject: &str| format!("{{issuer: '{ISSUER}', subject: '{subject}'}}");
+    let in_force = |identities: &str| of_file(identities).unwrap().requirements(&image).unwrap();
+    check(in_force(&identity(SUBJECT)), Ok(()));
+    check(in_force(&identity("other@example.com")), Err("(IdentityMismatch)"));
+    let mistake = of_file(&format!("{{issuer: '{ISSUER}'}}")).unwrap_err().to_string();
+    assert!(
+        mistake.contains("rules[0].identities[0]: needs exactly one of subject and subjectRegex"),
+        "{mistake}"
+    );
+    let of_object = |subject: &str| {
+        let rule = json!({"images": "r.io", "identities": [{"issuer": ISSUER, "subjectRegex": subject}]});
+        let rules = objects(&[("a", json!({"rules": [rule], "trustedRoot": {"json": root}}))]);
+        requirements(None, &rules, &image).unwrap().unwrap()
+    };
+    check(of_object("https://git[.]example[.]com/acme/.*"), Ok(()));
+    check(
+        of_object("https://git[.]example[.]com/acme/"),
+        Err("(IdentityMismatch)"),
+    );
+}
+
+#[test]
+fn the_trusted_root_of_a_file_is_read_and_required_by_identities() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("root.json");
+    std::fs::write(&path, Authority::new().root().to_string()).unwrap();
+    let check = |root: &str, expected: Result<(), &str>| {
+        let text = format!(
+            "apiVersion: bulkhead.dev/v1alpha1\nkind: PluginTrust\n{root}\n\
+             rules: [{{images: r.io, identities: [{{issuer: '{ISSUER}', subject: a}}]}}]\n"
+        );
+        match (Trust::parse("trust.yaml", &text, folder.path()), expected) {
+            (Ok(trust), Ok(())) => assert_eq!(trust.files(), [path.clone()]),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
+            (found, _) => panic!("{root}: {found:?}"),
+        }
+    };
+    check("trustedRoot: {file: root.json}", Ok(()));
+    check("", Err("rules[0]: identities need trustedRoot"));
+    check("trustedRoot: {file: gone.json}", Err("trustedRoot: cannot read "));
+    check(
+        "trustedRoot: {file: root.json, json: '{}'}",
+        Err("trustedRoot: needs exactly one of file and json"),
+    );
+    check("trustedRoot: {json: '{}'}", Err("trustedRoot.json: has the media type"));
+}
+
+#[test]
+fn an_identity_may_sign_the_conformance_report() {
+    let authority = Authority::new();
+    let (image, digest, code) = (image("r.io/a:1"), Digest::of(b"manifest"), Digest::of(b"code"));
+    let rule = json!({
+        "images": "r.io",
+        "identities": [{"issuer": ISSUER, "subject": SUBJECT}],
+        "requireConformance": "0.1.0",
+    });
+    let rules = objects(&[(
+        "a",
+        json!({"rules": [rule], "trustedRoot": {"json": authority.root().to_string()}}),
+    )]);
+    let found = requirements(None, &rules, &image).unwrap().unwrap();
+    let report = Signing {
+        predicate_type: CONFORMANCE.to_owned(),
+        predicate: json!({"contract": "bulkhead:policy@0.1.0", "passed": true}),
+        ..Signing::default()
+    };
+    let of_other = Signing {
+        subject: "other@example.com".to_owned(),
+        ..report.clone()
+    };
+    let verified = |report: &Signing| {
+        let mut signatures = authority.sign(&Signing::default(), &digest);
+        signatures.extend(authority.sign(report, &digest));
+        found.verify(&image, &digest, &code, &signatures)
+    };
+    assert!(verified(&report).is_ok());
+    let message = verified(&of_other).unwrap_err().to_string();
+    assert!(message.contains("(ConformanceMissing)"), "{message}");
 }

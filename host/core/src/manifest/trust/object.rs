@@ -9,8 +9,12 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::identity::{TrustIdentity, TrustedRootSource, check_trusted_root};
 use super::{Revocation, TrustKey, TrustRule, TrustTerms, images_prefix};
 use crate::manifest::{check_digest, p256_point};
+
+/// Fields of a `spec`.
+const FIELDS: [&str; 3] = ["rules", "trustedRoot", "revoked"];
 
 /// A `PluginTrust` object, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +23,7 @@ pub struct TrustObject {
     pub name: String,
     /// Generation of the object.
     pub generation: i64,
-    /// Its `spec`: `rules` and `revoked` of a trust file, with keys as `pem` only.
+    /// Its `spec`: `rules`, `trustedRoot` and `revoked` of a trust file, with keys as `pem` and the root as `json` only.
     pub spec: Map<String, Value>,
 }
 
@@ -30,6 +34,8 @@ pub struct ReadTrust {
     pub name: String,
     /// Generation of the object.
     pub generation: i64,
+    /// Trusted root without a known mistake, as JSON.
+    pub trusted_root: Option<String>,
     /// Rules whose prefix is readable and unique, in order.
     pub rules: Vec<ObjectRule>,
     /// Revocations whose digest is readable.
@@ -47,8 +53,17 @@ pub struct ObjectRule {
     pub prefix: String,
     /// Terms, or the mistake because of which it permits nothing.
     pub terms: Result<TrustTerms, TrustMistake>,
-    /// Keys without mistakes, one of which must have signed; none if no signature is required.
-    pub keys: Option<Vec<ObjectKey>>,
+    /// Signers without mistakes, one of which must have signed; none if no signature is required.
+    pub signers: Option<ObjectSigners>,
+}
+
+/// Signers of a rule of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectSigners {
+    /// Keys.
+    pub keys: Vec<ObjectKey>,
+    /// Identities. [`ReadTrust::trusted_root`] verifies their certificates.
+    pub identities: Vec<TrustIdentity>,
 }
 
 /// Key of a rule of an object.
@@ -120,21 +135,21 @@ impl TrustObject {
         let mut read = ReadTrust {
             name: self.name.clone(),
             generation: self.generation,
+            trusted_root: None,
             rules: Vec::new(),
             revoked: Vec::new(),
             mistakes: Vec::new(),
         };
-        for name in self
-            .spec
-            .keys()
-            .filter(|name| !["rules", "revoked"].contains(&name.as_str()))
-        {
-            let message = "unknown field, expected rules or revoked";
+        for name in self.spec.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
+            let message = "unknown field, expected rules, trustedRoot or revoked";
             read.mistakes.push(TrustMistake::new(format!("spec.{name}"), message));
         }
         if self.spec.get("rules").is_none_or(Value::is_null) {
             let message = "is missing; write rules: [] to trust no image";
             read.mistakes.push(TrustMistake::new("spec.rules", message));
+        }
+        if let Some(value) = self.spec.get("trustedRoot").filter(|value| !value.is_null()) {
+            read.trusted_root(value);
         }
         for (field, value) in read.items(&self.spec, "rules") {
             read.rule(&self.origin(), field, value);
@@ -176,10 +191,13 @@ impl ReadTrust {
                 return;
             }
         };
-        let mut keys = None;
+        let mut signers = None;
         let terms = decode::<TrustRule>(&field, value, "images").and_then(|rule| {
             let terms = rule.terms().map_err(|message| TrustMistake::new(&field, message))?;
-            keys = (!rule.unsigned).then(|| self.keys(&format!("{field}.keys"), origin, &rule.keys));
+            signers = (!rule.unsigned).then(|| ObjectSigners {
+                keys: self.keys(&format!("{field}.keys"), origin, &rule.keys),
+                identities: self.identities(&format!("{field}.identities"), rule.identities),
+            });
             Ok(terms)
         });
         if let Err(mistake) = &terms {
@@ -189,7 +207,7 @@ impl ReadTrust {
             field,
             prefix,
             terms,
-            keys,
+            signers,
         });
     }
 
@@ -207,6 +225,46 @@ impl ReadTrust {
             }
         }
         read
+    }
+
+    /// Returns the identities without mistakes. Without a trusted root there are none.
+    fn identities(&mut self, path: &str, identities: Vec<TrustIdentity>) -> Vec<TrustIdentity> {
+        let mut read = Vec::new();
+        for (index, identity) in identities.into_iter().enumerate() {
+            match identity.matcher() {
+                Err(message) => self
+                    .mistakes
+                    .push(TrustMistake::new(format!("{path}[{index}]"), message)),
+                Ok(_) => read.push(identity),
+            }
+        }
+        if self.trusted_root.is_none() && !read.is_empty() {
+            let message = "need a valid spec.trustedRoot, which verifies their certificates";
+            self.mistakes.push(TrustMistake::new(path, message));
+            return Vec::new();
+        }
+        read
+    }
+
+    fn trusted_root(&mut self, value: &Value) {
+        const PATH: &str = "spec.trustedRoot";
+        let read = decode::<TrustedRootSource>(PATH, value, "json").and_then(|source| {
+            if source.file.is_some() {
+                let message = "is for trust files; write the trusted root itself into json";
+                return Err(TrustMistake::new(format!("{PATH}.file"), message));
+            }
+            let path = format!("{PATH}.json");
+            let Some(json) = source.json else {
+                return Err(TrustMistake::new(path, "is missing; it has the trusted root"));
+            };
+            let checked = check_trusted_root(&json);
+            checked.map_err(|message| TrustMistake::new(path, message))?;
+            Ok(json)
+        });
+        match read {
+            Ok(json) => self.trusted_root = Some(json),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
     }
 
     fn revocation(&mut self, field: &str, value: &Value) {
@@ -263,186 +321,4 @@ fn decode<T: DeserializeOwned>(path: &str, value: &Value, required: &str) -> Res
 }
 
 #[cfg(test)]
-mod tests {
-    use base64::Engine as _;
-    use base64::prelude::BASE64_STANDARD;
-    use serde_json::json;
-
-    use super::*;
-    use crate::call::CallKind;
-    use crate::manifest::P256_START;
-
-    fn pem() -> String {
-        let der = [&P256_START[..], &[4], &[7; 64]].concat();
-        let text = BASE64_STANDARD.encode(der);
-        format!("-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n")
-    }
-
-    fn object(name: &str, spec: Value) -> TrustObject {
-        let Value::Object(spec) = spec else {
-            panic!("a spec is a map")
-        };
-        TrustObject {
-            name: name.to_owned(),
-            generation: 3,
-            spec,
-        }
-    }
-
-    fn read(spec: Value) -> ReadTrust {
-        read_objects(&[object("a", spec)]).remove(0)
-    }
-
-    fn mistakes(read: &ReadTrust) -> Vec<String> {
-        read.mistakes.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn rules_and_revocations_are_read() {
-        let digest = format!("sha256:{}", "0".repeat(64));
-        let read = read(json!({
-            "rules": [
-                {"images": "r.io/plugins/", "keys": [{"name": "team", "pem": pem()}, {"pem": pem()}], "kinds": ["health"]},
-                {"images": "r.io/open", "unsigned": true},
-            ],
-            "revoked": [{"digest": digest, "reason": "CVE-2026-1"}],
-        }));
-        assert_eq!((mistakes(&read), read.generation), (Vec::new(), 3));
-        let [signed, open] = &read.rules[..] else {
-            panic!("{read:?}")
-        };
-        assert_eq!(
-            (signed.prefix.as_str(), open.prefix.as_str()),
-            ("r.io/plugins", "r.io/open")
-        );
-        let names: Vec<_> = signed.keys.iter().flatten().map(|key| key.name.as_str()).collect();
-        assert_eq!(names, ["team", "PluginTrust a spec.rules[0].keys[1]"]);
-        assert_eq!(open.keys, None);
-        let kinds = signed.terms.as_ref().unwrap().kinds.clone();
-        assert_eq!(kinds.map(|kinds| kinds.len()), Some(1));
-        assert_eq!(read.revoked[0].digest, digest);
-    }
-
-    #[test]
-    fn a_mistake_is_named_with_its_field_and_stops_no_other_part() {
-        let check = |part: Value, expected: &str| {
-            let read = read(json!({"rules": [part, {"images": "r.io/sound", "unsigned": true}]}));
-            let found = mistakes(&read);
-            assert!(
-                found.len() == 1 && found[0].starts_with(expected),
-                "no {expected:?} in: {found:?}"
-            );
-            let sound = read.rules.last().unwrap();
-            assert!(sound.prefix == "r.io/sound" && sound.terms.is_ok(), "{read:?}");
-            read.rules.len()
-        };
-        // A rule with a prefix still covers its images.
-        let covers = [
-            (json!({"images": "r.io"}), "spec.rules[0]: needs either keys"),
-            (
-                json!({"images": "r.io", "unsigned": "yes"}),
-                "spec.rules[0].unsigned: invalid type: string \"yes\", expected a boolean",
-            ),
-            (
-                json!({"images": "r.io", "unsigned": true, "kinds": ["healt"]}),
-                "spec.rules[0].kinds: unknown variant `healt`, expected one of `health`",
-            ),
-            (
-                json!({"images": "r.io", "unsigned": true, "kind": []}),
-                "spec.rules[0].kind: unknown field `kind`, expected one of `images`",
-            ),
-            (
-                json!({"images": "r.io", "keys": [{"file": "a.pub"}]}),
-                "spec.rules[0].keys[0].file: is for trust files; write the key itself into pem",
-            ),
-            (
-                json!({"images": "r.io", "keys": [{}]}),
-                "spec.rules[0].keys[0].pem: is missing",
-            ),
-            (
-                json!({"images": "r.io", "keys": [{"pem": "x"}]}),
-                "spec.rules[0].keys[0].pem: is not a public key in PEM",
-            ),
-        ];
-        for (rule, expected) in covers {
-            assert_eq!(check(rule, expected), 2, "{expected}");
-        }
-        let without_prefix = [
-            (json!({"unsigned": true}), "spec.rules[0]: images is missing"),
-            (
-                json!({"images": "oci://r.io", "unsigned": true}),
-                "spec.rules[0]: images \"oci://r.io\" is not a registry or a repository",
-            ),
-            (json!("r.io"), "spec.rules[0]: images is missing"),
-        ];
-        for (rule, expected) in without_prefix {
-            assert_eq!(check(rule, expected), 1, "{expected}");
-        }
-    }
-
-    #[test]
-    fn a_key_with_a_mistake_leaves_the_other_keys() {
-        let read = read(json!({"rules": [{"images": "r.io", "keys": [{"pem": "x"}, {"name": "b", "pem": pem()}]}]}));
-        assert_eq!(read.mistakes.len(), 1, "{read:?}");
-        let keys = read.rules[0].keys.as_ref().unwrap();
-        assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["b"]);
-    }
-
-    #[test]
-    fn lists_and_revocations_with_mistakes_are_named() {
-        let check = |spec: Value, expected: &[&str]| {
-            let found = mistakes(&read(spec));
-            assert_eq!(found.len(), expected.len(), "{found:?}");
-            for (found, expected) in found.iter().zip(expected) {
-                assert!(found.starts_with(expected), "no {expected:?} in: {found}");
-            }
-        };
-        check(json!({}), &["spec.rules: is missing; write rules: []"]);
-        check(json!({"rules": []}), &[]);
-        check(json!({"rules": {}}), &["spec.rules: is not a list"]);
-        check(
-            json!({"rules": [], "rule": []}),
-            &["spec.rule: unknown field, expected rules or revoked"],
-        );
-        check(
-            json!({"rules": [], "revoked": [{"digest": "abc"}, {"reason": "a"}, {"digest": "a", "why": ""}]}),
-            &[
-                "spec.revoked[0].digest: \"abc\" is not a digest",
-                "spec.revoked[1]: missing field `digest`",
-                "spec.revoked[2].why: unknown field `why`",
-            ],
-        );
-    }
-
-    #[test]
-    fn a_mistake_beside_a_digest_leaves_it_revoked() {
-        let digest = format!("sha256:{}", "0".repeat(64));
-        for entry in [
-            json!({"digest": digest, "why": "a"}),
-            json!({"digest": digest, "reason": 3}),
-        ] {
-            let read = read(json!({"rules": [], "revoked": [entry]}));
-            assert_eq!(read.mistakes.len(), 1, "{read:?}");
-            let revoked: Vec<_> = read.revoked.iter().map(|one| one.digest.as_str()).collect();
-            assert_eq!(revoked, [digest.as_str()]);
-        }
-    }
-
-    #[test]
-    fn the_first_object_by_name_has_the_prefix() {
-        let rule = |kinds: &[&str]| json!({"rules": [{"images": "r.io", "unsigned": true, "kinds": kinds}]});
-        let objects = [object("b", rule(&["filter"])), object("a", rule(&["health"]))];
-        let read = read_objects(&objects);
-        let [first, second] = &read[..] else { panic!("{read:?}") };
-        assert_eq!((first.name.as_str(), first.mistakes.len()), ("a", 0));
-        let kinds = first.rules[0].terms.as_ref().unwrap().kinds.clone().unwrap();
-        assert!(kinds.contains(&CallKind::Health));
-        assert!(second.rules.is_empty());
-        assert_eq!(
-            mistakes(second),
-            [
-                "spec.rules[0].images: \"r.io\" has a rule already in PluginTrust a spec.rules[0]; put its keys into that one"
-            ]
-        );
-    }
-}
+mod tests;
