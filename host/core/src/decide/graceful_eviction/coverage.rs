@@ -5,6 +5,11 @@
 //! deletes the old copy too early (see its pull request 7129). Here, the replicas in the report have to reach the
 //! number placed on the cluster. Until then, eviction checks see the health as unknown.
 //!
+//! A task with purge mode `Directly` keeps no copy: the Work of its cluster is deleted at once. If that cluster is not
+//! ready, the Work stays, and Karmada applies nothing to the other clusters until the task ends (Karmada:
+//! `pkg/controllers/binding/binding_controller.go`). The added replicas of the replacement would never be reported, so
+//! its report counts without them.
+//!
 //! A report without a replica count is accepted, because there is nothing to compare. The replicas of a workload can
 //! differ from its placement: its cluster scales it (a `HorizontalPodAutoscaler` with retained replicas) or an
 //! override changes them. Such a workload may stay below the placement and then keeps the old copy until the grace
@@ -15,7 +20,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::{AggregatedStatusItem, Binding, Health, Reports};
+use crate::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, Reports};
 
 /// Rule for accepting a healthy report as one of a replacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +51,13 @@ impl fmt::Display for Shortfall<'_> {
         } = self;
         write!(f, "{cluster} reports Healthy with {available} of {placed} replicas")
     }
+}
+
+/// Returns true if the replacement waits for the end of the task: its cluster is to be purged directly, and is not ready.
+/// `sources` are the known clusters.
+pub(super) fn waits_for_end(sources: &[Cluster], task: &GracefulEvictionTask) -> bool {
+    let is_ready = |cluster: &Cluster| cluster.name == task.from_cluster && cluster.is_ready();
+    task.purge_mode == Some(PurgeMode::Directly) && !sources.iter().any(is_ready)
 }
 
 /// Returns the healthy reports that do not cover their placement, in target order.

@@ -300,8 +300,9 @@ impl Round<'_> {
             now,
         };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
-        // Only a release can rest on an outdated report, so only a release requires a second check.
-        let short = if outcome.released {
+        // Only a release can rest on an outdated report, so only a release requires a second check. A replacement that
+        // waits for the end of the task would never pass it.
+        let short = if outcome.released && !coverage::waits_for_end(self.snapshot.sources, task) {
             coverage::shortfalls(binding, options.replacement_health)
         } else {
             Vec::new()

@@ -122,3 +122,33 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
     check(3, ReplacementHealth::Covering, "Well: m2 is Healthy");
     check(2, ReplacementHealth::Reported, "Well: m2 is Healthy");
 }
+
+/// Karmada applies no replica elsewhere while the Work of a cluster that is to be purged directly exists, and the Work
+/// stays while that cluster is not ready.
+#[test]
+fn a_direct_purge_of_a_lost_cluster_does_not_wait_for_replicas_that_wait_for_it() {
+    let stale = "Ill: m2 is Unknown (m2 reports Healthy with 2 of 3 replicas)";
+    for (purge_mode, ready, expected) in [
+        ("Directly", "False", "Well: m2 is Healthy"),
+        ("Directly", "True", stale),
+        ("Gracefully", "False", stale),
+    ] {
+        let mut binding = binding(elsewhere(), true, "True", &json!({"purgeMode": purge_mode}));
+        let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": 2}}]);
+        binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
+        let source: Cluster = serde_json::from_value(json!({
+            "name": "m1",
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }))
+        .unwrap();
+        let plan = decide(
+            GracefulEvictionSnapshot {
+                sources: std::slice::from_ref(&source),
+                ..snapshot(&binding, &CONFIRMED, 1)
+            },
+            &asking(trusting),
+        );
+        let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
+        assert_eq!(attribution.reason.to_string(), expected, "{purge_mode} {ready}");
+    }
+}
