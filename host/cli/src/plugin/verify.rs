@@ -25,8 +25,8 @@ use crate::output::Format;
 Examples:
   bulkhead plugin verify registry.example.com/plugins/hold:1.0 --key team.pub
   bulkhead plugin verify registry.example.com/plugins/hold:1.0 --plugin-trust trust.yaml -o json
-  bulkhead plugin verify registry.example.com/plugins/hold:1.0 --certificate-identity team@example.com \\
-    --certificate-oidc-issuer https://accounts.google.com --trusted-root trusted_root.json")]
+  bulkhead plugin verify registry.example.com/plugins/hold:1.0 --certificate-identity team@example.com \
+  --certificate-oidc-issuer https://accounts.google.com --trusted-root trusted_root.json")]
 pub(crate) struct Arguments {
     /// Image to verify: REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST.
     #[arg(value_name = "IMAGE")]

@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub(super) use self::person::PRODUCER_PERSON;
-use super::invariants::Inspector;
+pub(super) use self::plugins::PluginObserver;
 use super::member;
 use super::report_only_process::ReportOnlyProcess;
 use crate::control_plane;
@@ -68,8 +68,8 @@ pub(super) struct Federation {
     scheduler_succeeded: AtomicBool,
     /// Plugins in force, by name.
     plugins: Mutex<BTreeMap<String, Installed>>,
-    /// Inspector of the questions to plugins, if there is one.
-    inspector: Option<Inspector>,
+    /// Observer of the questions to plugins, if there is one.
+    observer: Option<Box<dyn PluginObserver>>,
     report_only: Option<ReportOnlyProcess>,
     tasks: Tasks,
 }
@@ -98,8 +98,8 @@ pub(super) struct Start {
     pub(super) explain: Option<String>,
     /// Additional sink for decisions.
     pub(super) sink: Option<Box<dyn Sink>>,
-    /// Inspector of the questions to plugins.
-    pub(super) inspector: Option<Inspector>,
+    /// Observer of the questions to plugins.
+    pub(super) observer: Option<Box<dyn PluginObserver>>,
 }
 
 struct MemberClients(BTreeMap<String, Client>);
@@ -160,7 +160,7 @@ impl Federation {
             engines,
             explain,
             sink,
-            inspector,
+            observer,
         } = start;
         let clock = apiserver::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let hub = control_plane::server(seed, clock.clone(), &scenario.flags, custom_kinds(scenario));
@@ -206,7 +206,7 @@ impl Federation {
             wall,
             scheduler_succeeded: AtomicBool::new(false),
             plugins: Mutex::default(),
-            inspector,
+            observer,
             report_only,
             tasks,
         };

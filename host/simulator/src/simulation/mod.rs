@@ -29,7 +29,7 @@ use crate::report::{EntrySource, Report, TimelineEntry, Tone};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 use crate::scenario::{EventAction, Loaded, LoadedEvent, ManifestObject, ObjectSpec};
 use expect::Watched;
-use federation::{Federation, Start};
+use federation::{Federation, PluginObserver, Start};
 use inject::Injector;
 use invariants::{Inspector, Observed};
 use observe::Observer;
@@ -93,7 +93,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
                 engines,
                 explain,
                 sink,
-                inspector: inspector.clone(),
+                observer: inspector
+                    .clone()
+                    .map(|inspector| Box::new(inspector) as Box<dyn PluginObserver>),
             },
         )
         .await?

@@ -3,10 +3,20 @@
 use std::sync::{Arc, PoisonError};
 
 use bulkhead_core::manifest::Tenancy;
+use bulkhead_core::policy::Policy;
 use bulkhead_plugin::{FoundPlugin, Installed, LoadError, LoadStage, Loaded};
 
 use super::Federation;
 use crate::scenario::{EventAction, LoadedEvent};
+
+/// Observer of the questions that arrive at the code of plugins.
+pub(in crate::simulation) trait PluginObserver: Send + Sync {
+    /// Takes notice of the plugins that come into force.
+    fn permit(&self, plugins: &[FoundPlugin]);
+
+    /// Returns a policy that observes every call and forwards it to the code of a plugin.
+    fn watch(&self, plugin: &str, policy: Arc<dyn Policy>) -> Arc<dyn Policy>;
+}
 
 impl Federation {
     /// Replaces the plugins in force, if every new one loads.
@@ -14,8 +24,8 @@ impl Federation {
         let mut in_force = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         let load = |plugin: &FoundPlugin| self.load_plugin(plugin, in_force.get(&plugin.source.name));
         let installed: Vec<_> = plugins.iter().map(load).collect::<Result<_, _>>()?;
-        if let Some(inspector) = &self.inspector {
-            inspector.permit(plugins);
+        if let Some(observer) = &self.observer {
+            observer.permit(plugins);
         }
         self.context.registry.install(&installed, self.composition);
         let names = plugins.iter().map(|plugin| plugin.source.name.clone());
@@ -23,7 +33,7 @@ impl Federation {
         Ok(())
     }
 
-    /// Loads a plugin within the limits of its tenant. The inspector sees every question that arrives at its code.
+    /// Loads a plugin within the limits of its tenant. The observer sees every question that arrives at its code.
     fn load_plugin(&self, plugin: &FoundPlugin, previous: Option<&Installed>) -> Result<Installed, LoadError> {
         let registry = &self.context.registry;
         let mut loaded = registry.load(&plugin.source)?;
@@ -31,8 +41,8 @@ impl Federation {
         if let Some(message) = tenancy.and_then(|_| refused_calls(&loaded)) {
             return Err(LoadError::new(&plugin.source, LoadStage::Verified, message));
         }
-        if let Some(inspector) = &self.inspector {
-            loaded.policy = inspector.watch(&plugin.source.name, Arc::clone(&loaded.policy));
+        if let Some(observer) = &self.observer {
+            loaded.policy = observer.watch(&plugin.source.name, Arc::clone(&loaded.policy));
         }
         let installed = registry.prepare(&loaded, &plugin.manifest.terms(), previous);
         let mut installed = installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))?;

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::Inspector;
 use crate::report::Violation;
+use crate::simulation::federation::PluginObserver;
 
 /// Invariant of questions.
 const ASKED: &str = "S10";
@@ -330,14 +331,13 @@ fn outside(plugin: &str, question: &Question<'_>) -> String {
     format!("the plugin {plugin} is asked ({kind}) about {about}, which is outside of its scope")
 }
 
-impl Inspector {
-    /// Records the scopes of plugins that come into force.
-    pub(in crate::simulation) fn permit(&self, plugins: &[FoundPlugin]) {
+/// Records the scopes of plugins that come into force, and inspects every call.
+impl PluginObserver for Inspector {
+    fn permit(&self, plugins: &[FoundPlugin]) {
         self.with(|ledger| plugins.iter().for_each(|plugin| ledger.scopes.permit(plugin)));
     }
 
-    /// Returns a policy that inspects every call and forwards it to the code of a plugin.
-    pub(in crate::simulation) fn watch(&self, plugin: &str, policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
+    fn watch(&self, plugin: &str, policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
         Arc::new(Watched {
             plugin: plugin.to_owned(),
             policy,
