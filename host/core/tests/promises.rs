@@ -13,7 +13,9 @@ use bulkhead_core::decide::graceful_eviction::{
     self, CONFIRMED, GracefulEvictionOptions, GracefulEvictionPlan, GracefulEvictionSnapshot, PurgeWithoutReplacement,
     ReplacementHealth, RestoreSource, ScheduleResult, result,
 };
-use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, Health, TargetCluster};
+use bulkhead_core::model::{
+    AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, TargetCluster,
+};
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugins_builtin::ResourceHealth;
@@ -220,8 +222,14 @@ proptest! {
             available.is_none_or(|available| available >= i64::from(placed))
                 || options.replacement_health == ReplacementHealth::Reported
         };
-        let healthy = |target: &TargetCluster| binding.status.aggregated_status.iter().any(|item| {
-            item.cluster_name == target.name && item.health == Some(Health::Healthy) && covers(item, target.replicas)
+        // Added replicas wait for the end of a direct purge of a cluster that is not ready.
+        let waits = |task: &GracefulEvictionTask| {
+            let is_ready = |cluster: &Cluster| cluster.name == task.from_cluster && cluster.is_ready();
+            task.purge_mode == Some(PurgeMode::Directly) && !sources.iter().any(is_ready)
+        };
+        let healthy = |target: &TargetCluster, waits: bool| binding.status.aggregated_status.iter().any(|item| {
+            let counts = waits || covers(item, target.replicas);
+            item.cluster_name == target.name && item.health == Some(Health::Healthy) && counts
         });
         // No report of the generated bindings says that it was applied.
         let seen = |target: &TargetCluster| binding.status.aggregated_status.iter().any(|item| {
@@ -233,7 +241,7 @@ proptest! {
                 "ReplacementHealthy" => {
                     let policy = attribution.policy.as_ref().map(|policy| policy.name.as_str());
                     prop_assert_eq!(policy, Some("ResourceHealth"));
-                    prop_assert!(present && binding.spec.clusters.iter().all(healthy));
+                    prop_assert!(present && binding.spec.clusters.iter().all(|target| healthy(target, waits(task))));
                 }
                 "DeletionConfirmed" => prop_assert_eq!(task.suppress_deletion, Some(false)),
                 "GracePeriodExceeded" => {

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Kinds of `bulkhead.dev` with a script, and its folder.
-const SCRIPTS: [(&str, &str); 2] = [("Plugin", "plugin"), ("ClusterDrain", "drain")];
+const SCRIPTS: [(&str, &str); 3] = [
+    ("Plugin", "plugin"),
+    ("PluginTrust", "plugin-trust"),
+    ("ClusterDrain", "drain"),
+];
 
 fn deploy() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
