@@ -8,7 +8,7 @@ use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::decide::graceful_eviction::{GracefulEvictionOptions, ReplacementHealth};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Record, differences};
-use bulkhead_core::model::{Binding, GracefulEvictionTask, Health, Placement};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode};
 
 use super::selects;
 use super::truth::Truth;
@@ -177,7 +177,8 @@ fn released(
         );
         return Some(("S1", seen));
     }
-    if replaced && !waited && options.replacement_health != ReplacementHealth::Reported {
+    let counts = options.replacement_health != ReplacementHealth::Reported && !waits_for_end(task, decision);
+    if replaced && !waited && counts {
         let shortfall = truth.shortfall(binding)?;
         let seen = format!("record {}: {cluster} is left, and {shortfall} ({reason})", record.id);
         return Some(("S1", seen));
@@ -219,6 +220,13 @@ fn nowhere_for(
             format!("record {}: evicted from {from} with nowhere to go", record.id),
         )
     })
+}
+
+/// Returns true if added replicas of the replacement wait for the end of the task: its cluster is purged directly, and is
+/// not ready.
+fn waits_for_end(task: &GracefulEvictionTask, decision: &DecisionRecord) -> bool {
+    let is_ready = |cluster: &Arc<Cluster>| cluster.name == task.from_cluster && cluster.is_ready();
+    task.purge_mode == Some(PurgeMode::Directly) && !decision.clusters.iter().any(is_ready)
 }
 
 fn is_over(task: &GracefulEvictionTask, decision: &DecisionRecord, options: GracefulEvictionOptions) -> bool {
