@@ -112,7 +112,7 @@ fn rest(
     file: impl Read,
     (at, chain): (u64, Chain),
     header: Header,
-    frame: &mut dyn FnMut(u64, Option<FrameKind>, &[u8]),
+    frame: &mut impl FnMut(u64, Option<FrameKind>, &[u8]),
 ) -> Result<SegmentScan, JournalError> {
     let mut frames = Frames::new(file, at, chain);
     let problem = loop {
