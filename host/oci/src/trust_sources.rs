@@ -72,17 +72,16 @@ impl TrustSources {
         image: &Reference,
     ) -> Result<(Option<Requirements>, Option<TrustError>), TrustError> {
         let InForce { file, problem, objects } = self.in_force()?;
-        let objects = match objects {
-            Some(objects) => objects,
-            None => {
-                if let Some(objects) = &self.objects {
-                    objects.expect();
-                }
-                if !file.as_ref().is_some_and(|file| file.covers(image)) {
-                    return Err(not_listed(image));
-                }
-                Arc::default()
+        let objects = if let Some(objects) = objects {
+            objects
+        } else {
+            if let Some(objects) = &self.objects {
+                objects.expect();
             }
+            if !file.as_ref().is_some_and(|file| file.covers(image)) {
+                return Err(not_listed(image));
+            }
+            Arc::default()
         };
         Ok((requirements(file.as_deref(), &objects, image)?, problem))
     }

@@ -150,13 +150,11 @@ impl Signers {
             return Ok(signer);
         }
         let of_subject = |identity: &&Identity| identity.subject.matches(&signer.subject);
-        Err(match self.identities.iter().find(of_subject) {
-            Some(identity) => CertificateProblem::OtherIssuer(signer, identity.wanted.issuer.clone()),
-            None => {
-                let wanted: Vec<_> = self.identities.iter().map(Identity::shown).collect();
-                CertificateProblem::OtherSubject(signer, wanted.join(" or "))
-            }
-        })
+        if let Some(identity) = self.identities.iter().find(of_subject) {
+            return Err(CertificateProblem::OtherIssuer(signer, identity.wanted.issuer.clone()));
+        }
+        let wanted: Vec<_> = self.identities.iter().map(Identity::shown).collect();
+        Err(CertificateProblem::OtherSubject(signer, wanted.join(" or ")))
     }
 
     /// Returns the names of all signers.

@@ -78,11 +78,12 @@ pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
 async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<Finished> {
     let seed = options.seed.unwrap_or(scenario.seed);
     let inspector = scenario.invariants.then(Inspector::default);
-    let sink = options.sink.take();
-    let sink = if let Some(inspector) = &inspector {
-        Some(inspector.sink(sink))
-    } else {
-        sink
+    let observer = inspector
+        .clone()
+        .map(|inspector| Box::new(inspector) as Box<dyn PluginObserver>);
+    let sink = match (&inspector, options.sink.take()) {
+        (Some(inspector), sink) => Some(inspector.sink(sink)),
+        (None, sink) => sink,
     };
     let mut federation = {
         let (engines, explain) = (options.engines, options.explain.clone());
@@ -93,9 +94,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
                 engines,
                 explain,
                 sink,
-                observer: inspector
-                    .clone()
-                    .map(|inspector| Box::new(inspector) as Box<dyn PluginObserver>),
+                observer,
             },
         )
         .await?
