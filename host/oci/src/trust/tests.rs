@@ -447,7 +447,7 @@ fn the_trusted_root_of_a_file_is_read_and_required_by_identities() {
              rules: [{{images: r.io, identities: [{{issuer: '{ISSUER}', subject: a}}]}}]\n"
         );
         match (Trust::parse("trust.yaml", &text, folder.path()), expected) {
-            (Ok(trust), Ok(())) => assert_eq!(trust.files(), [path.clone()]),
+            (Ok(trust), Ok(())) => assert_eq!(trust.files(), std::slice::from_ref(&path)),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "no {part:?} in: {error}"),
             (found, _) => panic!("{root}: {found:?}"),
         }

@@ -140,9 +140,9 @@ fn an_image_that_the_file_trusts_leaves_when_an_object_revokes_it() {
     assert!(trust.is_expected(), "a process decides nothing before the list");
     let started = Started {
         place,
+        digest,
         trust,
         plugins,
-        digest,
     };
     let revoked = json!({"rules": [], "revoked": [{"digest": started.digest.to_string()}]});
     started.change(vec![object("security", revoked)]);
