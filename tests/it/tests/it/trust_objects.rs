@@ -90,8 +90,8 @@ fn an_object_that_appears_denies_an_unsigned_image() {
     );
     assert_eq!(held(&status(&started.plugins)), ["health", "eviction-check"]);
     let team = Signer::new("team");
-    started.change(vec![signed_by(&started.place, &[&team])]);
     team.sign(&started.place, &started.digest);
+    started.change(vec![signed_by(&started.place, &[&team])]);
     until(&started.plugins, is_in_force);
 }
 
