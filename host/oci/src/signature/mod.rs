@@ -5,7 +5,7 @@
 //! - The newer one (`bundle`): a manifest that refers to the image, with a Sigstore bundle as its layer. The bundle has
 //!   an in-toto statement in an envelope of DSSE. Attestations, such as conformance reports, have this format only.
 //!
-//! Keys are ECDSA P-256. A bundle may have a certificate instead of a key ([`certificate`]); a rule names its identity
+//! Keys are ECDSA P-256. A bundle may have a certificate instead of a key (`certificate`); a rule names its identity
 //! then. A signature binds the digest of a manifest. As with cosign, the name of the repository in the
 //! payload is information only, so that images may be copied to a mirror.
 

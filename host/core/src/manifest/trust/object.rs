@@ -62,7 +62,7 @@ pub struct ObjectRule {
 pub struct ObjectSigners {
     /// Keys.
     pub keys: Vec<ObjectKey>,
-    /// Identities. [`ReadTrust::trusted_root`] verifies their certificates.
+    /// Identities. The trusted root verifies their certificates.
     pub identities: Vec<TrustIdentity>,
 }
 
