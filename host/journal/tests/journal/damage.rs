@@ -7,7 +7,7 @@ use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, JournalError, Problem, Writer, read, segment};
 
 use crate::records::{decision, record};
-use crate::support::{open, open_bounded};
+use crate::support::{open, open_segmented};
 
 /// Writes a journal with that many records, each with a decision record. Returns its first segment.
 fn journal(directory: &Path, records: u64) -> PathBuf {
@@ -154,13 +154,7 @@ fn foreign_and_newer_files_are_named() {
 #[test]
 fn a_segment_that_was_taken_out_or_replaced_leaves_a_gap() {
     let directory = tempfile::tempdir().unwrap();
-    let writer = open_bounded(
-        directory.path(),
-        Bounds {
-            segment_bytes: 1,
-            ..Bounds::default()
-        },
-    );
+    let writer = open_segmented(directory.path(), 1);
     for id in 1..=4 {
         writer.keep(&record(id, 5), None);
     }

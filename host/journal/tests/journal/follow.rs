@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use bulkhead_core::journal::{Outcome, Sink};
-use bulkhead_journal::{Bounds, Follower, Problem, read, segment};
+use bulkhead_journal::{Follower, Problem, read, segment};
 
 use crate::records::{decision, record};
-use crate::support::{open, open_bounded};
+use crate::support::{open, open_segmented};
 
 /// Reads on. Returns the ids of the records, negative for abandoned ones.
 fn added(follower: &mut Follower) -> Vec<i64> {
@@ -28,11 +28,7 @@ fn added(follower: &mut Follower) -> Vec<i64> {
 fn each_record_is_passed_once_with_its_inputs() {
     let directory = tempfile::tempdir().unwrap();
     // A segment holds a few records.
-    let bounds = Bounds {
-        segment_bytes: 2_000,
-        ..Bounds::default()
-    };
-    let writer = open_bounded(directory.path(), bounds);
+    let writer = open_segmented(directory.path(), 2_000);
     let mut follower = Follower::new(directory.path());
     let mut found = Vec::new();
     for id in 1..=40 {
@@ -60,12 +56,7 @@ fn each_record_is_passed_once_with_its_inputs() {
 #[test]
 fn an_abandonment_comes_with_its_record_or_after_it() {
     let directory = tempfile::tempdir().unwrap();
-    // One record per segment.
-    let bounds = Bounds {
-        segment_bytes: 1,
-        ..Bounds::default()
-    };
-    let writer = open_bounded(directory.path(), bounds);
+    let writer = open_segmented(directory.path(), 1);
     let mut follower = Follower::new(directory.path());
     writer.keep(&record(1, 5), None);
     writer.abandon(1);
@@ -121,11 +112,7 @@ fn a_journal_that_is_replaced_is_read_from_its_start() {
 #[test]
 fn segments_that_make_room_are_no_problem() {
     let directory = tempfile::tempdir().unwrap();
-    let bounds = Bounds {
-        segment_bytes: 1,
-        ..Bounds::default()
-    };
-    let writer = open_bounded(directory.path(), bounds);
+    let writer = open_segmented(directory.path(), 1);
     let mut follower = Follower::new(directory.path());
     writer.keep(&record(1, 5), None);
     assert_eq!(added(&mut follower), [1]);

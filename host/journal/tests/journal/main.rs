@@ -16,7 +16,7 @@ use bulkhead_core::journal::{Outcome, Sink, canonical};
 use bulkhead_journal::{Background, Bounds, JournalError, Writer, read, segment, visit_segments};
 
 use records::{decision, record};
-use support::open;
+use support::{open, open_segmented};
 
 #[test]
 fn what_is_kept_is_read_again_whole() {
@@ -54,14 +54,7 @@ fn what_is_kept_is_read_again_whole() {
 #[test]
 fn some_segments_are_read_without_the_others() {
     let directory = tempfile::tempdir().unwrap();
-    // One record per segment.
-    let bounds = Bounds {
-        segment_bytes: 1,
-        ..Bounds::default()
-    };
-    let writer = Writer::open(directory.path(), bounds, |error| panic!("{error}"))
-        .unwrap()
-        .writer;
+    let writer = open_segmented(directory.path(), 1);
     for id in 1..=5 {
         writer.keep(&record(id, 5), None);
     }

@@ -20,6 +20,15 @@ pub(crate) fn open_bounded(directory: &Path, bounds: Bounds) -> Writer {
         .writer
 }
 
+/// Opens a journal whose segments end after that many bytes: with 1, each has one record.
+pub(crate) fn open_segmented(directory: &Path, segment_bytes: u64) -> Writer {
+    let bounds = Bounds {
+        segment_bytes,
+        ..Bounds::default()
+    };
+    open_bounded(directory, bounds)
+}
+
 /// Returns a decision about the health of an object.
 pub(crate) fn health_decision(object: Value) -> Arc<DecisionRecord> {
     let input = DecisionInput::Health {
