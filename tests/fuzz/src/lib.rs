@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use bulkhead_api::admission::{self, AdmissionContext, AdmissionOptions, Operation};
+use bulkhead_api::admission::{self, AdmissionContext, AdmissionOptions, Denied, Operation};
 use bulkhead_api::webhook::serve;
 use bulkhead_core::jsonpath::{Path, Template};
 use bulkhead_core::policy::PolicySet;
@@ -71,24 +71,38 @@ pub fn review(input: &[u8]) {
 }
 
 /// Admits an object that is created, and one that replaces itself: `{"group": …, "kind": …, "object": …}`. A denial has
-/// a text.
+/// a text. Scripts have a function of their own, [`script`].
 pub fn admission(input: &[u8]) {
+    admissions(input, &mut Alone);
+}
+
+/// Like [`admission()`], in any context.
+pub fn admissions(input: &[u8], context: &mut dyn AdmissionContext) {
     let Ok(review) = serde_json::from_slice::<Value>(input) else {
         return;
     };
     for operation in [Operation::Create, Operation::Update] {
-        let request = admission::Request {
-            group: review["group"].as_str().unwrap_or_default(),
-            kind: review["kind"].as_str().unwrap_or_default(),
-            operation,
-            namespace: review.pointer("/object/metadata/namespace").and_then(Value::as_str),
-            old: Some(&review["object"]).filter(|_| operation == Operation::Update),
-        };
-        let mut object = review["object"].clone();
-        if let Err(denied) = admission::admit(&request, &mut object, &mut Alone, AdmissionOptions::default()) {
+        if let Err(denied) = admit(&review, operation, context) {
             assert!(!denied.to_string().is_empty());
         }
     }
+}
+
+/// Admits the object of a review, which replaces itself in an update.
+///
+/// # Errors
+///
+/// The object is denied.
+pub fn admit(review: &Value, operation: Operation, context: &mut dyn AdmissionContext) -> Result<(), Denied> {
+    let request = admission::Request {
+        group: review["group"].as_str().unwrap_or_default(),
+        kind: review["kind"].as_str().unwrap_or_default(),
+        operation,
+        namespace: review.pointer("/object/metadata/namespace").and_then(Value::as_str),
+        old: Some(&review["object"]).filter(|_| operation == Operation::Update),
+    };
+    let mut object = review["object"].clone();
+    admission::admit(&request, &mut object, context, AdmissionOptions::default())
 }
 
 /// Context of an admission at one moment, without other objects.
@@ -107,7 +121,6 @@ impl AdmissionContext for Alone {
         Vec::new()
     }
 
-    /// Scripts have a function of their own, [`script`].
     fn script_error(&self, _script: &str) -> Option<String> {
         None
     }
