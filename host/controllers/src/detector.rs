@@ -2,12 +2,14 @@
 
 mod affinity_groups;
 mod claim;
+mod marks;
 mod needs;
+mod release;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_api::policy::{PreemptionBehavior, PropagationSpec};
+use bulkhead_api::policy::PreemptionBehavior;
+use bulkhead_api::{ClusterPropagationPolicy, PropagationPolicy};
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::manifest::Digest;
 use bulkhead_core::model::BindingSpec;
@@ -21,12 +23,14 @@ use bulkhead_runtime::kinds::ObjectKind;
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::{Change, Store, Subscription};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Client, Resource, ResourceExt};
-use serde_json::{Value, json};
+use kube::api::PostParams;
+use kube::{Client, ResourceExt};
+use serde_json::json;
 
 use self::claim::Claim;
+use self::marks::{claim_binding, claim_template};
 use self::needs::needs;
+use self::release::Policy;
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
 use crate::decision_log::{DecisionLog, Record};
@@ -68,16 +72,14 @@ pub(crate) async fn run(deps: Dependencies) {
     let _freed = retry_when_freed(&deps.stores.bindings, &refused, &queue);
     let _cluster_freed = retry_when_freed(&deps.stores.cluster_bindings, &refused, &queue);
     let kinds: Arc<WorkQueue<ObjectKind>> = Arc::default();
-    let watching = Arc::new((deps.clone(), Arc::clone(&queue), Arc::clone(&kinds)));
-    let cluster_wide = Arc::clone(&watching);
-    let _policies = deps.stores.policies.subscribe(move |change| {
-        let (deps, queue, kinds) = &*watching;
-        policy_changed(deps, queue, kinds, change, |policy| &policy.spec);
-    });
-    let _cluster_policies = deps.stores.cluster_policies.subscribe(move |change| {
-        let (deps, queue, kinds) = &*cluster_wide;
-        policy_changed(deps, queue, kinds, change, |policy| &policy.spec);
-    });
+    let deleted: Arc<WorkQueue<Key>> = Arc::default();
+    let affected = Affected {
+        templates: Arc::clone(&queue),
+        kinds: Arc::clone(&kinds),
+        deleted: Arc::clone(&deleted),
+    };
+    let _policies = follow::<PropagationPolicy>(&deps, &affected);
+    let _cluster_policies = follow::<ClusterPropagationPolicy>(&deps, &affected);
     let templates = Arc::clone(&queue);
     let _templates = deps.templates.cache.subscribe(move |origin, change| {
         if dynamic::is_template_change(change) {
@@ -99,6 +101,11 @@ pub(crate) async fn run(deps: Dependencies) {
         deps.failures
             .counter(NAME, |kind: &ObjectKind| ObjectName::all(&kind.kind)),
     );
+    let release = {
+        let deps = deps.clone();
+        move |key| release::reconcile(deps.clone(), key)
+    };
+    let releasing = controller::run(deleted, WORKERS, release, deps.failures.counter(NAME, release::named));
     let binding = async {
         deps.interpreters.wait_for_cache_sync().await;
         controller::run(
@@ -110,7 +117,7 @@ pub(crate) async fn run(deps: Dependencies) {
         )
         .await;
     };
-    futures::join!(watching, binding);
+    futures::join!(watching, releasing, binding);
 }
 
 /// Enqueues the templates that were refused because of a binding when that binding is deleted.
@@ -130,20 +137,40 @@ fn retry_when_freed<B: Binding>(
     })
 }
 
-/// Enqueues the templates that a policy selects or selected, and starts informers for kinds that are not watched yet.
-fn policy_changed<P: Resource<DynamicType = ()>>(
-    deps: &Dependencies,
-    queue: &WorkQueue<TemplateKey>,
-    kinds: &WorkQueue<ObjectKind>,
-    change: &Change<'_, P>,
-    spec: impl Fn(&P) -> &PropagationSpec,
-) {
-    warn_of_preemption(deps, change, &spec);
+/// Queues of the objects that a change of a policy affects.
+#[derive(Clone)]
+struct Affected {
+    /// Templates that the policy selects or selected.
+    templates: Arc<WorkQueue<TemplateKey>>,
+    /// Kinds that are not watched yet.
+    kinds: Arc<WorkQueue<ObjectKind>>,
+    /// The policy itself, if it is being deleted.
+    deleted: Arc<WorkQueue<Key>>,
+}
+
+/// Enqueues all that changes of policies of one kind affect.
+fn follow<P: Policy>(deps: &Dependencies, affected: &Affected) -> Subscription<P> {
+    let (deps, affected) = (deps.clone(), affected.clone());
+    P::store(&deps.clone().stores).subscribe(move |change| policy_changed(&deps, &affected, change))
+}
+
+/// Enqueues the templates that a policy selects or selected, starts informers for kinds that are not watched yet, and
+/// enqueues a policy that is being deleted.
+fn policy_changed<P: Policy>(deps: &Dependencies, affected: &Affected, change: &Change<'_, P>) {
+    warn_of_preemption(deps, change);
+    let is_going = |policy: &P| policy.meta().deletion_timestamp.is_some();
     let versions: Vec<&P> = match change {
         Change::Added(policy) | Change::Deleted(policy) => vec![policy],
         Change::Updated { old, new } => vec![old, new],
     };
-    for selector in versions.into_iter().flat_map(|policy| &spec(policy).resource_selectors) {
+    if !matches!(change, Change::Deleted(_)) && is_going(change.object()) {
+        affected.deleted.add(Key::of(change.object()));
+    }
+    let (queue, kinds) = (&affected.templates, &affected.kinds);
+    for selector in versions
+        .into_iter()
+        .flat_map(|policy| &policy.spec().resource_selectors)
+    {
         let kind = ObjectKind::new(&selector.api_version, &selector.kind);
         let Some(store) = deps.templates.store(&kind) else {
             kinds.add(kind);
@@ -171,12 +198,8 @@ fn policy_changed<P: Resource<DynamicType = ()>>(
 }
 
 /// Emits an event when a policy asks for preemption.
-fn warn_of_preemption<P: Resource<DynamicType = ()>>(
-    deps: &Dependencies,
-    change: &Change<'_, P>,
-    spec: &impl Fn(&P) -> &PropagationSpec,
-) {
-    let asks = |policy: &P| spec(policy).preemption == PreemptionBehavior::Always;
+fn warn_of_preemption<P: Policy>(deps: &Dependencies, change: &Change<'_, P>) {
+    let asks = |policy: &P| policy.spec().preemption == PreemptionBehavior::Always;
     let (before, policy) = match change {
         Change::Added(policy) => (None, policy),
         Change::Updated { old, new } => (Some(old), new),
@@ -207,7 +230,7 @@ async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): Templ
         return Ok(Action::Wait);
     }
     let Some(claim) = claim(&deps, &kind, &template) else {
-        return Ok(Action::Wait);
+        return release::unclaim(&deps, &kind, &template).await;
     };
     let claimed = claim_template(&deps, &kind, &template, &claim).await?;
     let template = claimed.as_ref().unwrap_or(&template);
@@ -228,53 +251,6 @@ fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Optio
         cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec)),
         &template,
     )
-}
-
-/// Returns the labels and annotations that tie an object to its policy.
-fn claim_metadata(claim: &Claim) -> (Value, Value) {
-    if claim.policy.namespace.is_empty() {
-        let annotations = json!({ keys::CLUSTER_PROPAGATION_POLICY_NAME: claim.policy.name });
-        (
-            json!({ keys::CLUSTER_PROPAGATION_POLICY_ID: claim.permanent_id }),
-            annotations,
-        )
-    } else {
-        let annotations = json!({
-            keys::PROPAGATION_POLICY_NAMESPACE: claim.policy.namespace,
-            keys::PROPAGATION_POLICY_NAME: claim.policy.name,
-        });
-        (json!({ keys::PROPAGATION_POLICY_ID: claim.permanent_id }), annotations)
-    }
-}
-
-/// Marks the template as claimed. Returns the patched template, or `None` if it was marked before.
-async fn claim_template(
-    deps: &Dependencies,
-    kind: &ObjectKind,
-    template: &KeptObject,
-    claim: &Claim,
-) -> Result<Option<KeptObject>, Error> {
-    let (labels, annotations) = claim_metadata(claim);
-    let has = |wanted: &Value, existing: &BTreeMap<String, String>| {
-        wanted
-            .as_object()
-            .into_iter()
-            .flatten()
-            .all(|(key, value)| existing.get(key).map(String::as_str) == value.as_str())
-    };
-    if has(&labels, &template.labels()) && has(&annotations, &template.annotations()) {
-        return Ok(None);
-    }
-    let api = deps
-        .templates
-        .api(kind, &template.namespace().unwrap_or_default())
-        .await?;
-    let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
-    let operation = format!("claiming {} {}", kind.kind, template.name_any());
-    let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
-    claimed
-        .map(|claimed| Some(claimed.into()))
-        .map_err(Error::api(operation))
 }
 
 async fn bind<B: Binding>(
@@ -309,22 +285,21 @@ async fn bind<B: Binding>(
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
     describe(deps, kind, template, &claim, desired.spec_mut()).await?;
-    // An interpreter may have been slow, and nothing else prevents a binding for a deleted template.
+    // An interpreter may have been slow, and nothing else prevents a binding for a deleted template or policy.
     let is_current =
         |now: &KeptObject| now.metadata.uid == template.metadata.uid && now.metadata.deletion_timestamp.is_none();
     if !deps
         .templates
         .get(kind, &Key::new(&namespace, template.name_any()))
         .is_some_and(|now| is_current(&now))
+        || !release::is_in_force(&deps.stores, &claim)
     {
         // The change triggers another reconcile.
         return Ok(Action::Wait);
     }
     desired.meta_mut().name = Some(name.clone());
     desired.meta_mut().namespace = template.namespace();
-    let (labels, annotations) = claim_metadata(&claim);
-    merge(desired.labels_mut(), &labels);
-    merge(desired.annotations_mut(), &annotations);
+    claim_binding(&claim, desired.meta_mut());
     ensure_metadata::<B>(desired.meta_mut(), kind, template);
     let before = desired
         .annotations_mut()
@@ -468,12 +443,6 @@ fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, templat
         controller: Some(true),
         block_owner_deletion: Some(true),
     }]);
-}
-
-fn merge(into: &mut BTreeMap<String, String>, from: &Value) {
-    for (key, value) in from.as_object().into_iter().flatten() {
-        into.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
-    }
 }
 
 #[cfg(test)]

@@ -119,6 +119,10 @@ pub mod keys {
     pub const BINDING_MANAGED_BY: &str = "binding.karmada.io/managed-by";
     /// Finalizer of Clusters.
     pub const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
+    /// Finalizer of PropagationPolicies.
+    pub const PROPAGATION_POLICY_FINALIZER: &str = "karmada.io/propagation-policy-controller";
+    /// Finalizer of ClusterPropagationPolicies.
+    pub const CLUSTER_PROPAGATION_POLICY_FINALIZER: &str = "karmada.io/cluster-propagation-policy-controller";
     /// Finalizer of Works.
     pub const EXECUTION_FINALIZER: &str = "karmada.io/execution-controller";
     /// Finalizer of ResourceBindings.

@@ -266,7 +266,7 @@ fn evaluator() -> anyhow::Result<Evaluator> {
 
 /// Returns the system's trusted CA certificates. Unreadable ones are skipped: only a webhook that needs one is
 /// reported as unreachable.
-fn system_roots() -> rustls::RootCertStore {
+pub fn system_roots() -> rustls::RootCertStore {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use bulkhead_api::Work;
+use bulkhead_api::{PropagationPolicy, ResourceBinding, Work};
+use bulkhead_core::names::keys;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -16,6 +17,8 @@ use crate::losses::{BINDING, DIVIDED};
 use crate::site::Site;
 use crate::wait;
 
+/// Policy of the example.
+const POLICY: &str = "nginx-propagation";
 /// Image that another program wrote into one Work.
 const IMAGE: &str = "registry.example/nginx:1";
 
@@ -89,6 +92,41 @@ pub(crate) async fn rehearsed(site: &Site) -> anyhow::Result<()> {
         actual == foreseen,
         "the take-over changed {actual:?}, and the rehearsal foresaw {foreseen:?}"
     );
+    deleted_policy_goes(&federation, &works).await
+}
+
+/// A deleted policy with the finalizer of Karmada's webhook goes; binding and Works stay, without its marks.
+async fn deleted_policy_goes(federation: &Federation<'_>, works: &Api<Work>) -> anyhow::Result<()> {
+    let policies: Api<PropagationPolicy> = Api::namespaced(federation.client.clone(), "default");
+    let bindings: Api<ResourceBinding> = Api::namespaced(federation.client.clone(), "default");
+    let with_finalizer = json!({"metadata": {"finalizers": [keys::PROPAGATION_POLICY_FINALIZER]}});
+    let parameters = PatchParams::default();
+    policies
+        .patch(POLICY, &parameters, &Patch::Merge(with_finalizer))
+        .await?;
+    let uid = |work: Work| work.uid();
+    let uids = async || anyhow::Ok(works.list(&Default::default()).await?.items.into_iter().map(uid));
+    let before: BTreeSet<_> = uids().await?.collect();
+    policies.delete(POLICY, &DeleteParams::default()).await?;
+    wait::until(
+        "the deleted policy goes",
+        Duration::from_secs(30),
+        async || match policies.get_opt(POLICY).await {
+            Ok(None) => Ok(()),
+            Ok(Some(policy)) => Err(format!("it has the finalizers {:?}", policy.finalizers())),
+            Err(error) => Err(error.to_string()),
+        },
+    )
+    .await?;
+    let binding = bindings.get(BINDING).await?;
+    ensure!(
+        !binding.labels().contains_key(keys::PROPAGATION_POLICY_ID) && !binding.spec.clusters.is_empty(),
+        "the binding of a deleted policy: {:?}, {:?}",
+        binding.labels(),
+        binding.spec.clusters
+    );
+    let after: BTreeSet<_> = uids().await?.collect();
+    ensure!(after == before, "Works changed with the deleted policy: {after:?}");
     Ok(())
 }
 

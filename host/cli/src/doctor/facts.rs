@@ -324,10 +324,16 @@ pub(super) struct Webhook {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Endpoint {
-    /// Something accepts connections.
-    Accepts,
+    /// It sends HTTP responses.
+    Answers,
     /// Connections are refused, so no process serves it.
     Refuses,
+    /// Connections are accepted, and there is no response of a webhook: a proxy is in front of an endpoint that is gone,
+    /// or the certificate is not trusted.
+    Silent {
+        /// Cause.
+        why: String,
+    },
     /// No connection from this machine, which does not exclude one from the control plane.
     Unreachable {
         /// Cause.

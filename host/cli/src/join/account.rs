@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bulkhead_runtime::controller::is_conflict;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::NAMESPACE;
+use super::{IMPERSONATOR, NAMESPACE};
 
 /// Field manager of the objects written by `join`.
 pub(super) const MANAGER: &str = "bulkhead-join";
-/// Label of namespaces that `join` created.
+/// Label of namespaces, and of the account for Karmada's cluster proxy, that `join` created.
 pub(super) const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", MANAGER);
 /// Prefix of the annotations of an account with the control planes that use it. The uid of the control plane's
 /// `kube-system` follows; the value is the name that it has for the cluster.
@@ -62,6 +63,25 @@ impl Account {
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    /// Creates the service account that Karmada's cluster proxy uses in a member. Karmada grants it the permissions;
+    /// without Karmada it has none. An account that `karmadactl` created for another control plane is used as it is, and
+    /// does not get the `managed-by` label.
+    pub(super) async fn make_impersonator(client: &Client) -> anyhow::Result<Self> {
+        make_namespace(client, NAMESPACE).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+        let (label, value) = MADE_BY;
+        let account = json!({"metadata": {"name": IMPERSONATOR, "labels": {label: value}}});
+        let account = serde_json::from_value(account).context("building a ServiceAccount")?;
+        // Not applied: `make` applies the account without the label, and would remove it.
+        match accounts.create(&PostParams::default(), &account).await {
+            Err(error) if !is_conflict(&error) => {
+                return Err(error).with_context(|| format!("creating the ServiceAccount {IMPERSONATOR}"));
+            }
+            _ => {}
+        }
+        Self::make(client, NAMESPACE, IMPERSONATOR, IMPERSONATOR).await
     }
 }
 

@@ -39,6 +39,8 @@ use crate::kubeconfig::Destination;
 const NAMESPACE: &str = "karmada-cluster";
 /// Name of the service account in a Push member.
 const ACCOUNT: &str = "bulkhead";
+/// Name of the service account that Karmada's cluster proxy impersonates users with, as `karmadactl join` names it.
+const IMPERSONATOR: &str = "karmada-impersonator";
 /// Name of the ClusterRoleBinding that grants that account cluster-admin.
 const BINDING: &str = "bulkhead-controller-manager";
 /// Maximum length of a member's name in bytes: a DNS label, minus the prefix of its execution namespace (same as
@@ -185,11 +187,16 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
                 let control_plane = control_plane_id(&hub.unguarded).await?;
                 let account = push_account(&client, &control_plane, name).await.with_context(about)?;
                 check_token(&member, &account.token, &id).await?;
-                anyhow::Ok(account)
+                let impersonator = Account::make_impersonator(&client).await.with_context(about)?;
+                anyhow::Ok((account, impersonator))
             };
-            let account = made.await.with_context(|| registration.not_joined())?;
+            let (account, impersonator) = made.await.with_context(|| registration.not_joined())?;
             registration
-                .push(&account, arguments.push_spec(&registration, &member, &account))
+                .push(
+                    &account,
+                    &impersonator,
+                    arguments.push_spec(&registration, &member, &account),
+                )
                 .await?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
@@ -302,7 +309,13 @@ async fn push_account(client: &Client, control_plane: &str, name: &str) -> anyho
 }
 
 /// Fields of a Cluster about the connection to a Push member.
-const CONNECTION: [&str; 4] = ["apiEndpoint", "secretRef", "proxyURL", "insecureSkipTLSVerification"];
+const CONNECTION: [&str; 5] = [
+    "apiEndpoint",
+    "secretRef",
+    "impersonatorSecretRef",
+    "proxyURL",
+    "insecureSkipTLSVerification",
+];
 
 impl JoinArguments {
     /// Returns the fields of the Cluster that Push and Pull members have in common. Omitted properties keep their
@@ -328,7 +341,7 @@ impl JoinArguments {
         spec
     }
 
-    /// Returns the fields of the Cluster of a Push member, except for its Secret.
+    /// Returns the fields of the Cluster of a Push member, except for its Secrets.
     fn push_spec(&self, registration: &Registration<'_>, config: &Config, account: &Account) -> Value {
         let mut spec = self.spec("Push", registration);
         spec["apiEndpoint"] = json!(config.cluster_url.to_string().trim_end_matches('/'));

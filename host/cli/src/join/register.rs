@@ -18,6 +18,9 @@ use super::account::{Account, MANAGER, apply, make_namespace, secrets_of};
 use super::{NAMESPACE, agent};
 use crate::kubeconfig::Destination;
 
+/// Suffix of the name of the Secret with the token for Karmada's cluster proxy. It follows the name of the other Secret,
+/// because `NAME-impersonator`, which `karmadactl` uses, is the Secret of a member of that name here.
+const IMPERSONATOR_SECRET: &str = "impersonator";
 /// Maximum number of writes of a Cluster whose status changes between read and write.
 const ATTEMPTS_MAX: usize = 10;
 
@@ -89,14 +92,25 @@ impl<'a> Registration<'a> {
         }
     }
 
-    /// Registers a Push member with the credentials of its account.
-    pub(super) async fn push(&self, account: &Account, mut spec: Value) -> anyhow::Result<()> {
+    /// Registers a Push member with the credentials of its account, and of the account that Karmada's cluster proxy
+    /// uses.
+    pub(super) async fn push(&self, account: &Account, impersonator: &Account, mut spec: Value) -> anyhow::Result<()> {
         let secret = secret_name(self.name, self.id);
-        self.store(&secret, account).await.with_context(|| self.not_joined())?;
+        let of_proxy = format!("{secret}.{IMPERSONATOR_SECRET}");
+        let token = |account: &Account| ByteString(account.token.clone().into_bytes());
+        let ca_bundle = ByteString(account.ca_bundle.clone());
+        let stored = async {
+            make_namespace(self.hub, NAMESPACE).await?;
+            self.store(&secret, json!({"token": token(account), "caBundle": ca_bundle}))
+                .await?;
+            self.store(&of_proxy, json!({"token": token(impersonator)})).await
+        };
+        stored.await.with_context(|| self.not_joined())?;
         spec["secretRef"] = json!({"namespace": NAMESPACE, "name": secret});
+        spec["impersonatorSecretRef"] = json!({"namespace": NAMESPACE, "name": of_proxy});
         self.write(spec).await?;
         let removed = async {
-            self.remove_secrets(self.name, &secret).await?;
+            self.remove_secrets(self.name, &[&secret, &of_proxy]).await?;
             if self.replace {
                 agent::revoke(self.hub, self.name).await?;
             }
@@ -122,8 +136,8 @@ impl<'a> Registration<'a> {
             return Ok(());
         }
         let removed = async {
-            self.remove_secrets(name, "").await?;
-            self.remove_secrets(&agent::account_name(name), &secret).await
+            self.remove_secrets(name, &[]).await?;
+            self.remove_secrets(&agent::account_name(name), &[&secret]).await
         };
         removed.await.with_context(|| self.not_revoked())
     }
@@ -135,13 +149,8 @@ impl<'a> Registration<'a> {
         )
     }
 
-    /// Stores the credentials of a Push member.
-    async fn store(&self, secret: &str, account: &Account) -> anyhow::Result<()> {
-        make_namespace(self.hub, NAMESPACE).await?;
-        let data = json!({
-            "token": ByteString(account.token.clone().into_bytes()),
-            "caBundle": ByteString(account.ca_bundle.clone()),
-        });
+    /// Stores credentials of a Push member.
+    async fn store(&self, secret: &str, data: Value) -> anyhow::Result<()> {
         let secret = json!({"metadata": {"name": secret, "namespace": NAMESPACE}, "data": data});
         apply::<Secret>(&Api::namespaced(self.hub.clone(), NAMESPACE), secret).await
     }
@@ -220,13 +229,13 @@ impl<'a> Registration<'a> {
         }
     }
 
-    /// Removes the Secrets that `join` made for an owner, except for one.
-    async fn remove_secrets(&self, owner: &str, kept: &str) -> anyhow::Result<()> {
+    /// Removes the Secrets that `join` made for an owner, except for those in `kept`.
+    async fn remove_secrets(&self, owner: &str, kept: &[&str]) -> anyhow::Result<()> {
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), NAMESPACE);
         for secret in secrets_of(&secrets, owner)
             .await?
             .into_iter()
-            .filter(|secret| secret != kept)
+            .filter(|secret| !kept.contains(&secret.as_str()))
         {
             match secrets.delete(&secret, &DeleteParams::default()).await {
                 Err(error) if is_not_found(&error) => {}

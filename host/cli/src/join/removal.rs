@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::account::MADE_BY;
-use super::{ACCOUNT, BINDING, NAMESPACE};
+use super::{ACCOUNT, BINDING, IMPERSONATOR, NAMESPACE};
 
 /// Names of objects that exist in every namespace.
 const OF_EVERY_NAMESPACE: [&str; 2] = ["default", "kube-root-ca.crt"];
@@ -22,12 +22,17 @@ pub(super) async fn clear_member(removed: &mut Removed<'_>) -> anyhow::Result<()
     removed.remove::<Secret>(NAMESPACE, ACCOUNT).await?;
     removed.remove::<ServiceAccount>(NAMESPACE, ACCOUNT).await?;
     let client = removed.client;
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    let impersonator = accounts.get_opt(IMPERSONATOR).await;
+    let impersonator = impersonator.with_context(|| format!("reading the ServiceAccount {IMPERSONATOR}"))?;
+    // One without the label is of `karmadactl`, for another control plane.
+    if impersonator.is_some_and(|account| is_made_by_join(&account)) {
+        removed.remove::<Secret>(NAMESPACE, IMPERSONATOR).await?;
+        removed.remove::<ServiceAccount>(NAMESPACE, IMPERSONATOR).await?;
+    }
     let namespace = Api::<Namespace>::all(client.clone()).get_opt(NAMESPACE).await;
     let namespace = namespace.with_context(|| format!("reading the Namespace {NAMESPACE}"))?;
-    let is_ours = |namespace: &Namespace| {
-        namespace.metadata.deletion_timestamp.is_none()
-            && namespace.labels().get(MADE_BY.0).is_some_and(|by| by == MADE_BY.1)
-    };
+    let is_ours = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_none() && is_made_by_join(namespace);
     if namespace.as_ref().is_some_and(is_ours)
         && is_empty::<Secret>(client).await?
         && is_empty::<ServiceAccount>(client).await?
@@ -37,6 +42,10 @@ pub(super) async fn clear_member(removed: &mut Removed<'_>) -> anyhow::Result<()
         removed.remove_global::<Namespace>(NAMESPACE).await?;
     }
     Ok(())
+}
+
+fn is_made_by_join<K: Resource>(object: &K) -> bool {
+    object.labels().get(MADE_BY.0).is_some_and(|by| by == MADE_BY.1)
 }
 
 /// Returns true if the namespace that `join` uses in the member contains no object of a kind, apart from the default

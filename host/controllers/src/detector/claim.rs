@@ -1,6 +1,6 @@
 //! The policy that claims a resource template (Karmada: `pkg/detector/detector.go:propagateResource`).
 //!
-//! A claim holds as long as its policy exists and matches. Policies do not preempt each other: Karmada's feature gate
+//! A claim holds as long as its policy exists, is not being deleted, and matches. Policies do not preempt each other: Karmada's feature gate
 //! `PropagationPolicyPreemption`, which is off by default there, has no counterpart here.
 
 use bulkhead_api::policy::PropagationSpec;
@@ -61,7 +61,7 @@ fn permanent_id<'a>(meta: &'a ObjectMeta, label: &str) -> Option<&'a String> {
 /// `id_label` is the label with a policy's permanent ID.
 fn best<'a>(candidates: impl Iterator<Item = Candidate<'a>>, id_label: &str, template: &Template<'_>) -> Option<Claim> {
     let mut best: Option<((i32, Specificity), _, _, _)> = None;
-    for (meta, spec) in candidates {
+    for (meta, spec) in candidates.filter(|(meta, _)| meta.deletion_timestamp.is_none()) {
         let matching = spec
             .resource_selectors
             .iter()
@@ -167,6 +167,32 @@ mod tests {
             "default/own",
         );
         check(&[policy("default", "own", "web", 0)], claimed, "default/own");
+    }
+
+    #[test]
+    fn a_policy_that_is_being_deleted_claims_nothing() {
+        let deleted = |(meta, spec): (ObjectMeta, PropagationSpec)| {
+            let deletion_timestamp = Some(bulkhead_api::time::to_meta(bulkhead_core::time::Time::from_millis(0)));
+            (
+                ObjectMeta {
+                    deletion_timestamp,
+                    ..meta
+                },
+                spec,
+            )
+        };
+        let policies = [
+            deleted(policy("default", "high", "web", 9)),
+            policy("default", "low", "web", 1),
+        ];
+        check(&policies, json!({}), "default/low");
+        check(
+            &policies,
+            json!({(keys::PROPAGATION_POLICY_ID): "id-high"}),
+            "default/low",
+        );
+        let policies = [deleted(policy("default", "own", "web", 0)), policy("", "all", "web", 0)];
+        check(&policies, json!({(keys::PROPAGATION_POLICY_ID): "id-own"}), "all");
     }
 
     #[test]

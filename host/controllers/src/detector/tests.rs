@@ -1,8 +1,10 @@
-use bulkhead_api::{ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding};
+use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_runtime::events;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::Value;
 
 use super::*;
 use crate::components::Components;
@@ -10,20 +12,20 @@ use crate::flags::FeatureGate;
 use crate::testing::{components, hub_of_everything, member, object, written_events};
 
 /// Control plane with the Deployment `web`, which the detector watches.
-struct Hub {
-    components: Components,
+pub(super) struct Hub {
+    pub(super) components: Components,
     bindings: Api<ResourceBinding>,
     refused: Arc<Refused>,
-    hub: Client,
+    pub(super) hub: Client,
     events: events::Writer,
 }
 
-fn deployments() -> ObjectKind {
+pub(super) fn deployments() -> ObjectKind {
     ObjectKind::new("apps/v1", "Deployment")
 }
 
 /// Returns a policy that selects the Deployment of this name; without a name every Deployment.
-fn policy_for(name: &str) -> PropagationPolicy {
+pub(super) fn policy_for(name: &str) -> PropagationPolicy {
     object(json!({
         "metadata": {"name": "policy", "namespace": "default", "labels": {keys::PROPAGATION_POLICY_ID: "id"}},
         "spec": {
@@ -33,7 +35,7 @@ fn policy_for(name: &str) -> PropagationPolicy {
 }
 
 impl Hub {
-    async fn new(policy: PropagationPolicy) -> Self {
+    pub(super) async fn new(policy: PropagationPolicy) -> Self {
         let hub = hub_of_everything(1).client();
         let (components, events) = components(hub.clone(), member().client());
         let template: Deployment = object(json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}}));
@@ -52,7 +54,7 @@ impl Hub {
         }
     }
 
-    async fn reconcile(&self) -> Result<Action, Error> {
+    pub(super) async fn reconcile(&self) -> Result<Action, Error> {
         let key = (deployments(), Key::new("default", "web"));
         reconcile(self.components.detector(), Arc::clone(&self.refused), key).await
     }
@@ -73,7 +75,7 @@ impl Hub {
             .count()
     }
 
-    async fn binding(&self) -> Option<ResourceBinding> {
+    pub(super) async fn binding(&self) -> Option<ResourceBinding> {
         self.bindings.get_opt("web-deployment").await.unwrap()
     }
 }
@@ -246,7 +248,7 @@ async fn a_policy_that_starts_to_ask_for_preemption_has_an_event() {
         (Change::Deleted(&asks), 0),
     ] {
         let hub = Hub::new(policy_for("web")).await;
-        warn_of_preemption(&hub.components.detector(), &change, &|policy| &policy.spec);
+        warn_of_preemption(&hub.components.detector(), &change);
         assert_eq!(hub.events("PreemptionIgnored").await, events);
     }
 }

@@ -33,6 +33,32 @@ pub(super) const DETECTOR: Duty = Duty {
             &["create", "update"],
             "the binding of a template without a namespace",
         ),
+        rule(
+            WORK,
+            "resourcebindings",
+            PATCH,
+            "remove the labels and annotations of a deleted policy",
+        ),
+        rule(
+            WORK,
+            "clusterresourcebindings",
+            PATCH,
+            "remove the labels and annotations of a deleted policy",
+        ),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
+        rule(
+            POLICY,
+            "propagationpolicies",
+            &["get", "patch"],
+            "remove the finalizer of a deleted policy",
+        ),
+        rule(
+            POLICY,
+            "clusterpropagationpolicies",
+            &["get", "patch"],
+            "remove the finalizer of a deleted policy",
+        ),
         HOOK_SERVICE,
     ],
 };

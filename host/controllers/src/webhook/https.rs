@@ -71,6 +71,18 @@ impl HttpsWebhooks {
         }
     }
 
+    /// Sends a GET without a body to a webhook, and returns the status of its response. Redirects are not followed, and
+    /// there is no time limit.
+    ///
+    /// # Errors
+    ///
+    /// The webhook cannot be reached, its certificate is not trusted, or it sends no HTTP response.
+    pub async fn probe(&self, config: &ClientConfig) -> Result<StatusCode, Fault> {
+        let (address, tls) = (self.address(config).await?, self.tls(config)?);
+        let answer = ask(&Asked { address, body: None }, &tls).await?;
+        Ok(answer.status)
+    }
+
     async fn address(&self, config: &ClientConfig) -> Result<Address, Fault> {
         match (&config.url, &config.service) {
             // The service counts if admission let both pass, as in Karmada.

@@ -202,3 +202,30 @@ fn the_record_has_karmadas_shape() {
     let written: Value = serde_json::from_str(&record(&applied).unwrap()).unwrap();
     assert_eq!(written, expected);
 }
+
+/// Texts that Karmada 1.19 writes, and texts in the order of its structs: a take-over must not rewrite a Work.
+#[test]
+fn the_record_is_karmadas_text_to_the_byte() {
+    for expected in [
+        r#"[{"policyName":"over","overriders":{"imageOverrider":[{"component":"Registry","operator":"replace","value":"registry.example"}]}}]"#,
+        concat!(
+            r#"[{"policyName":"all","overriders":{"plaintext":[{"path":"/a","operator":"add","value":{"b":1,"c":[true]}},"#,
+            r#"{"path":"/d","operator":"remove","value":null}],"#,
+            r#""imageOverrider":[{"predicate":{"path":"/i"},"component":"Tag","operator":"remove"}],"#,
+            r#""commandOverrider":[{"containerName":"web","operator":"add","value":["sh","-c","a \u0026\u0026 b \u003e c"]}],"#,
+            r#""argsOverrider":[{"containerName":"web","operator":"remove","value":["-v"]}],"#,
+            r#""labelsOverrider":[{"operator":"add","value":{"tier":"gold"}}],"#,
+            r#""annotationsOverrider":[{"operator":"replace","value":{"owner":"\u003cshop\u003e"}}],"#,
+            r#""fieldOverrider":[{"fieldPath":"/data/f","yaml":[{"subPath":"/x","operator":"replace","value":"y"}]},"#,
+            r#"{"fieldPath":"/data/g","json":[{"subPath":"/z","operator":"remove","value":null}]}]}}]"#,
+        ),
+    ] {
+        let items: Value = serde_json::from_str(expected).unwrap();
+        let applied = Applied {
+            namespace: "shop".to_owned(),
+            name: items[0]["policyName"].as_str().unwrap().to_owned(),
+            overriders: serde_json::from_value(items[0]["overriders"].clone()).unwrap(),
+        };
+        assert_eq!(record(&[applied]).as_deref(), Some(expected));
+    }
+}

@@ -30,6 +30,7 @@ mod many_replicas;
 mod new_faults;
 mod overrides;
 mod plugin_versions;
+mod policy_deletion;
 mod recovery;
 #[path = "../../../registry/mod.rs"]
 #[allow(dead_code, reason = "other crates use other parts")]

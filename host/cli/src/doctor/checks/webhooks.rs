@@ -4,22 +4,30 @@ use crate::doctor::facts::{Endpoint, Facts, Webhook};
 use crate::doctor::finding::{Section, count};
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
-    let accepting = facts
+    let answering = facts
         .webhooks
         .iter()
-        .filter(|webhook| webhook.endpoint == Endpoint::Accepts)
+        .filter(|webhook| webhook.endpoint == Endpoint::Answers)
         .count();
     section.summary = format!(
-        "{accepting} of {} with a URL accept connections",
+        "{answering} of {} with a URL answer",
         count(facts.webhooks.len(), "webhook")
     );
     section.skipped = facts.webhooks.is_empty();
     for webhook in &facts.webhooks {
         let place = format!("{}, {}", webhook.configuration, webhook.name);
         match &webhook.endpoint {
-            Endpoint::Accepts => {}
+            Endpoint::Answers => {}
             Endpoint::Refuses => {
                 let what = format!("{} refuses connections; {}", webhook.url, effect(webhook));
+                section.error(place, what, remedy(webhook));
+            }
+            Endpoint::Silent { why } => {
+                let what = format!(
+                    "{} accepts connections and does not answer: {why}; {}",
+                    webhook.url,
+                    effect(webhook)
+                );
                 section.error(place, what, remedy(webhook));
             }
             Endpoint::Unreachable { why } => {
@@ -71,6 +79,9 @@ mod tests {
         let unreachable = Endpoint::Unreachable {
             why: "no route to host".to_owned(),
         };
+        let silent = Endpoint::Silent {
+            why: "it answered with 502 Bad Gateway".to_owned(),
+        };
         for mode in ["report", "interpret", "finish", "evict", "all"] {
             let mut facts: Facts = serde_json::from_value(serde_json::json!({
                 "now": "2026-08-01T12:00:00Z",
@@ -82,11 +93,12 @@ mod tests {
                 webhook(interpreter, "interpret.bulkhead.dev", true, Endpoint::Refuses),
                 webhook(admission, "admit-karmada.bulkhead.dev", true, Endpoint::Refuses),
                 webhook(interpreter, "interpret.example.com", true, unreachable.clone()),
-                webhook(admission, "admit.bulkhead.dev", false, Endpoint::Accepts),
+                webhook(admission, "admit.bulkhead.dev", false, Endpoint::Answers),
+                webhook(interpreter, "interpret.bulkhead.dev", true, silent.clone()),
             ];
             let mut section = Section::new("webhooks");
             check(&facts, &mut section);
-            assert_eq!(section.summary, "1 of 4 webhooks with a URL accept connections");
+            assert_eq!(section.summary, "1 of 5 webhooks with a URL answer");
             let found: Vec<_> = section
                 .findings
                 .iter()
@@ -96,6 +108,7 @@ mod tests {
                 (Severity::Error, first),
                 (Severity::Error, second),
                 (Severity::Warning, third),
+                (Severity::Error, fourth),
             ] = found.as_slice()
             else {
                 panic!("{mode}: {found:?}")
@@ -105,6 +118,10 @@ mod tests {
                 "{found:?}"
             );
             assert!(third.ends_with("no route to host"), "{third}");
+            assert!(
+                fourth.contains("does not answer: it answered with 502 Bad Gateway; Karmada gets no answer"),
+                "{fourth}"
+            );
             assert!(
                 section.findings[0].remedy.contains("bulkhead uninstall"),
                 "{:?}",

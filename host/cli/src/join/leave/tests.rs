@@ -6,7 +6,8 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::super::account::apply;
+use super::super::IMPERSONATOR;
+use super::super::account::{Account, apply};
 use super::super::testing::server;
 use super::*;
 
@@ -84,6 +85,42 @@ async fn a_push_member_leaves_nothing_behind_on_either_side() {
     assert_eq!(names::<ClusterRoleBinding>(&member).await.len(), 0);
     let error = leaving(&hub, None).leave().await.unwrap_err().to_string();
     assert_eq!(error, "there is no member cluster m1; there are: none");
+}
+
+/// Creates the account of Karmada's cluster proxy with its token, as the token controller does, in a member.
+async fn with_impersonator(member: &Client) {
+    let secrets: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
+    let secret = json!({
+        "metadata": {"name": IMPERSONATOR}, "type": "kubernetes.io/service-account-token", "data": {"token": "dA=="},
+    });
+    let secret = serde_json::from_value(secret).unwrap();
+    secrets.create(&Default::default(), &secret).await.unwrap();
+    Account::make_impersonator(member).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_account_of_the_cluster_proxy_goes_unless_another_program_made_it() {
+    for made_by_karmada in [false, true] {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        if made_by_karmada {
+            let account = json!({"metadata": {"name": IMPERSONATOR, "labels": {"karmada.io/system": "true"}}});
+            let account = serde_json::from_value(account).unwrap();
+            let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE);
+            accounts.create(&Default::default(), &account).await.unwrap();
+        }
+        with_impersonator(&member).await;
+        // A second join of the member finds the account.
+        Account::make_impersonator(&member).await.unwrap();
+        let message = leaving(&hub, Some(&member)).leave().await.unwrap();
+        let removed =
+            "Secret karmada-cluster/karmada-impersonator, ServiceAccount karmada-cluster/karmada-impersonator";
+        assert_eq!(message.contains(removed), !made_by_karmada, "{message}");
+        assert_eq!(message.contains("Namespace"), !made_by_karmada, "{message}");
+        let expected: &[&str] = if made_by_karmada { &[IMPERSONATOR] } else { &[] };
+        assert_eq!(names::<Secret>(&member).await, expected);
+        assert_eq!(names::<ServiceAccount>(&member).await, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

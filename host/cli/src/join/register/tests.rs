@@ -11,6 +11,8 @@ use super::super::testing::server;
 use super::*;
 
 const CLUSTER: &str = "/clusters/m1";
+/// Token of the account for Karmada's cluster proxy.
+const PROXY: &str = "proxy";
 
 /// Returns true if a request has a method and the end of its path.
 fn matches(request: &Request<Body>, (method, path): &(Method, &str)) -> bool {
@@ -73,7 +75,7 @@ fn push_spec(id: &str) -> Value {
 async fn push(hub: &Client, id: &str, replace: bool) -> anyhow::Result<()> {
     Registration::check(hub, "m1", id, replace)
         .await?
-        .push(&account(id), push_spec(id))
+        .push(&account(id), &account(PROXY), push_spec(id))
         .await
 }
 
@@ -134,6 +136,24 @@ async fn another_cluster_under_a_used_name_is_refused_without_the_flag() {
 }
 
 #[tokio::test]
+async fn karmadas_cluster_proxy_finds_its_token_by_the_cluster() {
+    let hub = server("hub").client();
+    push(&hub, "uid-a", false).await.unwrap();
+    let reference = cluster(&hub).await.spec.impersonator_secret_ref.unwrap();
+    assert_eq!(
+        reference,
+        json!({"namespace": NAMESPACE, "name": "m1.uid-a.impersonator"})
+    );
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+    let data = secrets.get("m1.uid-a.impersonator").await.unwrap().data.unwrap();
+    let texts: Vec<_> = data
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.0.as_slice()))
+        .collect();
+    assert_eq!(texts, [("token", PROXY.as_bytes())]);
+}
+
+#[tokio::test]
 async fn a_replacement_that_fails_leaves_the_former_cluster_working() {
     let hub = server("hub").client();
     push(&hub, "uid-a", false).await.unwrap();
@@ -161,7 +181,11 @@ async fn a_replacement_that_fails_leaves_the_former_cluster_working() {
     );
     assert_eq!(after.metadata.uid, before.metadata.uid);
     assert_eq!(token_in_use(&hub).await, "uid-b");
-    assert_eq!(names::<Secret>(&hub).await, ["m1.uid-b"], "the former token is removed");
+    assert_eq!(
+        names::<Secret>(&hub).await,
+        ["m1.uid-b", "m1.uid-b.impersonator"],
+        "the former tokens are removed"
+    );
 }
 
 #[tokio::test]
@@ -176,7 +200,7 @@ async fn former_credentials_that_cannot_be_removed_are_named_and_removed_by_the_
     );
     assert_eq!(token_in_use(&hub).await, "uid-b");
     push(&hub, "uid-b", true).await.unwrap();
-    assert_eq!(names::<Secret>(&hub).await, ["m1.uid-b"]);
+    assert_eq!(names::<Secret>(&hub).await, ["m1.uid-b", "m1.uid-b.impersonator"]);
 }
 
 #[tokio::test]
@@ -202,13 +226,13 @@ async fn a_repeated_join_keeps_what_it_does_not_mention_and_replaces_the_secret_
     let registration = Registration::check(&hub, "m1", "uid-a", false).await.unwrap();
     let mut spec = push_spec("uid-a");
     spec["proxyURL"] = Value::Null;
-    registration.push(&account("new"), spec).await.unwrap();
+    registration.push(&account("new"), &account(PROXY), spec).await.unwrap();
     let after = cluster(&hub).await.spec;
     assert_eq!((after.region.as_str(), after.proxy_url.as_str()), ("eu", ""));
     assert_eq!(token_in_use(&hub).await, "new");
     assert_eq!(
         names::<Secret>(&hub).await,
-        ["m1.by-hand", "m1.uid-a"],
+        ["m1.by-hand", "m1.uid-a", "m1.uid-a.impersonator"],
         "a Secret of another program stays"
     );
 }
@@ -267,7 +291,7 @@ async fn the_agent_of_a_replaced_cluster_keeps_its_token_until_the_new_one_has_j
     assert_eq!(names::<ServiceAccount>(&hub).await, ["bulkhead-agent-m1"]);
     // A Push member needs no agent.
     push(&hub, "uid-c", true).await.unwrap();
-    assert_eq!(names::<Secret>(&hub).await, ["m1.uid-c"]);
+    assert_eq!(names::<Secret>(&hub).await, ["m1.uid-c", "m1.uid-c.impersonator"]);
     assert_eq!(names::<ServiceAccount>(&hub).await, [""; 0]);
 }
 
