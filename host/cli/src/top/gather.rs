@@ -90,7 +90,7 @@ pub(super) struct ClusterRow {
     pub(super) replicas: i64,
     /// Number of bindings with a graceful eviction task from the cluster.
     pub(super) leaving: usize,
-    /// Number of bindings whose copy on the cluster is healthy.
+    /// Number of bindings that have a healthy copy on the cluster, a leaving one included.
     pub(super) healthy: usize,
 }
 
@@ -330,6 +330,8 @@ fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
             .iter()
             .any(|task| task.from_cluster == *name)
     };
+    // A report may outlive the copy that it is about.
+    let has_copy = |b: &&Binding| leaves(b) || b.spec.clusters.iter().any(|target| target.name == *name);
     let is_healthy = |b: &&Binding| {
         let mut items = b.status.aggregated_status.iter();
         items.any(|item| item.cluster_name == *name && item.health == Some(model::Health::Healthy))
@@ -346,7 +348,7 @@ fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
         bindings: targets.clone().count(),
         replicas: targets.map(|target| i64::from(target.replicas)).sum(),
         leaving: bindings.iter().filter(leaves).count(),
-        healthy: bindings.iter().filter(is_healthy).count(),
+        healthy: bindings.iter().filter(has_copy).filter(is_healthy).count(),
     }
 }
 

@@ -58,7 +58,7 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
             let what = format!("Ready is {:?}: {}: {}", ready.status, ready.reason, ready.message);
             let remedy = match cluster.spec.sync_mode {
                 SyncMode::Push => "docs/src/runbook.md#bulkheadclusternotready",
-                SyncMode::Pull => "check that its bulkhead agent runs, and read the agent's log",
+                SyncMode::Pull => "check that its agent runs, and read the agent's log",
             };
             section.warning(&place, what, remedy);
         }

@@ -2,13 +2,15 @@
 
 use bulkhead_server::unimplemented::listed;
 
-use crate::doctor::facts::{Facts, Installation, Lease};
+use crate::doctor::facts::{Facts, Installation, Lease, Writer};
 use crate::doctor::finding::Section;
 
 /// Name of the Lease of Karmada's controllers.
 const KARMADA: &str = "karmada-controller-manager";
 /// Name of the Lease of Karmada's scheduler.
 const KARMADA_SCHEDULER: &str = "karmada-scheduler";
+/// Field manager of Karmada's agent in a Pull member.
+const KARMADA_AGENT: &str = "karmada-agent";
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
     let ours = facts.installation.lease.as_ref();
@@ -133,7 +135,7 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
             writer.manager, writer.objects, writer.example
         );
         let is_active = since.zip(writer.last).is_some_and(|(since, last)| last > since);
-        if let Some(keeps) = keeps(&facts.installation, &writer.field) {
+        if let Some(keeps) = keeps(&facts.installation, writer) {
             section.note(place, wrote, format!("{} {keeps}", writer.manager));
         } else if is_active {
             let remedy = format!(
@@ -152,8 +154,11 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
 }
 
 /// Returns the part of a field that another program may keep writing beside these modes, if there is one.
-fn keeps(installation: &Installation, field: &str) -> Option<&'static str> {
-    match field {
+fn keeps(installation: &Installation, writer: &Writer) -> Option<&'static str> {
+    match writer.field.as_str() {
+        "status.conditions" if writer.manager == KARMADA_AGENT => {
+            Some("may keep reporting the state of its Pull member")
+        }
         _ if installation.has("all") => None,
         "spec.gracefulEvictionTasks" if !installation.has("evict") => {
             Some("may begin evictions and must not end them: --controllers=*,-gracefulEviction")
@@ -163,5 +168,33 @@ fn keeps(installation: &Installation, field: &str) -> Option<&'static str> {
                 ClusterTaintPolicies: --controllers=*,-clustertaintpolicy",
         ),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(manager: &str, field: &str) -> Writer {
+        Writer {
+            manager: manager.to_owned(),
+            kind: "Cluster".to_owned(),
+            field: field.to_owned(),
+            objects: 1,
+            example: Default::default(),
+            last: None,
+        }
+    }
+
+    #[test]
+    fn an_agent_of_karmada_keeps_reporting_its_member_in_mode_all() {
+        let installation = Installation {
+            modes: vec!["all".to_owned()],
+            ..Installation::default()
+        };
+        let kept = |manager, field| keeps(&installation, &writer(manager, field)).is_some();
+        assert!(kept("karmada-agent", "status.conditions"));
+        assert!(!kept("karmada-controller-manager", "status.conditions"));
+        assert!(!kept("karmada-agent", "spec.taints"));
     }
 }

@@ -2,6 +2,7 @@ use bulkhead_api::kinds::REGISTERED;
 use bulkhead_apiserver::{ApiServer, Clock, Options, ResourceKind};
 use bulkhead_controllers::flags::Flags;
 use bulkhead_engine_lua::LuaEngine;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::*;
@@ -140,6 +141,28 @@ async fn a_binding_of_a_dependency_is_not_placed_independently() {
     create(bindings, binding("lost-configmap", json!({"resource": resource}))).await;
     let view = source(&hub).look(NOW.parse().unwrap()).await.unwrap();
     assert_eq!(view.unplaced, ["default/lost-configmap"]);
+}
+
+#[tokio::test]
+async fn a_report_that_outlives_its_copy_is_not_counted_as_healthy() {
+    let hub = hub();
+    drained(&hub).await;
+    let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
+    let healthy = |cluster: &str| json!({"clusterName": cluster, "applied": true, "health": "Healthy"});
+    let status = json!({"status": {"aggregatedStatus": [healthy("member1"), healthy("member2")]}});
+    let (name, parameters) = ("nginx-deployment", PatchParams::default());
+    bindings.patch(name, &parameters, &Patch::Merge(status)).await.unwrap();
+    let source = source(&hub);
+    let counts = async || {
+        let view = source.look(NOW.parse().unwrap()).await.unwrap();
+        let rows = view.clusters.iter();
+        rows.map(|row| (row.bindings, row.leaving, row.healthy))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counts().await, [(0, 1, 1), (1, 0, 1)], "a leaving copy is there");
+    let ended = json!({"spec": {"gracefulEvictionTasks": null}});
+    bindings.patch(name, &parameters, &Patch::Merge(ended)).await.unwrap();
+    assert_eq!(counts().await, [(0, 0, 0), (1, 0, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
