@@ -5,6 +5,7 @@
 mod alerts;
 mod annotations;
 mod bench;
+mod certificates;
 mod command;
 mod comparison;
 mod control_plane;
@@ -25,11 +26,15 @@ mod policies;
 mod process;
 mod proxy;
 mod registry;
+#[path = "../../registry/mod.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "its users are tests, which inject faults")]
+mod registry_in_process;
 mod requests;
 mod runner;
 mod scenarios;
 mod servers;
 mod sidecar;
+mod signed_plugin;
 mod site;
 mod soundness;
 mod storm;
@@ -39,6 +44,7 @@ mod telemetry;
 mod tools;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
+mod tutorial;
 mod upgrade;
 mod wait;
 

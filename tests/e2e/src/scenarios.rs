@@ -4,7 +4,9 @@ use std::pin::Pin;
 
 use crate::losses::{Loss, agent, divided, duplicated, leaders, manifests};
 use crate::site::Site;
-use crate::{documents, faults, kubectl, modes, neighbour, plugins, sidecar, soundness, successions, takeover};
+use crate::{
+    documents, faults, kubectl, modes, neighbour, plugins, sidecar, signed_plugin, soundness, successions, takeover,
+};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 pub(crate) type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -70,6 +72,9 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         }),
         ("finish beside a quarrelsome neighbour", |site| {
             Box::pin(neighbour::storm(site, "finish", modes::FINISH))
+        }),
+        ("the tutorial of a signed plugin is followed word by word", |site| {
+            Box::pin(signed_plugin::follow(site))
         }),
         ("a rehearsal writes nothing and says what changes", |site| {
             Box::pin(takeover::rehearsed(site))

@@ -44,7 +44,10 @@ const OTHER_LANGUAGES: [&str; 11] = [
     "yaml",
 ];
 /// Pages with blocks for `cargo xtask e2e`.
-const E2E_PAGES: [&str; 1] = ["docs/src/tutorials/beside-karmada.md"];
+const E2E_PAGES: [&str; 2] = [
+    "docs/src/tutorials/beside-karmada.md",
+    "docs/src/tutorials/signed-plugin.md",
+];
 
 macro_rules! pages {
     ($($test:ident: $page:literal),* $(,)?) => {

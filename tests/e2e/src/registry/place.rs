@@ -6,9 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 use kube::Config;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::{Map, Value, json};
 
+use crate::certificates::{Issued, issue};
 use crate::command::{output, said};
 use crate::control_plane::free_ports;
 use crate::distribution::{Distribution, Protection};
@@ -257,17 +258,14 @@ impl<'s> Place<'s> {
 
 /// Writes the certificate of an authority, and a certificate and a key of the registry. Returns the first in DER.
 fn certificates(folder: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut params = CertificateParams::new(Vec::new())?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "authority of a test");
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-    let key = KeyPair::generate()?;
-    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &authority)?;
+    let Issued {
+        authority,
+        certificate,
+        key,
+    } = issue()?;
     let files = [
         ("ca.pem", authority.pem()),
-        ("server.pem", server.pem()),
+        ("server.pem", certificate.pem()),
         ("server.key", key.serialize_pem()),
     ];
     for (name, text) in files {
