@@ -1,20 +1,27 @@
 //! Conversion of a component's bytes to a policy, stage by stage.
 
+mod prepared;
+
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, UsageMeter, check_config};
-use wasmtime::component::{HasSelf, InstancePre, Linker};
-use wasmtime::{Config, Engine as Wasmtime};
+use bulkhead_plugin::{
+    Description, Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, UsageMeter, check_config,
+};
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+use wasmtime::{Config, Engine as Wasmtime, OptLevel};
 
+use crate::access;
 use crate::bound;
 use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::bindings::EveryKind;
-use crate::host::bindings::bulkhead::policy::types::Metadata;
+use crate::host::bindings::bulkhead::policy::types::{Metadata, ObjectKind};
 use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::wasi;
 use crate::host::{About, Host};
+use crate::origin::Access;
 use crate::outline::{self, Binary, Outline};
 use crate::policy::WasmPolicy;
 use crate::pool::{self, Allocation, Started};
@@ -37,10 +44,13 @@ pub struct Options {
     pub log: Option<LogSink>,
     /// Cache of compiled components; absent to disable it.
     pub cache: Option<CacheOptions>,
+    /// Minimum size in bytes of components that are configured once, so that each call starts from a snapshot of that
+    /// state. Their first load takes up to twice the time. Smaller ones are configured before each call.
+    pub snapshot_bytes_min: usize,
 }
 
 impl Default for Options {
-    /// Returns 512 KiB of stack, 32 pooled instances, no log, no cache.
+    /// Returns 512 KiB of stack, 32 pooled instances, no log, no cache, and snapshots of components of 1 MiB and more.
     fn default() -> Self {
         Self {
             stack_bytes_max: 512 << 10,
@@ -48,6 +58,7 @@ impl Default for Options {
             allocation: Allocation::Pooled,
             log: None,
             cache: None,
+            snapshot_bytes_min: 1 << 20,
         }
     }
 }
@@ -79,6 +90,22 @@ impl WasmEngine {
     /// Configures wasmtime and starts the ticker, which runs until the engine and every policy that it loaded are
     /// dropped.
     pub fn new(options: Options) -> Result<Self, StartError> {
+        Self::start(options, OptLevel::Speed)
+    }
+
+    /// Starts an engine that compiles fast and runs each instance once, for snapshots.
+    fn starter(&self) -> Result<Self, StartError> {
+        let options = Options {
+            instances_max: 1,
+            allocation: Allocation::OnDemand,
+            cache: None,
+            snapshot_bytes_min: usize::MAX,
+            ..self.options.clone()
+        };
+        Self::start(options, OptLevel::None)
+    }
+
+    fn start(options: Options, level: OptLevel) -> Result<Self, StartError> {
         let mut config = Config::new();
         config
             .wasm_component_model(true)
@@ -90,7 +117,8 @@ impl WasmEngine {
             .cranelift_nan_canonicalization(true)
             .relaxed_simd_deterministic(true)
             // 64-bit memories cost a check at every access, and no plugin toolchain needs them.
-            .wasm_memory64(false);
+            .wasm_memory64(false)
+            .cranelift_opt_level(level);
         let started = pool::start(&config, options.allocation, options.instances_max);
         let Started {
             engine,
@@ -135,23 +163,63 @@ impl WasmEngine {
         self.cache.as_ref().map(Cache::report)
     }
 
-    /// Compiles a component and checks the types of its imports and exports.
-    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
-        let compiled = match &self.cache {
-            Some(cache) => cache.component(&self.engine, code),
-            None => bound::compile(&self.engine, code),
+    /// Compiles the component of a plugin, or takes it from the cache, and checks the types of its imports and exports.
+    fn code(&self, at: &At<'_>, source: &PluginSource, bytes: &[u8]) -> Result<(Code, Outline), LoadError> {
+        let prepared = self.prepared(source, bytes);
+        let starts_configured = prepared.is_some();
+        let component = match prepared {
+            Some(component) => component,
+            None => self
+                .compile(bytes)
+                .map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?,
         };
-        let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
+        self.bind(at, source, &component, starts_configured)
+    }
+
+    fn compile(&self, bytes: &[u8]) -> wasmtime::Result<Component> {
+        let compile = || bound::compile(&self.engine, bytes);
+        match &self.cache {
+            Some(cache) => cache.component(&self.engine, &[bytes], compile),
+            None => compile(),
+        }
+    }
+
+    /// Binds a component to the host, and checks the types of its imports and exports.
+    fn bind(
+        &self,
+        at: &At<'_>,
+        source: &PluginSource,
+        component: &Component,
+        starts_configured: bool,
+    ) -> Result<(Code, Outline), LoadError> {
         let types = component.component_type();
         // The names were read from the bytes before; wasmtime's own names are the authoritative ones.
         let imports = types.imports(&self.engine).map(|(name, _)| name.to_owned()).collect();
-        let exports = types.exports(&self.engine).map(|(name, _)| name.to_owned()).collect();
+        let exports = types.exports(&self.engine).map(|(name, _)| name);
+        let exports = exports
+            .filter(|name| !access::is_added(name))
+            .map(str::to_owned)
+            .collect();
         let outline = Outline { imports, exports };
         at.unless(contract::objection(&outline), LoadStage::Inspected)?;
-        let bound = self.linker.instantiate_pre(&component);
+        let bound = self.linker.instantiate_pre(component);
         let bound = bound.map_err(|error| at.error(LoadStage::Inspected, format!("{error:#}")))?;
         let exports = at.exports(&bound, &outline)?;
-        Ok((bound, exports, outline))
+        let code = Code {
+            engine: self.engine.clone(),
+            component: bound,
+            exports,
+            budget: source.budget,
+            config: source.config.to_string(),
+            starts_configured,
+            access: starts_configured.then(|| Access::of(component)).flatten(),
+            unused_copies: AtomicU32::new(0),
+            instances: source.instances,
+            slots: Arc::clone(&self.slots),
+            plugin: self.slots.plugin(),
+            ticker: Arc::clone(&self.ticker),
+        };
+        Ok((code, outline))
     }
 }
 
@@ -161,50 +229,25 @@ impl Engine for WasmEngine {
     }
 
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
+        let at = At::of(source);
         let [module] = source.modules.as_slice() else {
-            let at = At {
-                plugin: &source.name,
-                origin: source.modules.first().map_or("", |module| &module.origin),
-            };
             return Err(at.error(LoadStage::Fetched, "a Wasm plugin is exactly one component"));
         };
-        let at = At {
-            plugin: &source.name,
-            origin: &module.origin,
-        };
         at.unless(foreign(&module.code), LoadStage::Inspected)?;
-        let (component, exports, outline) = self.compile(&at, &module.code)?;
-        let code = Code {
-            engine: self.engine.clone(),
-            component,
-            exports,
-            budget: source.budget,
-            config: source.config.to_string(),
-            instances: source.instances,
-            slots: Arc::clone(&self.slots),
-            plugin: self.slots.plugin(),
-            ticker: Arc::clone(&self.ticker),
-        };
-        let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
-        let object_kinds = described.object_kinds.clone();
-        let description = metadata::description(described, source, outline);
-        let description = description.map_err(|objection| at.error(LoadStage::Described, objection))?;
-        let checked = check_config(description.config_schema.as_ref(), &source.config);
-        checked.map_err(|message| at.error(LoadStage::Configured, message))?;
+        let (mut code, outline) = self.code(&at, source, &module.code)?;
+        let (object_kinds, description) = described(&at, source, &code, outline)?;
         if source.instances == Instances::Reused && !description.reusable {
             let message = "instances: reused needs a plugin that declares itself reusable";
             return Err(at.error(LoadStage::Described, message));
         }
+        prepared::keep_access_if_it_works(&mut code, &about(source), object_kinds.first());
         let id = metadata::id(source, &description);
-        let about = About {
-            plugin_name: source.name.clone(),
-            ..About::default()
-        };
         let mut session =
-            Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
+            Session::new(&code, about(source)).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
         session.store.data_mut().flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
+        drop(session);
         let capabilities = metadata::capabilities(&code.exports, &object_kinds);
         let log = self.options.log.clone();
         Ok(Loaded {
@@ -224,13 +267,41 @@ impl Engine for WasmEngine {
 /// Returns the reason why these bytes cannot be a plugin, if any. Does not compile them.
 fn foreign(code: &[u8]) -> Option<String> {
     match outline::recognise(code) {
-        Binary::Component => outline::read(code).and_then(|outline| contract::objection(&outline)),
+        Binary::Component => outline::read(code).and_then(|outline| {
+            let reserved = outline.exports.iter().find(|name| access::is_added(name));
+            let reserved = reserved.map(|name| format!("exports {name}, which this host adds to components itself"));
+            reserved.or_else(|| contract::objection(&outline))
+        }),
         Binary::CoreModule => Some(
             "is a core module; turn it into a component with `wasm-tools component new` (`cargo xtask guests` does so \
              for the plugins in examples/plugins, with wit-component)"
                 .to_owned(),
         ),
         Binary::Foreign => Some("is not WebAssembly in binary form".to_owned()),
+    }
+}
+
+/// Returns the kinds of objects and the description of a plugin, whose schema accepts the configuration.
+fn described(
+    at: &At<'_>,
+    source: &PluginSource,
+    code: &Code,
+    outline: Outline,
+) -> Result<(Vec<ObjectKind>, Description), LoadError> {
+    let described = describe(code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
+    let object_kinds = described.object_kinds.clone();
+    let description = metadata::description(described, source, outline);
+    let description = description.map_err(|objection| at.error(LoadStage::Described, objection))?;
+    let checked = check_config(description.config_schema.as_ref(), &source.config);
+    checked.map_err(|message| at.error(LoadStage::Configured, message))?;
+    Ok((object_kinds, description))
+}
+
+/// Returns the context of a plugin that is not called.
+fn about(source: &PluginSource) -> About {
+    About {
+        plugin_name: source.name.clone(),
+        ..About::default()
     }
 }
 
@@ -321,7 +392,14 @@ struct At<'a> {
     origin: &'a str,
 }
 
-impl At<'_> {
+impl<'a> At<'a> {
+    fn of(source: &'a PluginSource) -> Self {
+        Self {
+            plugin: &source.name,
+            origin: source.modules.first().map_or("", |module| &module.origin),
+        }
+    }
+
     fn error(&self, stage: LoadStage, message: impl Into<String>) -> LoadError {
         LoadError {
             plugin: self.plugin.to_owned(),

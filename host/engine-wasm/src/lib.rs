@@ -1,8 +1,8 @@
 //! Execution of WebAssembly components as policy plugins, with wasmtime.
 //!
 //! A component is compiled once and gets a new instance for every call, so no state survives a call; every instance
-//! is therefore configured before its first call. If a plugin declares it and its operator allows it, one
-//! instance answers several calls. A component may import only the interfaces of `bulkhead:policy`: no clock, no
+//! is therefore configured before its first call, and instances of a large component start from a snapshot of that
+//! state. If a plugin declares it and its operator allows it, one instance answers several calls. A component may import only the interfaces of `bulkhead:policy`: no clock, no
 //! randomness, no files, no sockets. Fuel is the budget; the epoch is a backstop for work that fuel does not count.
 //! Memory, stack and replies have limits.
 //!
@@ -12,6 +12,7 @@
 //!
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 
+mod access;
 mod bound;
 mod cache;
 mod contract;
@@ -22,11 +23,14 @@ mod host;
 mod kinds;
 mod limits;
 mod metadata;
+mod origin;
 mod outline;
 mod policy;
 mod pool;
+mod samples;
 mod session;
 mod slots;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod ticker;

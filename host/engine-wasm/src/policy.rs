@@ -59,7 +59,8 @@ impl Policy for WasmPolicy {
     }
 }
 
-fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
+/// Makes a call in a session.
+pub(crate) fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
     let instance = session.configured()?;
     match call {
         Call::Health(call) => kinds::health::ask(session, &instance, call).map(Reply::Health),

@@ -1,6 +1,7 @@
 //! One call of a plugin: a store with a budget, an instance, an answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bulkhead_core::manifest::{Budget, Instances};
 use bulkhead_core::policy::{Fault, FaultKind};
@@ -13,11 +14,14 @@ use crate::host::bindings::bulkhead::policy::types::PolicyError;
 use crate::host::bindings::exports::bulkhead::policy as exports;
 use crate::host::{About, Host};
 use crate::limits::HANDLES_MAX;
+use crate::origin::{Access, Origin};
 use crate::slots::{Idle, NoFreeSlot, PluginKey, Slot, Slots};
 use crate::ticker::{Ticker, ticks_in_ms};
 
 /// Maximum number of calls per instance, to bound memory leaks of plugins.
 const REUSED_CALLS_MAX: u32 = 1_000;
+/// Maximum number of copies of the state in a row that no later call used.
+const UNUSED_COPIES_MAX: u32 = 64;
 /// Maximum growth of an instance's memory in bytes if it is to be reused.
 const REUSED_GROWTH_BYTES_MAX: usize = 1 << 20;
 
@@ -40,6 +44,12 @@ pub(crate) struct Code {
     pub(crate) budget: Budget,
     /// Configuration as JSON text, passed to an instance before its first call.
     pub(crate) config: String,
+    /// True if new instances are configured already.
+    pub(crate) starts_configured: bool,
+    /// Functions that give an instance its initial state back; `None` if it cannot be used again that way.
+    pub(crate) access: Option<Access>,
+    /// Number of copies of the state in a row that no later call used.
+    pub(crate) unused_copies: AtomicU32,
     /// Lifetime of an instance.
     pub(crate) instances: Instances,
     /// Slots for instances, and the key of this plugin in them.
@@ -61,6 +71,8 @@ pub(crate) struct Session<'a> {
     pub(crate) store: Store<Host>,
     /// A configured instance, the number of its calls, and its initial memory.
     instance: Option<Configured>,
+    /// State to give back to the instance.
+    origin: Option<Origin>,
     /// Number of inputs in the table.
     lent: usize,
     deadline: Deadline,
@@ -83,26 +95,30 @@ impl<'a> Session<'a> {
             .slots
             .take(code.plugin, ticks_max)
             .map_err(|NoFreeSlot| crowded(&code.budget))?;
-        let (store, instance) = match taken.idle {
-            Some(Idle {
+        let (store, instance, origin) = if let Some(idle) = taken.idle {
+            let Idle {
                 mut store,
                 instance,
                 calls,
                 configured_bytes: bytes,
-            }) => {
-                store.data_mut().renew(about);
-                (store, Some(Configured { instance, calls, bytes }))
+                mut origin,
+            } = idle;
+            if let Some(origin) = &mut origin {
+                origin.begin();
+                code.unused_copies.store(0, Ordering::Relaxed);
             }
-            None => (
-                Store::new(&code.engine, Host::new(code.budget.memory_bytes, about)),
-                None,
-            ),
+            store.data_mut().renew(about);
+            (store, Some(Configured { instance, calls, bytes }), origin)
+        } else {
+            let host = Host::new(code.budget.memory_bytes, about);
+            (Store::new(&code.engine, host), None, None)
         };
         let deadline = Deadline::after(&code.ticker, 0);
         let mut session = Self {
             code,
             store,
             instance,
+            origin,
             lent: 0,
             deadline,
             slot: taken.slot,
@@ -115,7 +131,6 @@ impl<'a> Session<'a> {
     fn grant(&mut self, ticks: u64) -> Result<(), Fault> {
         let (store, budget) = (&mut self.store, &self.code.budget);
         store.limiter(|host| &mut host.limits);
-        let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
         store.set_fuel(budget.steps).map_err(unmetered)?;
         // The epoch may advance at any moment, so one more tick is needed to grant the whole time. The deadline is
         // relative; an almost unlimited one would wrap around to a past epoch.
@@ -141,11 +156,18 @@ impl<'a> Session<'a> {
         if let Some(configured) = self.instance {
             return Ok(configured.instance);
         }
+        let code = self.code;
         let instance = self.instantiate()?;
-        let plugin = self.code.exports.plugin.load(&mut self.store, &instance);
-        let plugin = self.loaded(plugin)?;
-        let configured = plugin.call_configure(&mut self.store, &self.code.config);
-        self.answered(configured)?;
+        if code.starts_configured {
+            // A call costs the same in an instance that answered before.
+            self.store.set_fuel(code.budget.steps).map_err(unmetered)?;
+            self.save(&instance)?;
+        } else {
+            let plugin = code.exports.plugin.load(&mut self.store, &instance);
+            let plugin = self.loaded(plugin)?;
+            let configured = plugin.call_configure(&mut self.store, &code.config);
+            self.answered(configured)?;
+        }
         let bytes = self.store.data().limits.memory_bytes();
         self.instance = Some(Configured {
             instance,
@@ -153,6 +175,27 @@ impl<'a> Session<'a> {
             bytes,
         });
         Ok(instance)
+    }
+
+    /// Saves the state of a new instance, to give it back after the call. The copy counts towards the memory of the plugin.
+    /// A plugin whose instances are never used again gets no copies.
+    fn save(&mut self, instance: &Instance) -> Result<(), Fault> {
+        let code = self.code;
+        let Some(access) = &code.access else { return Ok(()) };
+        let fits = 2 * self.store.data().limits.memory_bytes() <= code.budget.memory_bytes;
+        if !fits || code.unused_copies.fetch_add(1, Ordering::Relaxed) >= UNUSED_COPIES_MAX {
+            return Ok(());
+        }
+        self.origin = self.unmetered(|store| Origin::of(access, store, instance));
+        if self.origin.is_some() {
+            return Ok(());
+        }
+        // wasmtime lets no function of the store be called after a trap, such as that of the deadline.
+        self.in_time()?;
+        Err(Fault::new(
+            FaultKind::HostBusy,
+            "the state of the instance was not saved",
+        ))
     }
 
     /// Returns the functions of a kind, whose types must match the contract.
@@ -171,7 +214,6 @@ impl<'a> Session<'a> {
     fn settle(&mut self) -> Result<(), Fault> {
         let fuel = self.store.get_fuel().unwrap_or(0);
         let remaining = self.store.data_mut().allowance.settle(fuel);
-        let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
         self.store.set_fuel(remaining.unwrap_or(0)).map_err(unmetered)?;
         remaining.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
     }
@@ -197,6 +239,52 @@ impl<'a> Session<'a> {
         lent.map_err(|error| Fault::new(FaultKind::HostBug, error.to_string()))
     }
 
+    /// Ends all limits, to read the state of a guest. `None` if that is not possible.
+    pub(crate) fn unbounded(&mut self) -> Option<()> {
+        self.store.set_fuel(u64::MAX).ok()?;
+        self.store.set_epoch_deadline(u64::MAX / 4);
+        self.store.set_hostcall_fuel(usize::MAX);
+        Some(())
+    }
+
+    /// Runs functions of a snapshot, which cost the guest nothing.
+    fn unmetered<T>(&mut self, run: impl FnOnce(&mut Store<Host>) -> Option<T>) -> Option<T> {
+        let fuel = self.store.get_fuel().ok()?;
+        self.store.set_fuel(u64::MAX).ok()?;
+        self.store.set_hostcall_fuel(usize::MAX);
+        self.store.data_mut().limits.is_counting = false;
+        let result = run(&mut self.store);
+        self.store.data_mut().limits.is_counting = true;
+        self.store.set_hostcall_fuel(self.code.budget.reply_bytes);
+        self.store.set_fuel(fuel).ok()?;
+        result
+    }
+
+    /// Returns the number of calls that the instance answered before.
+    pub(crate) fn calls(&self) -> u32 {
+        self.instance.map_or(0, |configured| configured.calls)
+    }
+
+    /// Starts another call of the same instance, with a new budget. False if the guest keeps handles.
+    pub(crate) fn renew(&mut self) -> Result<bool, Fault> {
+        let host = self.store.data_mut();
+        if host.has_handles(self.lent) {
+            return Ok(false);
+        }
+        host.clear();
+        self.lent = 0;
+        self.grant(ticks_in_ms(self.code.budget.wall_clock_ms))?;
+        Ok(true)
+    }
+
+    /// Returns a copy of the memories of an instance that can be given its state back.
+    pub(crate) fn memories(&mut self) -> Option<Vec<Vec<u8>>> {
+        let origin = self.origin.take()?;
+        let memories = self.unmetered(|store| origin.memories(store));
+        self.origin = Some(origin);
+        memories
+    }
+
     /// Returns the number of steps used so far.
     pub(crate) fn steps(&self) -> u64 {
         self.code
@@ -211,35 +299,57 @@ impl<'a> Session<'a> {
         host.limits.memory_bytes().max(host.allowance.bytes_max())
     }
 
-    /// Ends the session without a fault. If the plugin may be reused, its instance is kept for the next call, unless
-    /// it has reached the maximum number of calls, has grown too much, or still holds handles, which would give the
-    /// next call access to another call's data.
+    /// Ends the session without a fault. The instance is kept for the next call if it can be given its initial state
+    /// back, or if the plugin may be reused. It is dropped if it has reached the maximum number of calls, has grown too
+    /// much, or still holds handles, which would give the next call access to another call's data.
     pub(crate) fn end_well(mut self) {
         let Some(Configured { instance, calls, bytes }) = self.instance else {
             return;
         };
+        let mut origin = self.origin.take();
         let calls = calls + 1;
         let host = self.store.data_mut();
         let grown = host.limits.memory_bytes().saturating_sub(bytes);
-        let keeps_handles = host.table.iter_mut().count() != self.lent;
-        let fit = calls < REUSED_CALLS_MAX && grown <= REUSED_GROWTH_BYTES_MAX && !keeps_handles;
-        if self.code.instances == Instances::Reused && fit {
-            // The inputs are dropped now, not at the next call of the instance.
-            host.clear();
-            let idle = Idle {
-                store: self.store,
-                instance,
-                calls,
-                configured_bytes: bytes,
-            };
-            self.slot.keep(self.code.plugin, idle);
+        let fit = match &origin {
+            Some(_) => grown == 0 && !host.has_handles(self.lent),
+            None => {
+                self.code.instances == Instances::Reused
+                    && grown <= REUSED_GROWTH_BYTES_MAX
+                    && !host.keeps_handles(self.lent)
+            }
+        };
+        if !fit || calls >= REUSED_CALLS_MAX {
+            return;
         }
+        // The inputs are dropped now, not at the next call of the instance.
+        host.clear();
+        let code = self.code;
+        if let Some(origin) = &mut origin
+            && self
+                .unmetered(|store| origin.restore(code.access.as_ref()?, store))
+                .is_none()
+        {
+            return;
+        }
+        let idle = Idle {
+            store: self.store,
+            instance,
+            calls,
+            configured_bytes: bytes,
+            origin,
+        };
+        self.slot.keep(self.code.plugin, idle);
     }
 
     fn or<T>(&self, otherwise: FaultKind, outcome: Outcome<T>) -> Result<T, Fault> {
         let limits = &self.store.data().limits;
         outcome.map_err(|error| fault::of_wasmtime(&error, limits, &self.code.budget, otherwise))
     }
+}
+
+/// Returns the fault of a store that does not count steps.
+fn unmetered(error: wasmtime::Error) -> Fault {
+    Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"))
 }
 
 /// Returns the fault of a call that found no slot within its time.

@@ -11,6 +11,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use crate::host::Host;
+use crate::origin::Origin;
 use crate::ticker::{TICK, Ticker};
 
 /// Maximum number of idle instances of one plugin. More would only serve concurrent calls, for which new instances
@@ -31,6 +32,8 @@ pub(crate) struct Idle {
     pub(crate) calls: u32,
     /// Memory in bytes after it was configured.
     pub(crate) configured_bytes: usize,
+    /// State that it was given back; `None` if it is in the state that its last call left.
+    pub(crate) origin: Option<Origin>,
 }
 
 /// Error for a call that found no free slot within its time.

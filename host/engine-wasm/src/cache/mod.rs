@@ -17,12 +17,11 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use wasmtime::Engine;
 use wasmtime::component::Component;
-use wasmtime::{Engine, Result};
 
 use self::folder::Folder;
 use self::name::{Key, Name};
-use crate::bound;
 
 /// Location and size of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,20 +89,25 @@ impl Cache {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the compiled component, from the directory if possible. Otherwise it is compiled and stored. The error
-    /// is that of the compilation.
-    pub(crate) fn component(&self, engine: &Engine, code: &[u8]) -> Result<Component> {
+    /// Returns the component that is compiled from these inputs, from the directory if possible. Otherwise it is
+    /// compiled and stored. The error is that of the compilation.
+    pub(crate) fn component<E>(
+        &self,
+        engine: &Engine,
+        inputs: &[&[u8]],
+        compile: impl FnOnce() -> Result<Component, E>,
+    ) -> Result<Component, E> {
         let Some(folder) = &self.folder else {
             self.note(|report| report.misses += 1);
-            return bound::compile(engine, code);
+            return compile();
         };
-        let key = Key::of(engine, code);
+        let key = Key::of(engine, inputs);
         if let Some(found) = self.find(folder, engine, &key) {
             self.note(|report| report.hits += 1);
             return Ok(found);
         }
         self.note(|report| report.misses += 1);
-        let component = bound::compile(engine, code)?;
+        let component = compile()?;
         self.keep(folder, &key, &component);
         Ok(component)
     }

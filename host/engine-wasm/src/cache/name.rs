@@ -18,13 +18,15 @@ const DIGITS: usize = 64;
 pub(super) struct Key(String);
 
 impl Key {
-    /// Returns the key of a component. It depends on the component, on our format and on everything that wasmtime's
+    /// Returns the key of a component. It depends on its inputs, on our format and on everything that wasmtime's
     /// compiled code depends on: its version, the processor's features and the settings.
-    pub(super) fn of(engine: &Engine, code: &[u8]) -> Self {
+    pub(super) fn of(engine: &Engine, inputs: &[&[u8]]) -> Self {
         let mut settings = Settings(Sha256::new_with_prefix("bulkhead compiled component"));
         FORMAT.hash(&mut settings);
         engine.precompile_compatibility_hash().hash(&mut settings);
-        code.hash(&mut settings);
+        for input in inputs {
+            input.hash(&mut settings);
+        }
         Self(hexadecimal(settings.0))
     }
 }

@@ -9,11 +9,19 @@ use wasmtime::{Config, Engine};
 
 use super::name::{Key, Name};
 use super::{Cache, CacheOptions, CacheReport};
+use crate::bound;
 
 /// Returns a component that differs from others by a number.
 fn component(number: u32) -> Vec<u8> {
     let text = format!("(component (core module (func (export \"f\") (result i32) (i32.const {number}))))");
     wat::parse_str(text).unwrap()
+}
+
+/// Requests a component from a cache.
+fn request(cache: &Cache, engine: &Engine, code: &[u8]) {
+    cache
+        .component(engine, &[code], || bound::compile(engine, code))
+        .expect("it compiles whatever the cache holds");
 }
 
 fn open(folder: &Path) -> Cache {
@@ -23,9 +31,7 @@ fn open(folder: &Path) -> Cache {
 /// Requests a component from a new cache, and returns the report.
 fn load(folder: &Path, engine: &Engine, code: &[u8]) -> CacheReport {
     let cache = open(folder);
-    cache
-        .component(engine, code)
-        .expect("it compiles whatever the cache holds");
+    request(&cache, engine, code);
     cache.report()
 }
 
@@ -112,7 +118,7 @@ fn code_of_another_wasmtime_is_compiled_again_even_under_the_right_name() {
     let (folder, engine, code) = (TempDir::new().unwrap(), Engine::default(), component(1));
     let metered = Engine::new(Config::new().consume_fuel(true)).unwrap();
     let foreign = metered.precompile_component(&code).unwrap();
-    let name = Name::of(Key::of(&engine, &code), &foreign);
+    let name = Name::of(Key::of(&engine, &[&code]), &foreign);
     fs::write(folder.path().join(name.to_string()), foreign).unwrap();
     assert_eq!(
         load(folder.path(), &engine, &code),
@@ -130,7 +136,7 @@ fn other_files_are_left_alone() {
         bytes_max: 1,
         ..CacheOptions::in_folder(folder.path())
     });
-    cache.component(&Engine::default(), &component(1)).unwrap();
+    request(&cache, &Engine::default(), &component(1));
     assert_eq!(
         files(folder.path()),
         [other],
@@ -183,8 +189,8 @@ fn without_a_folder_everything_is_compiled_and_the_first_reason_is_reported() {
     let folder = parent.path().join("folder");
     let cache = open(&folder);
     fs::remove_dir(&folder).unwrap();
-    cache.component(&Engine::default(), &component(1)).unwrap();
-    cache.component(&Engine::default(), &component(2)).unwrap();
+    request(&cache, &Engine::default(), &component(1));
+    request(&cache, &Engine::default(), &component(2));
     let report = cache.report();
     assert!(
         report
@@ -203,7 +209,7 @@ fn what_was_not_used_for_longest_goes_first() {
         load(folder.path(), &engine, &component(number));
     }
     let of = |number| {
-        let key = Key::of(&engine, &component(number));
+        let key = Key::of(&engine, &[&component(number)]);
         files(folder.path()).into_iter().find(|file| {
             Name::parse(file.file_name().unwrap().to_str().unwrap()).is_some_and(|name| *name.key() == key)
         })
@@ -224,7 +230,7 @@ fn what_was_not_used_for_longest_goes_first() {
         bytes_max: size * 5 / 2,
         ..CacheOptions::in_folder(folder.path())
     });
-    cache.component(&engine, &component(3)).unwrap();
+    request(&cache, &engine, &component(3));
     assert_eq!(cache.report(), CacheReport { evicted: 2, ..miss() });
     assert_eq!(
         [0, 1, 2, 3].map(|number| of(number).is_some()),

@@ -56,6 +56,10 @@ pub(crate) struct Host {
     pub(crate) console: Console,
     /// Random numbers for guests of WASI.
     pub(crate) random: RandomNumbers,
+    /// True if the guest has read the time or the seed of the call.
+    has_read_call: bool,
+    /// True if the guest has got a handle of WASI during this call.
+    has_got_handle: bool,
 }
 
 impl Host {
@@ -74,7 +78,36 @@ impl Host {
             about,
             console: Console::default(),
             random,
+            has_read_call: false,
+            has_got_handle: false,
         }
+    }
+
+    /// Returns the context of the call, for a guest that reads its time or its seed.
+    pub(crate) fn of_call(&mut self) -> &About {
+        self.has_read_call = true;
+        &self.about
+    }
+
+    /// Notes that the guest gets a handle of WASI.
+    pub(crate) fn note_handle(&mut self) {
+        self.has_got_handle = true;
+    }
+
+    /// True if the guest keeps handles of other things than its inputs. Those of WASI do not count.
+    pub(crate) fn keeps_handles(&mut self, inputs: usize) -> bool {
+        self.table.iter_mut().count() != inputs
+    }
+
+    /// True if the guest may have handles that its memory does not show: a snapshot would not have them.
+    pub(crate) fn has_handles(&mut self, inputs: usize) -> bool {
+        self.has_got_handle || self.keeps_handles(inputs)
+    }
+
+    /// True if the state of the guest may depend on the call. Random numbers and the monotonic clock do not count:
+    /// runtimes read them for hash tables and for their own statistics, and neither has a meaning outside of the guest.
+    pub(crate) fn depends_on_call(&mut self) -> bool {
+        self.has_read_call || self.has_handles(0)
     }
 
     /// Starts a host function with these pointers, keys and names as arguments.
@@ -111,6 +144,8 @@ impl Host {
         self.console = Console::default();
         self.random = RandomNumbers::new(about.seed);
         self.about = about;
+        self.has_read_call = false;
+        self.has_got_handle = false;
     }
 }
 
@@ -118,11 +153,11 @@ impl types::Host for Host {}
 
 impl context::Host for Host {
     fn now_ms(&mut self) -> Result<i64> {
-        Ok(self.about.now_ms)
+        Ok(self.of_call().now_ms)
     }
 
     fn seed(&mut self) -> Result<u64> {
-        Ok(self.about.seed)
+        Ok(self.of_call().seed)
     }
 
     fn plugin_name(&mut self) -> Result<String> {

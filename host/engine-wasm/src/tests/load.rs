@@ -48,6 +48,16 @@ fn another_version_of_the_contract_is_refused_by_name() {
     );
 }
 
+/// The host would call these functions without limits.
+#[test]
+fn the_functions_of_the_host_are_not_taken_from_a_plugin() {
+    for name in ["bulkhead:snapshot/state", "wasmtime:wizer/access"] {
+        let own = "  (instance $eviction (export";
+        let exported = with(own, &format!("  (export \"{name}\" (instance $plugin))\n{own}"));
+        check(&exported, LoadStage::Inspected, &[&format!("exports {name}")]);
+    }
+}
+
 #[test]
 fn an_import_without_provider_is_refused_by_name() {
     let asks = |import: &str| {

@@ -7,3 +7,4 @@ mod load;
 mod log;
 mod places;
 mod reuse;
+mod snapshot;

@@ -18,7 +18,7 @@ fn counting(then: &str) -> String {
 }
 
 /// Returns the component with metadata that declares it reusable.
-fn reusable(text: &str) -> String {
+pub(super) fn reusable(text: &str) -> String {
     let metadata = "(data (i32.const 128) \"test1.2.3\")";
     assert_eq!(text.matches(metadata).count(), 1);
     text.replace(metadata, &format!("{metadata} (data (i32.const 112) \"\\01\")"))
@@ -26,7 +26,7 @@ fn reusable(text: &str) -> String {
 
 const FIRST: Result<EvictionVerdict, FaultKind> = Ok(EvictionVerdict::Abstain);
 
-fn later() -> EvictionVerdict {
+pub(super) fn later() -> EvictionVerdict {
     EvictionVerdict::Release(Reason::new("", ""))
 }
 

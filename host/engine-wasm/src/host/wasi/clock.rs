@@ -52,7 +52,8 @@ impl Datetime {
 }
 
 /// Returns an event that is ready.
-pub(super) fn ready() -> Resource<Pollable> {
+pub(super) fn ready(host: &mut Host) -> Resource<Pollable> {
+    host.note_handle();
     Resource::new_own(0)
 }
 
@@ -73,11 +74,14 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
         Ok((Datetime::of(call.data().about.now_ms).nanoseconds(),))
     })?;
     monotonic.func_wrap("resolution", |_, (): ()| Ok((RESOLUTION.nanoseconds(),)))?;
-    monotonic.func_wrap("subscribe-instant", |_, (_,): (u64,)| Ok((ready(),)))?;
-    monotonic.func_wrap("subscribe-duration", |_, (_,): (u64,)| Ok((ready(),)))?;
+    for name in ["subscribe-instant", "subscribe-duration"] {
+        monotonic.func_wrap(name, |mut call, (_,): (u64,)| Ok((ready(call.data_mut()),)))?;
+    }
 
     let mut wall = interface(linker, "clocks/wall-clock")?;
-    wall.func_wrap("now", |call, (): ()| Ok((Datetime::of(call.data().about.now_ms),)))?;
+    wall.func_wrap("now", |mut call, (): ()| {
+        Ok((Datetime::of(call.data_mut().of_call().now_ms),))
+    })?;
     wall.func_wrap("resolution", |_, (): ()| Ok((RESOLUTION,)))?;
 
     let mut timezone = interface(linker, "clocks/timezone")?;

@@ -85,11 +85,17 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     )?;
     add_input(linker)?;
     add_output(linker)?;
-    interface(linker, "cli/stdin")?.func_wrap("get-stdin", |_, (): ()| Ok((Resource::<InputStream>::new_own(0),)))?;
-    let mut stdout = interface(linker, "cli/stdout")?;
-    stdout.func_wrap("get-stdout", |_, (): ()| Ok((Resource::<OutputStream>::new_own(OUT),)))?;
-    let mut stderr = interface(linker, "cli/stderr")?;
-    stderr.func_wrap("get-stderr", |_, (): ()| Ok((Resource::<OutputStream>::new_own(ERR),)))?;
+    let mut stdin = interface(linker, "cli/stdin")?;
+    stdin.func_wrap("get-stdin", |mut call, (): ()| {
+        call.data_mut().note_handle();
+        Ok((Resource::<InputStream>::new_own(0),))
+    })?;
+    for (path, name, stream) in [("cli/stdout", "get-stdout", OUT), ("cli/stderr", "get-stderr", ERR)] {
+        interface(linker, path)?.func_wrap(name, move |mut call, (): ()| {
+            call.data_mut().note_handle();
+            Ok((Resource::<OutputStream>::new_own(stream),))
+        })?;
+    }
     add_terminals(linker)
 }
 
@@ -109,9 +115,10 @@ fn add_input(linker: &mut Linker<Host>) -> Result<()> {
             Ok((Err(StreamError::Closed),))
         })?;
     }
-    streams.func_wrap("[method]input-stream.subscribe", |_, (_,): (Resource<InputStream>,)| {
-        Ok((ready(),))
-    })
+    streams.func_wrap(
+        "[method]input-stream.subscribe",
+        |mut call, (_,): (Resource<InputStream>,)| Ok((ready(call.data_mut()),)),
+    )
 }
 
 fn add_output(linker: &mut Linker<Host>) -> Result<()> {
@@ -153,7 +160,7 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
     }
     streams.func_wrap(
         "[method]output-stream.subscribe",
-        |_, (_,): (Resource<OutputStream>,)| Ok((ready(),)),
+        |mut call, (_,): (Resource<OutputStream>,)| Ok((ready(call.data_mut()),)),
     )
 }
 

@@ -137,7 +137,10 @@ fn add_network(linker: &mut Linker<Host>) -> Result<()> {
     network.resource("network", ResourceType::host::<Network>(), |_, _| Ok(()))?;
     nothing(&mut network, "network-error-code")?;
     let mut instance = interface(linker, "sockets/instance-network")?;
-    instance.func_wrap("instance-network", |_, (): ()| Ok((Resource::<Network>::new_own(0),)))?;
+    instance.func_wrap("instance-network", |mut call, (): ()| {
+        call.data_mut().note_handle();
+        Ok((Resource::<Network>::new_own(0),))
+    })?;
     let mut lookup = interface(linker, "sockets/ip-name-lookup")?;
     lookup.resource(
         "resolve-address-stream",
