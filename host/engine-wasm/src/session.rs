@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
     fn grant(&mut self, ticks: u64) -> Result<(), Fault> {
         let (store, budget) = (&mut self.store, &self.code.budget);
         store.limiter(|host| &mut host.limits);
-        store.set_fuel(budget.steps).map_err(unmetered)?;
+        store.set_fuel(budget.steps).map_err(not_counted)?;
         // The epoch may advance at any moment, so one more tick is needed to grant the whole time. The deadline is
         // relative; an almost unlimited one would wrap around to a past epoch.
         let ticks = ticks.min(u64::MAX / 4) + 1;
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
         let instance = self.instantiate()?;
         if code.starts_configured {
             // A call costs the same in an instance that answered before.
-            self.store.set_fuel(code.budget.steps).map_err(unmetered)?;
+            self.store.set_fuel(code.budget.steps).map_err(not_counted)?;
             self.save(&instance)?;
         } else {
             let plugin = code.exports.plugin.load(&mut self.store, &instance);
@@ -214,7 +214,7 @@ impl<'a> Session<'a> {
     fn settle(&mut self) -> Result<(), Fault> {
         let fuel = self.store.get_fuel().unwrap_or(0);
         let remaining = self.store.data_mut().allowance.settle(fuel);
-        self.store.set_fuel(remaining.unwrap_or(0)).map_err(unmetered)?;
+        self.store.set_fuel(remaining.unwrap_or(0)).map_err(not_counted)?;
         remaining.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
     }
 
@@ -348,7 +348,7 @@ impl<'a> Session<'a> {
 }
 
 /// Returns the fault of a store that does not count steps.
-fn unmetered(error: wasmtime::Error) -> Fault {
+fn not_counted(error: wasmtime::Error) -> Fault {
     Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"))
 }
 

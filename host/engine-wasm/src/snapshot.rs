@@ -2,8 +2,8 @@
 //!
 //! Before its first call, an instance of an interpreter starts its runtime and reads the configuration, which takes up
 //! to two million steps. For a large component this happens once: an instance of an instrumented copy is configured, and
-//! the state of its memories and globals becomes the initial state of the component that answers calls. Each call still
-//! gets an instance of its own, and all of them start in the same state.
+//! the state of its memories and globals becomes the initial state of the component that answers calls. All calls start
+//! in this state: in an instance of their own, or in one that got its state back (`origin`).
 //!
 //! A component is used as it is if its state is more than memories and numbers (changing tables, references, nested
 //! components, resources of its own), or if its configuration depends on a call: on its time, its seed, or a handle.

@@ -1,7 +1,7 @@
 //! The policy that claims a resource template (Karmada: `pkg/detector/detector.go:propagateResource`).
 //!
-//! A claim holds as long as its policy exists, is not being deleted, and matches. Policies do not preempt each other: Karmada's feature gate
-//! `PropagationPolicyPreemption`, which is off by default there, has no counterpart here.
+//! A claim holds as long as its policy exists, is not being deleted, and matches. Policies do not preempt each other:
+//! Karmada's feature gate `PropagationPolicyPreemption`, which is off by default there, has no counterpart here.
 
 use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::combine::Attribution;

@@ -59,8 +59,9 @@ impl WasmEngine {
         let (context, instrumented) = snapshot::instrumented(bytes)?;
         let starter = self.starter().ok()?;
         let component = bound::compile(&starter.engine, &instrumented).ok()?;
-        let (code, outline) = starter.bind(&At::of(source), source, &component, false).ok()?;
-        let (kinds, description) = described(&At::of(source), source, &code, outline).ok()?;
+        let at = At::of(source);
+        let (code, outline) = starter.bind(&at, source, &component, false).ok()?;
+        let (kinds, description) = described(&at, source, &code, outline).ok()?;
         let taken = |samples: Option<&Samples>| {
             let mut session = Session::new(&code, about(source)).ok()?;
             let instance = session.configured().ok()?;
