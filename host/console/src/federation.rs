@@ -1,6 +1,7 @@
 //! State of the federation at a time, computed from the rows until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use bulkhead_controllers::QueuedEviction;
 use bulkhead_core::journal::{Decision, Limits, Subject};
@@ -53,11 +54,11 @@ pub struct BindingNow<'a> {
 impl<'a> BindingNow<'a> {
     /// Returns the binding that these rows are about, after the last of them; `None` if it does not exist.
     pub fn of(rows: &[&'a Row]) -> Option<Self> {
-        let mut bindings = BTreeMap::new();
+        let mut bindings = Bindings::new();
         for row in rows.iter().filter(|row| row.is_taken()) {
             follow(&mut bindings, row);
         }
-        bindings.pop_last().map(|(_, binding)| binding)
+        bindings.into_values().next().map(|(_, binding)| binding)
     }
 
     /// Returns the clusters of the placement.
@@ -81,13 +82,14 @@ impl<'a> Federation<'a> {
     /// Returns the state at a time. Without a time, the last known one; `now` is its time.
     pub fn at(history: &'a History, time: Option<Time>, now: Time) -> Self {
         let (rows, at) = (history.until(time), time.unwrap_or(now));
-        let (mut bindings, mut recent) = (BTreeMap::<&Subject, BindingNow<'_>>::new(), 0);
+        let (mut bindings, mut recent) = (Bindings::new(), 0);
         for row in rows.iter().filter(|row| row.is_taken()) {
             if row.decision == Decision::Evicted && at.as_millis() - row.order_ms < RECENT_MS {
                 recent += 1;
             }
             follow(&mut bindings, row);
         }
+        let bindings: BTreeMap<_, _> = bindings.into_values().collect();
         let (mut placed, mut leaving) = (BTreeMap::<&str, usize>::new(), BTreeMap::<&str, usize>::new());
         for binding in bindings.values() {
             for cluster in targets(binding.placement) {
@@ -129,17 +131,23 @@ impl<'a> Federation<'a> {
     }
 }
 
+/// Bindings by the addresses of their subjects, which all rows of an index share.
+type Bindings<'a> = HashMap<*const Subject, (&'a Subject, BindingNow<'a>)>;
+
 /// Takes the effect of a row on its binding.
-fn follow<'a>(bindings: &mut BTreeMap<&'a Subject, BindingNow<'a>>, row: &'a Row) {
+fn follow<'a>(bindings: &mut Bindings<'a>, row: &'a Row) {
     let subject = &*row.subject;
     if !subject.is_binding() {
         return;
     }
+    let address = Arc::as_ptr(&row.subject);
     if row.decision == Decision::Unbound {
-        bindings.remove(subject);
+        bindings.remove(&address);
         return;
     }
-    let binding = bindings.entry(subject).or_default();
+    let (_, binding) = bindings
+        .entry(address)
+        .or_insert_with(|| (subject, BindingNow::default()));
     binding.last = Some(row);
     let cluster = row.cluster.as_deref();
     match (row.decision, cluster) {
@@ -154,7 +162,7 @@ fn follow<'a>(bindings: &mut BTreeMap<&'a Subject, BindingNow<'a>>, row: &'a Row
 
 /// Returns what waits after these rows. The queue of the leader adds tolerations and rates, which have no record.
 pub fn waits<'a>(rows: impl Iterator<Item = &'a Row>, queued: Option<&[QueuedEviction]>, now: Time) -> Vec<Waiting> {
-    let waits = waiting(rows.filter_map(|row| row.event.as_deref().cloned()));
+    let waits = waiting(rows.filter_map(|row| row.event.as_deref()));
     match queued {
         Some(queued) => with_queue(waits, queued, now),
         None => waits,

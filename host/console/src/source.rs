@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_controllers::{EvictionsQueued, QueuedEviction};
 use bulkhead_core::journal::DecisionId;
-use bulkhead_journal::{Follower, Problem, Stored, segment, visit_segments};
+use bulkhead_journal::{DecisionOutline, Follower, Problem, Stored, segment, visit_segments};
 use bulkhead_plugin::{PluginReport, Registry};
 use bulkhead_simulator::recorded::journals::journals;
 
@@ -31,13 +31,13 @@ pub trait Source: Send + Sync + 'static {
         Duration::from_secs(1)
     }
 
-    /// Passes the records that were added or changed since the last call. The records of a process come in order of
+    /// Passes the records that were added or changed since the last call, with the outlines of their decisions. The records of a process come in order of
     /// their ids; known records may come again. Returns the problems with the other records, one sentence each.
     ///
     /// # Errors
     ///
     /// Nothing can be read.
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored)) -> anyhow::Result<Vec<String>>;
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>>;
 
     /// Returns records with their inputs, in any order. `about` is a word that names all of them, as for `bulkhead
     /// history`. Records that are gone are left out.
@@ -77,7 +77,7 @@ pub struct Process {
 /// Journal that was read before.
 struct Known {
     path: PathBuf,
-    follower: Follower,
+    follower: Follower<DecisionOutline>,
     /// Number of the last segment and its size in bytes, before it was read.
     end: Option<(u64, u64)>,
     /// Problems that were found.
@@ -116,7 +116,7 @@ impl Source for Journals {
         format!("journal {}", names.join(", "))
     }
 
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored)) -> anyhow::Result<Vec<String>> {
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
         let found = journals(&self.directories)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for path in found {
@@ -172,7 +172,7 @@ impl Source for Journals {
 
 impl Known {
     /// Reads the records that were added.
-    fn read_new(&mut self, take: impl FnMut(u64, Stored)) -> anyhow::Result<()> {
+    fn read_new(&mut self, take: impl FnMut(u64, Stored<DecisionOutline>)) -> anyhow::Result<()> {
         let end = end(&self.path)?;
         if end == self.end {
             return Ok(());

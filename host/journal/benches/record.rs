@@ -13,7 +13,7 @@ use bulkhead_core::journal::{
 use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::policy::PolicySet;
 use bulkhead_core::time::Time;
-use bulkhead_journal::{Background, Bounds, Writer, read};
+use bulkhead_journal::{Background, Bounds, DecisionOutline, Follower, Writer, read};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 
@@ -168,6 +168,17 @@ fn replaying(c: &mut Criterion) {
                 .filter(|kept| kept.decision.decide(&kept.decision.policies(|_| None)) == kept.decision.plan)
                 .count();
             assert_eq!(exact, 10_000);
+        });
+    });
+    group.bench_function("read", |b| {
+        b.iter(|| assert_eq!(read(directory.path()).unwrap().records.len(), 10_000));
+    });
+    group.bench_function("read the outlines", |b| {
+        b.iter(|| {
+            let mut outlines = 0;
+            let mut follower = Follower::<DecisionOutline>::new(directory.path());
+            let problems = follower.read_new(|_, stored| outlines += usize::from(stored.decision.is_some()));
+            assert_eq!((problems.unwrap().len(), outlines), (0, 10_000));
         });
     });
     group.finish();

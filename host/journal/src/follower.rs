@@ -3,25 +3,28 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::decode::DecisionForm;
 use crate::error::{JournalError, Problem};
 use crate::open::Open;
 use crate::segment;
-use crate::stored::Stored;
+use crate::stored::{Stored, StoredDecision};
 
 /// Reader that goes on where it ended, so that each record is read and decoded once. Holds the clusters of the last
 /// segment, and the records of the last two without their inputs.
+///
+/// `D` is the form in which the inputs of decisions are read.
 #[derive(Debug)]
-pub struct Follower {
+pub struct Follower<D = StoredDecision> {
     directory: PathBuf,
     /// True if there is another read after this one.
     follows: bool,
     /// Last segment.
-    open: Option<Open>,
+    open: Option<Open<D>>,
     /// Segment before it.
-    before: Option<Open>,
+    before: Option<Open<D>>,
 }
 
-impl Follower {
+impl<D: DecisionForm> Follower<D> {
     /// Starts at the beginning of the journal in a directory.
     pub fn new(directory: &Path) -> Self {
         Self {
@@ -47,7 +50,7 @@ impl Follower {
     /// # Errors
     ///
     /// The directory cannot be read, or has no journal.
-    pub fn read_new(&mut self, mut record: impl FnMut(u64, Stored)) -> Result<Vec<Problem>, JournalError> {
+    pub fn read_new(&mut self, mut record: impl FnMut(u64, Stored<D>)) -> Result<Vec<Problem>, JournalError> {
         self.read(&|_| true, &mut record)
     }
 
@@ -55,14 +58,14 @@ impl Follower {
     pub(crate) fn read(
         &mut self,
         wants: &dyn Fn(u64) -> bool,
-        record: &mut dyn FnMut(u64, Stored),
+        record: &mut dyn FnMut(u64, Stored<D>),
     ) -> Result<Vec<Problem>, JournalError> {
         let segments = segment::list(&self.directory)?;
         let Some(last) = segments.last().map(|(number, _)| *number) else {
             return Err(JournalError::Empty(self.directory.clone()));
         };
         // The writer removes the oldest segments to make room.
-        let is_gone = |open: &Open| segments.iter().all(|(number, _)| *number != open.number);
+        let is_gone = |open: &Open<D>| segments.iter().all(|(number, _)| *number != open.number);
         if self.open.as_ref().is_some_and(is_gone) {
             self.leave(record);
         }
@@ -92,7 +95,7 @@ impl Follower {
     }
 
     /// Forgets the last segments.
-    fn leave(&mut self, record: &mut dyn FnMut(u64, Stored)) {
+    fn leave(&mut self, record: &mut dyn FnMut(u64, Stored<D>)) {
         for mut open in self.before.take().into_iter().chain(self.open.take()) {
             open.pass(false, record);
         }
@@ -140,7 +143,7 @@ impl Follower {
 }
 
 /// Returns the problem that a segment does not follow the one before it, if both were read to the end.
-fn gap(before: &Open, open: &Open) -> Option<Problem> {
+fn gap<D>(before: &Open<D>, open: &Open<D>) -> Option<Problem> {
     let (end, start) = (before.read.as_ref()?, open.read.as_ref()?);
     (end.problem.is_none() && end.chain != start.header.before).then(|| Problem::Gap {
         path: open.path.clone(),

@@ -19,11 +19,13 @@
 //! [`private`].
 
 pub mod background;
+pub mod decode;
 mod end;
 pub mod error;
 pub mod follower;
 pub mod frame;
 mod open;
+pub mod outline;
 pub mod private;
 pub mod reader;
 pub mod segment;
@@ -34,8 +36,10 @@ pub mod wire;
 pub mod writer;
 
 pub use background::Background;
+pub use decode::DecisionForm;
 pub use error::{JournalError, Problem};
 pub use follower::Follower;
+pub use outline::DecisionOutline;
 pub use reader::{Contents, read, visit, visit_segments};
 pub use selection::Selection;
 pub use storage::{Disk, Storage};

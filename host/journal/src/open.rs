@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bulkhead_core::journal::{DecisionRecord, Outcome, Record};
+use bulkhead_core::journal::{Outcome, Record};
 use bulkhead_core::model::Cluster;
-use serde_json::Value;
 
+use crate::decode::{DecisionForm, Decoded, Fleet, decode};
 use crate::error::{JournalError, Problem};
 use crate::frame::FrameKind;
 use crate::segment::{self, SegmentScan};
-use crate::stored::{Raw, Stored, StoredDecision, decode, key};
+use crate::stored::{Stored, key};
 
 /// Segment whose frames are read.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct Open<D> {
     /// Number of the segment.
     pub(crate) number: u64,
     /// Path of the segment.
@@ -23,15 +23,15 @@ pub(crate) struct Open {
     /// Part that was read; `None` if the header could not be read.
     pub(crate) read: Option<SegmentScan>,
     /// Records to pass on, in order of id.
-    pub(crate) waiting: Vec<Stored>,
+    pub(crate) waiting: Vec<Stored<D>>,
     /// Records that were passed on, if they may have to be passed on again.
     pub(crate) passed: Vec<Record>,
     clusters: BTreeMap<String, Arc<Cluster>>,
-    fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
-    decisions: BTreeMap<u64, Arc<StoredDecision>>,
+    fleets: BTreeMap<String, Fleet>,
+    decisions: BTreeMap<u64, Arc<D>>,
 }
 
-impl Open {
+impl<D: DecisionForm> Open<D> {
     /// Starts with a segment of which nothing was read.
     pub(crate) fn new(number: u64, path: PathBuf) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Open {
     }
 
     /// Passes the waiting records on. `keeps` is true if they may be abandoned later.
-    pub(crate) fn pass(&mut self, keeps: bool, record: &mut dyn FnMut(u64, Stored)) {
+    pub(crate) fn pass(&mut self, keeps: bool, record: &mut dyn FnMut(u64, Stored<D>)) {
         for stored in self.waiting.drain(..) {
             if keeps && stored.record.outcome != Outcome::Abandoned {
                 self.passed.push(stored.record.clone());
@@ -116,13 +116,19 @@ impl Open {
     }
 
     fn record(&mut self, payload: &[u8]) -> Result<(), String> {
-        let Raw {
+        let Decoded {
             record,
-            decision,
+            head,
             decision_of,
-        } = decode(payload)?;
-        let decision = match (decision, decision_of) {
-            (Some(decision), _) => match self.decision(decision) {
+        } = decode::<D::Head>(payload)?;
+        let fleet = |key: &str| {
+            self.fleets
+                .get(key)
+                .cloned()
+                .ok_or_else(|| format!("no clusters {key}"))
+        };
+        let decision = match (head, decision_of) {
+            (Some(head), _) => match head.and_then(|head| D::complete(head, payload, &fleet)) {
                 Ok(decision) => {
                     let decision = Arc::new(decision);
                     self.decisions = BTreeMap::from([(record.id, Arc::clone(&decision))]);
@@ -133,34 +139,12 @@ impl Open {
             (None, Some(id)) => Ok(self.decisions.get(&id).cloned()),
             (None, None) => Ok(None),
         };
-        // If a newer program wrote the decision record, the record itself can still be read.
         let (decision, result) = match decision {
             Ok(decision) => (decision, Ok(())),
             Err(why) => (None, Err(why)),
         };
         self.waiting.push(Stored { record, decision });
         result
-    }
-
-    fn decision(&self, mut kept: Value) -> Result<StoredDecision, String> {
-        let members = kept.as_object_mut().ok_or("not an object")?;
-        let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
-        let fleet = text(members.remove("fleet"));
-        let snapshot = text(members.remove("snapshot")).ok_or("snapshot: is missing")?;
-        let redacted = members.remove("redacted").and_then(|count| count.as_u64()).unwrap_or(0);
-        let mut decision: DecisionRecord = serde_json::from_value(kept).map_err(|error| error.to_string())?;
-        if let Some(fleet) = fleet {
-            decision.clusters = self
-                .fleets
-                .get(&fleet)
-                .cloned()
-                .ok_or_else(|| format!("no clusters {fleet}"))?;
-        }
-        Ok(StoredDecision {
-            decision,
-            snapshot,
-            redacted: usize::try_from(redacted).unwrap_or(usize::MAX),
-        })
     }
 
     /// Marks records as abandoned. One that was passed on waits again, without its inputs. Returns the ids of records

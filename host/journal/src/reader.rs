@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{JournalError, Problem};
 use crate::follower::Follower;
-use crate::stored::Stored;
+use crate::stored::{Stored, StoredDecision};
 
 /// Contents of a journal.
 #[derive(Debug, Default)]
@@ -50,5 +50,5 @@ pub fn visit_segments(
     wants: impl Fn(u64) -> bool,
     mut record: impl FnMut(u64, Stored),
 ) -> Result<Vec<Problem>, JournalError> {
-    Follower::once(directory).read(&wants, &mut record)
+    Follower::<StoredDecision>::once(directory).read(&wants, &mut record)
 }

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use bulkhead_core::journal::redact::{Echoes, redact};
 use bulkhead_core::journal::{DecisionRecord, Record, canonical};
-use bulkhead_core::time::Time;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Record of a journal with the inputs of its decision.
+/// Record of a journal with the inputs of its decision, in the form in which they are read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct Stored<D = StoredDecision> {
     /// Record of the decision. Unlike in the API, its time is exact to the millisecond.
     pub record: Record,
     /// Inputs of the decision; absent if the decision cannot be replayed, or if they cannot be read.
-    pub decision: Option<Arc<StoredDecision>>,
+    pub decision: Option<Arc<D>>,
 }
 
 /// Inputs of a decision, as they are stored.
@@ -69,32 +68,4 @@ pub(crate) enum DecisionLocation {
     Whole(Value),
     /// With the record of that id, in the same segment.
     With(u64),
-}
-
-/// Record as decoded, before its decision record is assembled.
-pub(crate) struct Raw {
-    pub(crate) record: Record,
-    pub(crate) decision: Option<Value>,
-    pub(crate) decision_of: Option<u64>,
-}
-
-/// Decodes the payload of a record.
-pub(crate) fn decode(payload: &[u8]) -> Result<Raw, String> {
-    let mut value: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-    let members = value.as_object_mut().ok_or("not an object")?;
-    let (decision, decision_of) = (
-        members.remove("case"),
-        members.remove("caseOf").and_then(|id| id.as_u64()),
-    );
-    let at_ms = members
-        .remove("atMs")
-        .and_then(|at| at.as_i64())
-        .ok_or("atMs: is missing or not a number")?;
-    let mut record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
-    record.entry.at = Time::from_millis(at_ms);
-    Ok(Raw {
-        record,
-        decision,
-        decision_of,
-    })
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let everything = arguments.all || is_one;
     let found = |stored: Stored| {
         let explanation = (everything || matters(&stored)).then(|| explain(&stored));
-        Some((explanation, Event::of(&stored)))
+        Some((explanation, event(&stored)))
     };
     let query = Query {
         about,
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let mut explanations: Vec<_> = explanations.into_iter().flatten().collect();
     // The end of a wait is in other records than the one with this id.
     if !is_one {
-        attach(&mut explanations, waiting(events.into_iter().flatten()));
+        attach(&mut explanations, waiting(events.iter().flatten()));
     }
     let text = || {
         let texts = explanations.iter().map(|explanation| explanation.text(None));
@@ -75,6 +75,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     };
     arguments.source.print(text, &explanations)?;
     Ok(true)
+}
+
+/// Returns the event of a record, if it has one.
+fn event(stored: &Stored) -> Option<Event> {
+    let decision = stored.decision.as_ref();
+    Event::of(&stored.record, decision.and_then(|decision| decision.again_after_ms()))
 }
 
 /// Adds each wait to the explanation of its decision.
@@ -95,7 +101,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
     let mut last = Time::from_millis(0);
     let event = |stored: Stored| {
         last = last.max(stored.record.entry.at);
-        Event::of(&stored)
+        event(&stored)
     };
     let namespace = arguments.namespace.clone().filter(|_| about.is_none());
     let query = Query {
@@ -105,7 +111,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
         ..Query::default()
     };
     let found = arguments.source.find(&query, true, event)?;
-    let (mut waits, mut now) = (waiting(found.kept), last);
+    let (mut waits, mut now) = (waiting(&found.kept), last);
     if let Some(queued) = found.queued {
         now = Time::new(bulkhead_server::now());
         waits = with_queue(waits, &queued, now);

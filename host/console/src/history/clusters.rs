@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Entry};
+use bulkhead_core::journal::{Decision, Entry};
 use bulkhead_core::model::{Cluster, ConditionStatus, SyncMode};
 use bulkhead_core::time::Time;
+use bulkhead_journal::DecisionOutline;
 
 /// State of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Track {
 
 impl Clusters {
     /// Takes the clusters of a decision, as it read them.
-    pub(super) fn observe(&mut self, order_ms: i64, decision: &DecisionRecord) {
+    pub(super) fn observe(&mut self, order_ms: i64, decision: &DecisionOutline) {
         let is_known = |fleet: &Arc<[Arc<Cluster>]>| Arc::ptr_eq(fleet, &decision.clusters);
         if self.fleet.as_ref().is_some_and(is_known) {
             return;
@@ -92,15 +93,16 @@ impl Clusters {
             self.is_unsorted |= track.set(order_ms, state_of(cluster));
         }
         // A placement reads all clusters.
-        if matches!(decision.input, DecisionInput::Schedule { .. }) && !decision.clusters.is_empty() {
+        if decision.is_placement && !decision.clusters.is_empty() {
             self.fleet = Some(Arc::clone(&decision.clusters));
             self.remove_others(order_ms, decision);
         }
     }
 
-    fn remove_others(&mut self, order_ms: i64, decision: &DecisionRecord) {
+    fn remove_others(&mut self, order_ms: i64, decision: &DecisionOutline) {
         for (name, track) in &mut self.tracks {
-            if decision.cluster(name).is_none() {
+            let found = decision.clusters.binary_search_by(|cluster| cluster.name.cmp(name));
+            if found.is_err() {
                 let state = track.state();
                 self.is_unsorted |= track.set(
                     order_ms,

@@ -10,9 +10,9 @@ mod row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bulkhead_core::journal::{DecisionInput, Limits, Outcome, Subject};
+use bulkhead_core::journal::{Limits, Outcome, Subject};
 use bulkhead_core::time::Time;
-use bulkhead_journal::Stored;
+use bulkhead_journal::{DecisionOutline, Stored};
 
 pub use self::clusters::{ClusterState, Clusters};
 pub use self::policies::{Policies, PolicyRow};
@@ -49,7 +49,7 @@ struct Progress {
 
 impl History {
     /// Adds records that a source passes to `take`.
-    pub fn add(&mut self, place: Option<Place>, stored: &Stored) {
+    pub fn add(&mut self, place: Option<Place>, stored: &Stored<DecisionOutline>) {
         let record = &stored.record;
         let key = (place.map_or(0, |place| place.journal), record.process.clone());
         let progress = self.processes.entry(key).or_default();
@@ -95,7 +95,7 @@ impl History {
         shared
     }
 
-    fn abandon(&mut self, place: Option<Place>, stored: &Stored) {
+    fn abandon(&mut self, place: Option<Place>, stored: &Stored<DecisionOutline>) {
         let id = stored.record.decision_id();
         let is_it = |row: &&mut Row| row.id == id && row.place.map(|at| at.journal) == place.map(|at| at.journal);
         if let Some(row) = self.rows.iter_mut().rev().find(is_it)
@@ -106,11 +106,11 @@ impl History {
         }
     }
 
-    fn index(&mut self, order_ms: i64, stored: &Stored) {
+    fn index(&mut self, order_ms: i64, stored: &Stored<DecisionOutline>) {
         let decision = stored.decision.as_deref();
-        if let Some(kept) = decision {
-            self.clusters.observe(order_ms, &kept.decision);
-            if let DecisionInput::Evict { limits, .. } = &kept.decision.input
+        if let Some(decision) = decision {
+            self.clusters.observe(order_ms, decision);
+            if let Some(limits) = &decision.limits
                 && self.limits.last().is_none_or(|(_, last)| last != limits)
             {
                 self.limits.push((order_ms, limits.clone()));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bulkhead_core::call::{CallKind, EvictionVerdict};
-use bulkhead_core::journal::{Decision, DecisionRecord, RecordedReply};
+use bulkhead_core::journal::{Decision, RecordedReply};
 use bulkhead_core::policy::{Build, FaultKind, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_journal::Stored;
+use bulkhead_journal::{DecisionOutline, Stored};
 
 /// Policies, by identity.
 #[derive(Default)]
@@ -57,20 +57,20 @@ impl PolicyRow {
 
 impl Policies {
     /// Counts the calls of a record. Records that share a decision count once.
-    pub(super) fn count(&mut self, stored: &Stored) {
+    pub(super) fn count(&mut self, stored: &Stored<DecisionOutline>) {
         let entry = &stored.record.entry;
         if let (Decision::ShadowDiverged, Some(policy)) = (entry.decision, &entry.attribution.policy) {
             self.rows.entry(policy.clone()).or_default().divergences += 1;
         }
-        let Some(kept) = &stored.decision else { return };
-        let decision = (kept.decision.now, kept.snapshot.clone());
-        if self.last.as_ref() != Some(&decision) {
-            self.last = Some(decision);
-            self.count_calls(&kept.decision);
+        let Some(decision) = &stored.decision else { return };
+        let key = (decision.now, decision.snapshot.clone());
+        if self.last.as_ref() != Some(&key) {
+            self.last = Some(key);
+            self.count_calls(decision);
         }
     }
 
-    fn count_calls(&mut self, decision: &DecisionRecord) {
+    fn count_calls(&mut self, decision: &DecisionOutline) {
         for slot in &decision.policies {
             let row = self.rows.entry(slot.policy.clone()).or_default();
             row.build.clone_from(&slot.build);

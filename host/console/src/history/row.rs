@@ -6,7 +6,7 @@ use bulkhead_core::call::Reason;
 use bulkhead_core::journal::{Decision, DecisionId, Outcome, Subject};
 use bulkhead_core::policy::PolicyId;
 use bulkhead_core::time::Time;
-use bulkhead_journal::Stored;
+use bulkhead_journal::{DecisionOutline, Stored};
 use bulkhead_simulator::recorded::waiting::Event;
 
 use crate::source::Place;
@@ -42,8 +42,9 @@ pub struct Row {
 
 impl Row {
     /// Returns the row of a record.
-    pub fn new(order_ms: i64, place: Option<Place>, subject: Arc<Subject>, stored: &Stored) -> Self {
+    pub fn new(order_ms: i64, place: Option<Place>, subject: Arc<Subject>, stored: &Stored<DecisionOutline>) -> Self {
         let (record, entry) = (&stored.record, &stored.record.entry);
+        let again_after_ms = stored.decision.as_ref().and_then(|decision| decision.again_after_ms);
         Self {
             order_ms,
             at: entry.at,
@@ -56,7 +57,7 @@ impl Row {
             policy: entry.attribution.policy.clone(),
             reason: entry.attribution.reason.clone(),
             effect: entry.effect.clone(),
-            event: Event::of(stored).map(Box::new),
+            event: Event::of(record, again_after_ms).map(Box::new),
         }
     }
 

@@ -62,8 +62,9 @@ pub(crate) fn cluster(name: &str) -> Subject {
     Subject::new("Cluster", "", name)
 }
 
-fn stored(directory: &Path) -> Vec<Stored> {
-    bulkhead_journal::read(directory).unwrap().records
+fn stored(directory: &Path) -> Vec<Stored<DecisionOutline>> {
+    let records = bulkhead_journal::read(directory).unwrap().records;
+    records.into_iter().map(Stored::into_outline).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bulkhead_core::journal::{Outcome, Sink};
-use bulkhead_journal::{Follower, Problem, read, segment};
+use bulkhead_journal::{Follower, Problem, StoredDecision, read, segment};
 
 use crate::records::{decision, record};
 use crate::support::{open, open_segmented};
@@ -79,7 +79,7 @@ fn an_unfinished_write_is_read_once_it_is_complete() {
     for cut in (0..bytes.len()).step_by(11) {
         let directory = tempfile::tempdir().unwrap();
         let path = segment::path(directory.path(), 1);
-        let mut follower = Follower::new(directory.path());
+        let mut follower = Follower::<StoredDecision>::new(directory.path());
         let mut ids = Vec::new();
         fs::write(&path, &bytes[..cut]).unwrap();
         let problems = follower.read_new(|_, stored| ids.push(stored.record.id)).unwrap();

@@ -1,5 +1,7 @@
 //! Waits that the records show, completed with the queue of evictions of a running process.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bulkhead_controllers::{IN_PROGRESS, NOT_DUE, QueuedEviction, RATE};
 use bulkhead_core::journal::Subject;
 use bulkhead_core::time::Time;
@@ -12,39 +14,45 @@ const NOT_QUEUED: [&str; 3] = ["ToleratedWithoutEnd", "NoClusterFailover", "Evic
 /// Completes waits with the evictions that the process has queued at `now`: tolerations that run and rates have no
 /// record. A recorded wait for an eviction that is not in the queue has ended.
 pub fn with_queue(waits: Vec<Waiting>, queued: &[QueuedEviction], now: Time) -> Vec<Waiting> {
-    let of_queue = |wait: &Waiting| {
-        queued.iter().find(|eviction| {
-            let subject = &wait.subject;
-            (&subject.kind, &subject.namespace, &subject.name) == (&eviction.kind, &eviction.namespace, &eviction.name)
-                && wait.cluster.as_ref() == Some(&eviction.cluster)
-        })
-    };
+    let evictions: BTreeMap<_, _> = queued.iter().map(|eviction| (key_of(eviction), eviction)).collect();
     let mut all = Vec::new();
     for mut wait in waits {
         if wait.step != Step::Eviction || wait.subject.kind == "Cluster" || NOT_QUEUED.contains(&wait.gate.as_str()) {
             all.push(wait);
-        } else if let Some(eviction) = of_queue(&wait).filter(|eviction| eviction.gate == wait.gate) {
+            continue;
+        }
+        let eviction = key(&wait).and_then(|key| evictions.get(&key));
+        if let Some(eviction) = eviction.filter(|eviction| eviction.gate == wait.gate) {
             wait.next_check_ms = eviction.next_check_ms.map(millis);
             wait.may_have_ended = false;
             all.push(wait);
         }
     }
-    let recorded = |eviction: &&QueuedEviction| {
-        let is_it = |wait: &Waiting| {
-            wait.step == Step::Eviction
-                && wait.subject.name == eviction.name
-                && wait.subject.namespace == eviction.namespace
-                && wait.cluster.as_ref() == Some(&eviction.cluster)
-        };
-        !all.iter().any(is_it)
-    };
-    let others: Vec<_> = queued
-        .iter()
-        .filter(recorded)
-        .map(|eviction| of_eviction(eviction, now))
-        .collect();
+    let of_evictions = all.iter().filter(|wait| wait.step == Step::Eviction);
+    let recorded: BTreeSet<_> = of_evictions.filter_map(key).collect();
+    let others = queued.iter().filter(|eviction| !recorded.contains(&key_of(eviction)));
+    let others: Vec<_> = others.map(|eviction| of_eviction(eviction, now)).collect();
     all.extend(others);
     all
+}
+
+/// Binding and cluster of an eviction: kind, namespace, name and name of the cluster.
+type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+fn key(wait: &Waiting) -> Option<Key<'_>> {
+    let Subject { kind, namespace, name } = &wait.subject;
+    Some((kind, namespace, name, wait.cluster.as_deref()?))
+}
+
+fn key_of(eviction: &QueuedEviction) -> Key<'_> {
+    let QueuedEviction {
+        kind,
+        namespace,
+        name,
+        cluster,
+        ..
+    } = eviction;
+    (kind, namespace, name, cluster)
 }
 
 fn of_eviction(eviction: &QueuedEviction, now: Time) -> Waiting {

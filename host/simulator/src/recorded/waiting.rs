@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bulkhead_controllers::{IN_PROGRESS, NOT_DUE, RATE};
-use bulkhead_core::journal::{Decision, Outcome, Subject};
+use bulkhead_core::journal::{Decision, Outcome, Record, Subject};
 use bulkhead_core::policy::{EngineKind, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_journal::Stored;
 use serde::Serialize;
 
 use crate::render;
@@ -102,16 +101,15 @@ pub struct Waiting {
 }
 
 impl Event {
-    /// Returns the event of a record; `None` if it neither begins nor ends a wait, or had no effect.
-    pub fn of(stored: &Stored) -> Option<Self> {
-        let entry = &stored.record.entry;
-        if stored.record.outcome == Outcome::Abandoned || !concerns(entry.decision) {
+    /// Returns the event of a record; `None` if it neither begins nor ends a wait, or had no effect. `again_after_ms` is
+    /// the time until the next check that the plan of its decision has.
+    pub fn of(record: &Record, again_after_ms: Option<i64>) -> Option<Self> {
+        let entry = &record.entry;
+        if record.outcome == Outcome::Abandoned || !concerns(entry.decision) {
             return None;
         }
-        let plan = stored.decision.as_ref().map(|kept| &kept.decision.plan);
-        let again = plan.map(|plan| (plan["againAfterMs"].as_i64(), plan["wait"]["againAfterMs"].as_i64()));
         Some(Self {
-            id: stored.record.decision_id().to_string(),
+            id: record.decision_id().to_string(),
             subject: entry.subject.clone(),
             cluster: entry.cluster.clone(),
             decision: entry.decision,
@@ -119,7 +117,7 @@ impl Event {
             message: entry.attribution.reason.message.clone(),
             policy: entry.attribution.policy.clone(),
             at: entry.at,
-            again_after_ms: again.and_then(|(of_plan, of_wait)| of_plan.or(of_wait)),
+            again_after_ms,
         })
     }
 }
@@ -163,60 +161,79 @@ fn ends(decision: Decision) -> &'static [Step] {
 }
 
 /// Returns what waits after these events, which are in order of time, oldest first.
-pub fn waiting(events: impl IntoIterator<Item = Event>) -> Vec<Waiting> {
-    let mut open = BTreeMap::<(Step, Subject, Option<String>), Waiting>::new();
+pub fn waiting<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Waiting> {
+    let mut open = BTreeMap::<(Step, &Subject, Option<&str>), Open<'_>>::new();
     for event in events {
+        let (subject, cluster) = (&event.subject, event.cluster.as_deref());
         let is_everywhere = matches!(event.decision, Decision::Unbound | Decision::Scheduled);
         for &step in ends(event.decision) {
             if is_everywhere {
-                let first = (step, event.subject.clone(), None);
-                let of_subject = open.range(&first..).map(|(key, _)| key);
-                let of_subject = of_subject.take_while(|(of, subject, _)| *of == step && *subject == event.subject);
-                for key in of_subject.cloned().collect::<Vec<_>>() {
+                let of_subject = open.range((step, subject, None)..).map(|(key, _)| *key);
+                let of_subject = of_subject.take_while(|(of, other, _)| *of == step && *other == subject);
+                for key in of_subject.collect::<Vec<_>>() {
                     open.remove(&key);
                 }
             } else {
-                open.remove(&(step, event.subject.clone(), event.cluster.clone()));
+                open.remove(&(step, subject, cluster));
             }
         }
         if event.decision == Decision::Untainted {
-            let of_cluster = open.iter_mut().filter(|((step, _, cluster), _)| {
-                *step == Step::Eviction && cluster.as_deref() == Some(event.subject.name.as_str())
-            });
+            let of_cluster = open
+                .iter_mut()
+                .filter(|((step, _, cluster), _)| *step == Step::Eviction && *cluster == Some(subject.name.as_str()));
             of_cluster.for_each(|(_, waiting)| waiting.may_have_ended = true);
         }
         let Some(step) = begins(event.decision) else { continue };
-        let key = (step, event.subject.clone(), event.cluster.clone());
-        let before = open.get(&key).filter(|before| before.gate == event.gate);
+        let key = (step, subject, cluster);
+        let before = open.get(&key).filter(|before| before.event.gate == event.gate);
         let since = before.map_or(event.at, |before| before.since);
-        open.insert(key, started(step, since, event));
+        open.insert(
+            key,
+            Open {
+                event,
+                since,
+                may_have_ended: false,
+            },
+        );
     }
-    let mut waiting: Vec<_> = open.into_values().collect();
+    let waiting = open.into_iter().map(|((step, ..), open)| open.waiting(step));
+    let mut waiting: Vec<_> = waiting.collect();
     waiting.sort_by(|a, b| (a.since, &a.subject, &a.cluster).cmp(&(b.since, &b.subject, &b.cluster)));
     waiting
 }
 
-fn started(step: Step, since: Time, event: Event) -> Waiting {
-    let checked_every_ms = match step {
-        Step::Eviction => Some(event.again_after_ms.unwrap_or(RESCAN_MS)),
-        Step::Failover | Step::Release => event.again_after_ms,
-        Step::Placement => Some(UNSCHEDULABLE_MS),
-        Step::Deletion => None,
-    };
-    Waiting {
-        step,
-        opens: opens(&event.gate, step, event.policy.as_ref()),
-        subject: event.subject,
-        cluster: event.cluster,
-        decision: Some(event.id),
-        gate: event.gate,
-        policy: event.policy,
-        message: event.message,
-        since,
-        since_ms: since.as_millis(),
-        checked_every_ms,
-        next_check_ms: None,
-        may_have_ended: false,
+/// Wait that no event has ended yet.
+struct Open<'a> {
+    /// Last event of the wait.
+    event: &'a Event,
+    since: Time,
+    may_have_ended: bool,
+}
+
+impl Open<'_> {
+    fn waiting(&self, step: Step) -> Waiting {
+        let event = self.event;
+        let checked_every_ms = match step {
+            Step::Eviction => Some(event.again_after_ms.unwrap_or(RESCAN_MS)),
+            Step::Failover | Step::Release => event.again_after_ms,
+            Step::Placement => Some(UNSCHEDULABLE_MS),
+            Step::Deletion => None,
+        };
+        Waiting {
+            step,
+            subject: event.subject.clone(),
+            cluster: event.cluster.clone(),
+            decision: Some(event.id.clone()),
+            gate: event.gate.clone(),
+            policy: event.policy.clone(),
+            message: event.message.clone(),
+            since: self.since,
+            since_ms: self.since.as_millis(),
+            opens: opens(&event.gate, step, event.policy.as_ref()),
+            checked_every_ms,
+            next_check_ms: None,
+            may_have_ended: self.may_have_ended,
+        }
     }
 }
 
@@ -346,11 +363,11 @@ mod tests {
     }
 
     fn check(events: &[(Decision, &str)], expected: &[(Step, &str, i64)]) {
-        let found = waiting(
-            (0..)
-                .zip(events)
-                .map(|(at, (decision, gate))| event(*decision, gate, at)),
-        );
+        let recorded = (0..).zip(events);
+        let recorded: Vec<_> = recorded
+            .map(|(at, (decision, gate))| event(*decision, gate, at))
+            .collect();
+        let found = waiting(&recorded);
         let found: Vec<_> = found
             .iter()
             .map(|waiting| (waiting.step, waiting.gate.as_str(), waiting.since_ms / 1000))
@@ -403,7 +420,7 @@ mod tests {
             event(Decision::EvictionsWait, "NoTargetCluster", 0),
             event(Decision::Untainted, "ReadyTrue", 9),
         ];
-        let found = waiting(events);
+        let found = waiting(&events);
         assert!(found[0].may_have_ended);
         assert!(
             found[0]
@@ -414,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_text_answers_which_gate_since_when_what_opens_it_and_when_it_is_checked() {
-        let found = waiting([event(Decision::EvictionsWait, "EvictionPaused", 60)]);
+        let found = waiting(&[event(Decision::EvictionsWait, "EvictionPaused", 60)]);
         let expected = "\
 ResourceBinding default/web on m1 waits to leave
   gate   EvictionPaused: message

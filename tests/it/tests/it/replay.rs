@@ -1,9 +1,10 @@
 //! Every decision of every example is reproduced from its record, byte for byte.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use bulkhead_journal::{Contents, Stored};
+use bulkhead_journal::{Contents, DecisionOutline, Follower, Stored};
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::recorded::explain::explain;
 use bulkhead_simulator::recorded::replay::{Replayer, Summary};
@@ -42,7 +43,20 @@ pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
     recording.end().unwrap();
     let contents = bulkhead_journal::read(directory.path()).unwrap();
     assert!(contents.problems.is_empty(), "{name}: {:?}", contents.problems);
+    assert_outlines(name, directory.path(), &contents.records);
     contents
+}
+
+/// Checks that the outlines that are read alone are those of the whole records.
+fn assert_outlines(name: &str, journal: &Path, records: &[Stored]) {
+    let mut outlines = Vec::new();
+    let mut follower = Follower::<DecisionOutline>::new(journal);
+    let problems = follower.read_new(|_, stored| outlines.push(stored)).unwrap();
+    assert!(problems.is_empty(), "{name}: {problems:?}");
+    assert_eq!(outlines.len(), records.len(), "{name}");
+    for (outline, record) in outlines.iter().zip(records) {
+        assert_eq!(*outline, record.clone().into_outline(), "{name}");
+    }
 }
 
 fn assert_exact(name: &str, how: &str, summary: &Summary) {
