@@ -48,17 +48,17 @@ pub fn to_json(stored: &Stored) -> Value {
     serde_json::to_value(message).unwrap_or_default()
 }
 
-/// Reads a record that [`to_json`] wrote.
+/// Reads a record that [`to_json`] wrote, from its text.
 ///
 /// # Errors
 ///
-/// The value is no record, or one of a newer program.
-pub fn from_json(value: Value) -> Result<Stored, String> {
+/// The text is no record, or one of a newer program.
+pub fn from_json(text: &[u8]) -> Result<Stored, String> {
     let Message {
         mut record,
         at_ms,
         decision,
-    } = serde_json::from_value(value).map_err(|error| format!("not a record of a journal: {error}"))?;
+    } = serde_json::from_slice(text).map_err(|error| format!("not a record of a journal: {error}"))?;
     record.entry.at = Time::from_millis(at_ms);
     let decision = decision.map(|message| {
         let decision = DecisionRecord {

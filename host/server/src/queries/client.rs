@@ -13,6 +13,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::advertised::Advertised;
@@ -181,13 +182,20 @@ impl Leaders {
     }
 }
 
+/// Line of an answer: a record, or the end.
+#[derive(Deserialize)]
+struct Line {
+    end: Option<Value>,
+}
+
 /// Reads the lines of an answer. Without its last line it was cut off.
 pub(super) fn parse(text: &str) -> anyhow::Result<Records> {
     let mut found = Records::default();
     for line in text.lines() {
-        let mut value: Value = serde_json::from_str(line).context("a line of the answer")?;
-        let Some(end) = value.get_mut("end").map(Value::take) else {
-            found.records.push(wire::from_json(value).map_err(anyhow::Error::msg)?);
+        let Line { end } = serde_json::from_str(line).context("a line of the answer")?;
+        let Some(end) = end else {
+            let stored = wire::from_json(line.as_bytes()).map_err(anyhow::Error::msg)?;
+            found.records.push(stored);
             continue;
         };
         let problems = end["problems"].as_array().into_iter().flatten();
