@@ -150,29 +150,24 @@ impl Recorder {
     pub(crate) async fn check(&self, deployments: usize, tasks: usize) -> anyhow::Result<()> {
         let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         wait::until(
-            &format!("all {deployments} are seen to leave"),
+            &format!("all {deployments} are seen to leave, and {tasks} tasks from beginning to end"),
             CATCHES_UP,
             async || {
-                let left = seen().bindings.values().filter(|passage| passage.left).count();
-                if left == deployments {
+                let seen = seen();
+                let left = seen.bindings.values().filter(|passage| passage.left).count();
+                // A task ends after its binding has left.
+                let has_ended = |passage: &&BindingMove| passage.task.is_some() && passage.ended;
+                let ended = seen.bindings.values().filter(has_ended).count();
+                if left == deployments && ended >= tasks {
                     Ok(())
                 } else {
-                    Err(format!("{left} were"))
+                    Err(format!("{left} left, {ended} tasks were seen from beginning to end"))
                 }
             },
         )
         .await?;
         let seen = seen();
         ensure!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
-        let ended = seen
-            .bindings
-            .values()
-            .filter(|passage| passage.task.is_some() && passage.ended)
-            .count();
-        ensure!(
-            ended >= tasks,
-            "{ended} tasks were seen from beginning to end, not {tasks}"
-        );
         Ok(())
     }
 

@@ -13,7 +13,9 @@ const CONFORMANCE: &str = "https://bulkhead.dev/conformance/v1";
 /// `cosign` accepts the signatures of `bulkhead plugin sign` with a plain key and with one that `cosign` has encrypted,
 /// and the attestation with a conformance report. It accepts none by another key.
 pub(super) fn verified_by_cosign(site: &Site) -> anyhow::Result<()> {
-    let place = prepared(site, "ours")?;
+    let place = Place::start(site, "signatures-ours")?;
+    place.bulkhead(&["new", "mine", "--kind", "eviction-check", "--lang", "lua"])?;
+    place.make_cosign_key()?;
     let image = place.image("plugins/mine:1");
     let pushed = place.bulkhead(&["push", &image, "mine"])?;
     let verify = |key: &str| {
@@ -42,12 +44,15 @@ pub(super) fn verified_by_cosign(site: &Site) -> anyhow::Result<()> {
 
 /// `bulkhead` accepts the signatures of `cosign sign --key` in both formats with a trust file, and none by another key.
 pub(super) fn made_by_cosign(site: &Site) -> anyhow::Result<()> {
-    let place = prepared(site, "theirs")?;
+    let place = Place::start(site, "signatures-theirs")?;
+    place.make_cosign_key()?;
     let formats = [("bundle", &[][..]), ("tag", &["--new-bundle-format=false"][..])];
     for (format, options) in formats {
+        // A signature counts for a digest, in whichever repository it was found: each format has its own plugin.
+        place.bulkhead(&["new", format, "--kind", "eviction-check", "--lang", "lua"])?;
         let repository = format!("plugins/{format}");
         let image = place.image(&format!("{repository}:1"));
-        let pushed = place.bulkhead(&["push", &image, "mine"])?;
+        let pushed = place.bulkhead(&["push", &image, format])?;
         let pull = ["pull", &image, "--plugin-trust", "trust.yaml"];
         place.trust(&["cosign"])?;
         place.fails(&pull, 2, "is not trusted: it has no signature")?;
@@ -66,12 +71,4 @@ pub(super) fn made_by_cosign(site: &Site) -> anyhow::Result<()> {
         place.fails(&pull, 2, "none of its 1 signatures is by team")?;
     }
     Ok(())
-}
-
-/// Starts a registry, and creates the plugin `mine` and the key `cosign`.
-fn prepared<'s>(site: &'s Site, name: &str) -> anyhow::Result<Place<'s>> {
-    let place = Place::start(site, &format!("signatures-{name}"))?;
-    place.bulkhead(&["new", "mine", "--kind", "eviction-check", "--lang", "lua"])?;
-    place.make_cosign_key()?;
-    Ok(place)
 }
