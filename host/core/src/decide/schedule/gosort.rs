@@ -245,7 +245,20 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
 
 #[cfg(test)]
 mod tests {
-    use super::sort;
+    use super::{Sorter, sort};
+
+    #[test]
+    fn without_attempts_left_a_range_is_sorted_by_heap_and_the_rest_stays() {
+        for length in 13..60_usize {
+            let content = |i: usize| (i * 7919 + length) % 31;
+            let mut data: Vec<_> = (0..length + 10).map(content).collect();
+            let (range, mut expected) = (5..length + 5, data.clone());
+            expected[range.clone()].sort_unstable();
+            let less = |a: &usize, b: &usize| a < b;
+            Sorter { data: &mut data, less }.quicksort(range.start, range.end, 0);
+            assert_eq!(data, expected);
+        }
+    }
 
     #[test]
     fn every_length_and_pattern_comes_out_sorted() {
