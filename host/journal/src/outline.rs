@@ -72,9 +72,7 @@ impl Stored {
 impl StoredDecision {
     /// Returns the time until the next check, in milliseconds, if the plan has one.
     pub fn again_after_ms(&self) -> Option<i64> {
-        let plan = &self.decision.plan;
-        let of_wait = || plan["wait"]["againAfterMs"].as_i64();
-        plan["againAfterMs"].as_i64().or_else(of_wait)
+        Plan::deserialize(&self.decision.plan).ok()?.again_after_ms
     }
 }
 
@@ -174,5 +172,29 @@ impl DecisionForm for DecisionOutline {
             again_after_ms: head.plan.again_after_ms,
             clusters: head.fleet.map(|key| fleet(&key)).transpose()?.unwrap_or_default(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_has_the_time_until_its_next_check_itself_or_in_its_wait() {
+        for (plan, expected) in [
+            (json!({"held": [], "againAfterMs": 5}), Some(5)),
+            (json!({"wait": {"because": {}, "againAfterMs": 7}}), Some(7)),
+            (json!({"wait": {"leftMs": 9}}), None),
+            (json!({"keep": "forever"}), None),
+            (json!("rest"), None),
+            (json!(null), None),
+        ] {
+            let again = |plan: Plan| plan.again_after_ms;
+            let of_value = Plan::deserialize(&plan).map(again).unwrap();
+            let of_text = serde_json::from_str(&plan.to_string()).map(again).unwrap();
+            assert_eq!((of_value, of_text), (expected, expected), "{plan}");
+        }
     }
 }

@@ -99,7 +99,7 @@ fn attach(explanations: &mut [Explanation], waits: Vec<Waiting>) {
 /// Lists what waits. The leader knows tolerations and rates too, which have no record.
 fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
     let mut last = Time::from_millis(0);
-    let event = |stored: Stored| {
+    let timed = |stored: Stored| {
         last = last.max(stored.record.entry.at);
         event(&stored)
     };
@@ -110,7 +110,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
         decisions: decisions(),
         ..Query::default()
     };
-    let found = arguments.source.find(&query, true, event)?;
+    let found = arguments.source.find(&query, true, timed)?;
     let (mut waits, mut now) = (waiting(&found.kept), last);
     if let Some(queued) = found.queued {
         now = Time::new(bulkhead_server::now());
