@@ -48,26 +48,31 @@ impl ClusterSnapshot {
     /// labels and places are indexed again only if one of them changed, because most updates change only the status.
     pub fn update(&self, clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut clusters: Vec<_> = clusters.into_iter().collect();
-        clusters.reverse();
-        clusters.sort_by(|a, b| a.name.cmp(&b.name));
-        clusters.dedup_by(|a, b| a.name == b.name);
+        // Most updates have one new version. Clusters that are shared with this snapshot are not read at all.
+        let is_same = |of: fn(&Cluster, &Cluster) -> bool, clusters: &[Arc<Cluster>]| {
+            let mut pairs = clusters.iter().zip(&*self.clusters);
+            clusters.len() == self.clusters.len() && pairs.all(|(new, old)| Arc::ptr_eq(new, old) || of(new, old))
+        };
+        let same_names = is_same(|new, old| new.name == old.name, &clusters);
+        if !same_names {
+            clusters.reverse();
+            clusters.sort_by(|a, b| a.name.cmp(&b.name));
+            clusters.dedup_by(|a, b| a.name == b.name);
+        }
+        let same_names = same_names || is_same(|new, old| new.name == old.name, &clusters);
         let mut interned = Interned::of(&self.rows);
         let rows: Vec<_> = clusters
             .iter()
-            .map(|cluster| self.reuse_or_parse(cluster, &mut interned))
+            .enumerate()
+            .map(|(row, cluster)| self.reuse_or_parse(row, cluster, &mut interned))
             .collect();
         let numbered = || clusters.iter().zip(0_u32..);
-        let same_names = clusters.len() == self.clusters.len()
-            && clusters
-                .iter()
-                .zip(&*self.clusters)
-                .all(|(new, old)| new.name == old.name);
-        let same = |of: fn(&Cluster, &Cluster) -> bool| {
-            let mut pairs = clusters.iter().zip(&*self.clusters);
-            same_names && pairs.all(|(new, old)| Arc::ptr_eq(new, old) || of(new, old))
-        };
-        let same_labels = same(|new, old| new.labels == old.labels);
-        let same_places = same(|new, old| columns::TopologyColumns::are_same(&new.spec, &old.spec));
+        let same_labels = same_names && is_same(|new, old| new.labels == old.labels, &clusters);
+        let same_places = same_names
+            && is_same(
+                |new, old| columns::TopologyColumns::are_same(&new.spec, &old.spec),
+                &clusters,
+            );
         Self {
             names: if same_names {
                 Arc::clone(&self.names)
@@ -101,12 +106,13 @@ impl ClusterSnapshot {
         }
     }
 
-    fn reuse_or_parse(&self, cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Row> {
-        let known = self.row(&cluster.name).and_then(|row| self.rows.get(row as usize));
-        known
-            .filter(|row| Arc::ptr_eq(&row.cluster, cluster))
-            .cloned()
-            .unwrap_or_else(|| Row::parse(cluster, interned))
+    /// Returns the row of a cluster that will have this number. Mostly the old row has the same number.
+    fn reuse_or_parse(&self, number: usize, cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Row> {
+        let is_of = |row: &usize| self.clusters.get(*row).is_some_and(|at| Arc::ptr_eq(at, cluster));
+        let by_name = || self.row(&cluster.name).map(|row| row as usize).filter(is_of);
+        let known = Some(number).filter(is_of).or_else(by_name);
+        let row = known.and_then(|row| self.rows.get(row));
+        row.cloned().unwrap_or_else(|| Row::parse(cluster, interned))
     }
 
     /// Returns the number of clusters, including terminating ones.

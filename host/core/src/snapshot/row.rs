@@ -16,7 +16,6 @@ const INTERNED_MAX: usize = 16;
 /// Parsed cluster.
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) cluster: Arc<Cluster>,
     pub(super) apis: Arc<ApiSet>,
     /// True if a taint keeps out new workloads that do not tolerate it.
     pub(super) blocks_scheduling: bool,
@@ -103,7 +102,6 @@ impl Row {
             summary: summary.map(Summary::parse),
             counts: NodeCounts::new(&grades, modelings),
             grades,
-            cluster: Arc::clone(cluster),
         })
     }
 }

@@ -79,12 +79,8 @@ impl fmt::Display for Unconfirmed {
 /// Returns the binding with unknown health for unconfirmed targets.
 pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets) -> Cow<'a, Binding> {
     let is_affected = |name: &String| unconfirmed.contains_key(name);
-    if !binding
-        .status
-        .aggregated_status
-        .iter()
-        .any(|item| is_affected(&item.cluster_name))
-    {
+    let mut items = binding.status.aggregated_status.iter();
+    if unconfirmed.is_empty() || !items.any(|item| is_affected(&item.cluster_name)) {
         return Cow::Borrowed(binding);
     }
     let mut masked = binding.clone();
@@ -98,6 +94,9 @@ pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets)
 
 /// Describes the unconfirmed targets of a binding; empty if there are none.
 pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> String {
+    if unconfirmed.is_empty() {
+        return String::new();
+    }
     let of_target = |name| Some(format!("{name} {}", unconfirmed.get(name)?));
     listed(
         binding

@@ -176,10 +176,11 @@ fn divide(
             .collect()),
         Strategy::StaticWeight => {
             let weights = static_weights(assignment, selected);
-            let kept: Vec<_> = scheduled(assignment, selected)
-                .into_iter()
-                .filter(|share| assignment.lost.contains(&share.row))
-                .collect();
+            let mut kept = Vec::new();
+            if !assignment.lost.is_empty() {
+                kept = scheduled(assignment, selected);
+                kept.retain(|share| assignment.lost.contains(&share.row));
+            }
             match replicas.checked_sub(divide::sum(&kept)) {
                 Some(missing) if !kept.is_empty() && missing >= 0 => beside_lost(assignment, kept, missing, weights),
                 _ => Ok(divide::dispense_by_row(replicas, weights, ties)),

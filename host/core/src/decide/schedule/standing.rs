@@ -8,6 +8,10 @@
 //! cluster that is being removed takes its copies with it. Copies that only shrink are not covered, because the API
 //! has no task for a part of a copy.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
 use super::trigger::{Trigger, trigger};
 use super::{Outcome, SchedulingSnapshot};
 use crate::decide::eviction::taint_based::graceful_evict;
@@ -19,13 +23,12 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
     let SchedulingSnapshot {
         binding, options, now, ..
     } = snapshot;
-    let is_given_up = |target: &&TargetCluster| match &outcome {
-        Outcome::Place(targets) => !targets.iter().any(|chosen| chosen.name == target.name),
-        Outcome::Clear(_) => true,
-        Outcome::Keep(_) | Outcome::Nothing => false,
+    let given_up = match &outcome {
+        Outcome::Place(targets) => left(&binding.spec.clusters, targets),
+        Outcome::Clear(_) => binding.spec.clusters.iter().collect(),
+        Outcome::Keep(_) | Outcome::Nothing => Vec::new(),
     };
-    let standing = binding.spec.clusters.iter().filter(|target| stands(snapshot, target));
-    let given_up: Vec<_> = standing.filter(is_given_up).collect();
+    let given_up: Vec<_> = given_up.into_iter().filter(|target| stands(snapshot, target)).collect();
     if !options.evicts_standing || given_up.is_empty() || is_requested(snapshot) {
         return (outcome, Vec::new());
     }
@@ -52,6 +55,20 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
         .graceful_eviction_tasks
         .split_off(binding.spec.graceful_eviction_tasks.len());
     (outcome, tasks)
+}
+
+/// Returns the targets that are not in a new result. Most results have the same clusters in the same order.
+fn left<'a>(targets: &'a [TargetCluster], chosen: &[TargetCluster]) -> Vec<&'a TargetCluster> {
+    let is_same = |(target, chosen): (&TargetCluster, &TargetCluster)| target.name == chosen.name;
+    let same = targets.iter().zip(chosen).take_while(|pair| is_same(*pair)).count();
+    let rest = targets.get(same..).unwrap_or_default();
+    if rest.is_empty() {
+        return Vec::new();
+    }
+    let names: HashSet<&str, FixedState> = chosen.iter().map(|chosen| chosen.name.as_str()).collect();
+    rest.iter()
+        .filter(|target| !names.contains(target.name.as_str()))
+        .collect()
 }
 
 /// Returns true if the target has a copy on a cluster that is not being removed.
