@@ -284,7 +284,15 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     let mut moved = binding(m1(), &json!({}));
     moved.spec = back.spec;
     assert_eq!((back.home.tries, back.home.tried_at), (1, Some(at(5000))));
-    assert_eq!(back.task.producer, PRODUCER_TAINT_MANAGER);
+    let task = &moved.spec.graceful_eviction_tasks[0];
+    assert_eq!(task, &back.task);
+    assert_eq!(
+        (&*task.producer, &*task.reason),
+        (PRODUCER_TAINT_MANAGER, REASON_FAILBACK)
+    );
+    // Karmada and people read the mode off the task.
+    assert_eq!(task.purge_mode, Some(PurgeMode::Gracefully));
+    assert_eq!(task.creation_timestamp, Some(at(5000)));
     let policies = PolicySet::new(Vec::new());
     for purge_without_replacement in [
         graceful_eviction::PurgeWithoutReplacement::IfPlaced,
