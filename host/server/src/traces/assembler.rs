@@ -53,7 +53,7 @@ impl Assembler {
         let decides = tree.decisions().next().is_some();
         let acts = || {
             let mut lines = tree.spans.iter().flat_map(|span| &span.lines);
-            lines.any(|line| line.is_problem || line.message == "written")
+            lines.any(|line| line.is_problem || line.fields.message() == "written")
         };
         let is_part = !evictions.is_empty();
         let is_exported = decides || (is_part && acts());
@@ -224,12 +224,11 @@ fn name_of(span: &Recorded) -> String {
 
 /// Returns the attributes of a span. A decision has those of its log line too.
 fn attributes_of(span: &Recorded) -> Vec<KeyValue> {
-    let named =
-        |(name, value): (&'static str, &Value)| KeyValue::new(format!("bulkhead.{}.{name}", span.name), value.clone());
+    let named = |(name, value): (&'static str, Value)| KeyValue::new(format!("bulkhead.{}.{name}", span.name), value);
     let lines = span.lines.iter().filter(|line| line.target == "bulkhead::decision");
-    let of_line = lines.take(1).flat_map(|line| line.fields.iter());
+    let of_line = lines.take(1).flat_map(|line| line.fields.values());
     let of_line = of_line.filter(|_| span.name == "decision");
-    span.fields.iter().chain(of_line).map(named).collect()
+    span.fields.values().chain(of_line).map(named).collect()
 }
 
 /// Returns the status of a span: an error if it has a fault or a problem in its log.
@@ -238,7 +237,7 @@ fn status_of(span: &Recorded) -> Status {
         .lines
         .iter()
         .find(|line| line.is_problem)
-        .map(|line| line.message.clone());
+        .map(|line| line.fields.message().to_owned());
     let problem = problem.or_else(|| span.fields.text("fault").map(str::to_owned));
     problem.map_or(Status::Unset, Status::error)
 }
@@ -251,14 +250,11 @@ fn event_of(line: &Line) -> Event {
             let namespace = text("namespace")
                 .map(|namespace| format!("{namespace}/"))
                 .unwrap_or_default();
-            format!("{} {verb} {kind} {namespace}{name}", line.message)
+            format!("{} {verb} {kind} {namespace}{name}", line.fields.message())
         }
-        _ => line.message.clone(),
+        _ => line.fields.message().to_owned(),
     };
-    let attributes = line
-        .fields
-        .iter()
-        .map(|(name, value)| KeyValue::new(name, value.clone()));
+    let attributes = line.fields.values().map(|(name, value)| KeyValue::new(name, value));
     Event::new(name, line.at, attributes.collect(), 0)
 }
 

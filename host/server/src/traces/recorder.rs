@@ -68,8 +68,7 @@ where
             Some((tree, number)) => (tree, Some(number)),
             None => (Arc::default(), None),
         };
-        let mut fields = Fields::default();
-        attributes.record(&mut fields);
+        let fields = Fields::read(|fields| attributes.record(fields));
         let start = time();
         let mut recorded = Recorded {
             number: 0,
@@ -99,14 +98,11 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let Some(span) = context.event_span(event) else { return };
-        let mut fields = Fields::default();
-        event.record(&mut fields);
         let line = Line {
             at: time(),
             target: event.metadata().target(),
             is_problem: *event.metadata().level() <= Level::WARN,
-            message: fields.take_message(),
-            fields,
+            fields: Fields::read(|fields| event.record(fields)),
         };
         with(&span, |open| {
             let mut tree = open.tree.lock().unwrap_or_else(PoisonError::into_inner);
