@@ -10,7 +10,8 @@
 //! `pkg/controllers/binding/binding_controller.go`). The added replicas of the replacement would never be reported, so
 //! its report counts without them.
 //!
-//! A report without a replica count is accepted, because there is nothing to compare. The replicas of a workload can
+//! A report without a replica count is accepted, because there is nothing to compare: an interpreter of a kind with
+//! replicas should reflect `availableReplicas`. The replicas of a workload can
 //! differ from its placement: its cluster scales it (a `HorizontalPodAutoscaler` with retained replicas) or an
 //! override changes them. Such a workload may stay below the placement and then keeps the old copy until the grace
 //! period ends.
@@ -27,7 +28,7 @@ use crate::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask,
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementHealth {
-    /// Accept it if it has at least as many available replicas as are placed on the cluster.
+    /// Accept it if it has at least as many available replicas as are placed on the cluster, or no replica count.
     #[default]
     Covering,
     /// Accept it regardless of its replica count (Karmada).
