@@ -11,10 +11,9 @@
 //! its report counts without them.
 //!
 //! A report without a replica count is accepted, because there is nothing to compare: an interpreter of a kind with
-//! replicas should reflect `availableReplicas`. The replicas of a workload can
-//! differ from its placement: its cluster scales it (a `HorizontalPodAutoscaler` with retained replicas) or an
-//! override changes them. Such a workload may stay below the placement and then keeps the old copy until the grace
-//! period ends.
+//! replicas should reflect `availableReplicas`. The replicas of a workload can differ from its placement: its cluster
+//! scales it (a `HorizontalPodAutoscaler` with retained replicas) or an override changes them. Such a workload may stay
+//! below the placement and then keeps the old copy until the grace period ends.
 
 use std::fmt;
 
