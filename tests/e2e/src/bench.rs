@@ -20,7 +20,7 @@ use crate::comparison::{Figures, compared};
 use crate::federation::Federation;
 use crate::requests::Writes;
 use crate::site::Site;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Choice, Telemetry};
 use crate::{storm, wait};
 
 /// Time limit of each phase.
@@ -44,19 +44,17 @@ const SETTINGS: &[&str] = &[
 /// Name of the log folder.
 const NAME: &str = "bench";
 
-/// Runs the storm and prints the measurements.
-pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
-    Box::pin(measure(site, deployments, Telemetry::Default)).await.map(drop)
-}
-
-/// Runs the storm without and with telemetry in turns, and prints a table.
-pub(crate) async fn compare(site: &Site, deployments: usize, pairs: usize) -> anyhow::Result<()> {
-    let measure = async |telemetry| Box::pin(measure(site, deployments, telemetry)).await;
-    print!("\n{}", compared(pairs, measure).await?);
+/// Runs the storm and prints the measurements, or the medians of pairs of runs.
+pub(crate) async fn run(site: &Site, deployments: usize, choice: &Choice) -> anyhow::Result<()> {
+    let measure = async |telemetry: Telemetry<'_>| Box::pin(measure(site, deployments, telemetry)).await;
+    match choice.compare {
+        Some(pairs) => print!("\n{}", compared(choice, pairs, measure).await?),
+        None => drop(measure(choice.single()).await?),
+    }
     Ok(())
 }
 
-async fn measure(site: &Site, deployments: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
+async fn measure(site: &Site, deployments: usize, telemetry: Telemetry<'_>) -> anyhow::Result<Figures> {
     let (mut federation, consumers) = telemetry.start(site, NAME, SETTINGS).await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;

@@ -2,27 +2,25 @@
 
 use std::fmt::Write as _;
 
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Choice, Telemetry};
 
 /// Figures of a run, each with its name. All runs have the same names in the same order.
 pub(crate) type Figures = Vec<(&'static str, f64)>;
 
 /// Measures pairs of runs, one without and one with telemetry, in alternating order, and returns a table of medians.
 pub(crate) async fn compared(
+    choice: &Choice,
     pairs: usize,
-    mut measure: impl AsyncFnMut(Telemetry) -> anyhow::Result<Figures>,
+    mut measure: impl AsyncFnMut(Telemetry<'_>) -> anyhow::Result<Figures>,
 ) -> anyhow::Result<String> {
+    let (base, full) = (Telemetry::Journal(&[]), choice.compared());
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        let order = if pair % 2 == 0 {
-            [Telemetry::Journal, Telemetry::All]
-        } else {
-            [Telemetry::All, Telemetry::Journal]
-        };
+        let order = if pair % 2 == 0 { [base, full] } else { [full, base] };
         for telemetry in order {
             println!("\npair {} of {pairs}, {telemetry:?}", pair + 1);
             let figures = measure(telemetry).await?;
-            if telemetry == Telemetry::All {
+            if telemetry == full {
                 with.push(figures);
             } else {
                 without.push(figures);

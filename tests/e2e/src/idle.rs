@@ -13,7 +13,7 @@ use crate::federation::Federation;
 use crate::policies::to_member2;
 use crate::requests::Writes;
 use crate::site::Site;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Choice, Telemetry};
 
 /// Time limit for the creation of the bindings.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -36,19 +36,17 @@ const SETTINGS: &[&str] = &[
 /// Name of the log folder, of the policy and of the label.
 const NAME: &str = "idle";
 
-/// Creates the bindings and prints the resource usage of a minute without changes.
-pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
-    Box::pin(measure(site, bindings, Telemetry::Default)).await.map(drop)
-}
-
-/// Measures without and with telemetry in turns, and prints a table.
-pub(crate) async fn compare(site: &Site, bindings: usize, pairs: usize) -> anyhow::Result<()> {
-    let measure = async |telemetry| Box::pin(measure(site, bindings, telemetry)).await;
-    print!("\n{}", compared(pairs, measure).await?);
+/// Creates the bindings and prints the resource usage of a minute without changes, or the medians of pairs of runs.
+pub(crate) async fn run(site: &Site, bindings: usize, choice: &Choice) -> anyhow::Result<()> {
+    let measure = async |telemetry: Telemetry<'_>| Box::pin(measure(site, bindings, telemetry)).await;
+    match choice.compare {
+        Some(pairs) => print!("\n{}", compared(choice, pairs, measure).await?),
+        None => drop(measure(choice.single()).await?),
+    }
     Ok(())
 }
 
-async fn measure(site: &Site, bindings: usize, telemetry: Telemetry) -> anyhow::Result<Figures> {
+async fn measure(site: &Site, bindings: usize, telemetry: Telemetry<'_>) -> anyhow::Result<Figures> {
     let (mut federation, consumers) = telemetry.start(site, NAME, SETTINGS).await?;
     federation.kubectl_with(&["apply", "-f", "-"], &to_member2(NAME, "v1", "ConfigMap").to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");

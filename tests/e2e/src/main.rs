@@ -53,6 +53,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::telemetry::Choice;
+
 /// Run Bulkhead on real control planes.
 #[derive(Parser)]
 struct Arguments {
@@ -100,18 +102,16 @@ enum Task {
         /// Number of Deployments, each with three replicas.
         #[arg(long, default_value_t = 300)]
         deployments: usize,
-        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
-        #[arg(long, value_name = "PAIRS")]
-        compare: Option<usize>,
+        #[command(flatten)]
+        choice: Choice,
     },
     /// Measure the resource usage without changes.
     Idle {
         /// Number of bindings.
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
-        /// Number of pairs of runs, without and with console, traces, JSON logs and scrapes; prints a table.
-        #[arg(long, value_name = "PAIRS")]
-        compare: Option<usize>,
+        #[command(flatten)]
+        choice: Choice,
     },
     /// Install a release by chart and by kustomize, with an upgrade and a rollback in a storm.
     Install(install::Release),
@@ -156,18 +156,12 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             site.prometheus = Some(prometheus);
             runner::run(&site, alerts::all(&site.root)?, &filter, attempts, 1)
         }
-        Task::Bench { deployments, compare } => {
-            match compare {
-                Some(pairs) => Box::pin(bench::compare(&site, deployments, pairs)).await?,
-                None => bench::run(&site, deployments).await?,
-            }
+        Task::Bench { deployments, choice } => {
+            Box::pin(bench::run(&site, deployments, &choice)).await?;
             Ok(true)
         }
-        Task::Idle { bindings, compare } => {
-            match compare {
-                Some(pairs) => Box::pin(idle::compare(&site, bindings, pairs)).await?,
-                None => idle::run(&site, bindings).await?,
-            }
+        Task::Idle { bindings, choice } => {
+            Box::pin(idle::run(&site, bindings, &choice)).await?;
             Ok(true)
         }
         Task::Install(release) => Box::pin(install::run(&site, &release)).await,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use clap::{Args, ValueEnum};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -28,15 +29,53 @@ const SCRAPE: Duration = Duration::from_secs(5);
 /// Pause before the stream of the console is opened again, as in a browser.
 const AGAIN: Duration = Duration::from_secs(3);
 
+/// Part of the telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The console, with an open page.
+    Console,
+    /// Traces, with a receiver.
+    Traces,
+    /// A log in JSON.
+    Log,
+    /// Scrapes of the metrics.
+    Scrapes,
+}
+
 /// Telemetry of a measured process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Telemetry {
+pub(crate) enum Telemetry<'a> {
     /// No telemetry beyond that of a process without further arguments.
     Default,
-    /// A journal, which the console needs.
-    Journal,
-    /// A journal, the console with an open page, traces, a log in JSON, and scrapes.
-    All,
+    /// A journal, which the console needs, and these parts.
+    Journal(&'a [Part]),
+}
+
+/// Arguments of a measurement.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// Number of pairs of runs, without and with telemetry; prints a table.
+    #[arg(long, value_name = "PAIRS")]
+    pub(crate) compare: Option<usize>,
+    /// Parts of the telemetry. With --compare, the default is all of them; otherwise none, and no journal.
+    #[arg(long, value_delimiter = ',')]
+    parts: Vec<Part>,
+}
+
+impl Choice {
+    /// Returns the telemetry of a single run.
+    pub(crate) fn single(&self) -> Telemetry<'_> {
+        if self.parts.is_empty() {
+            return Telemetry::Default;
+        }
+        Telemetry::Journal(&self.parts)
+    }
+
+    /// Returns the telemetry of the second run of each pair.
+    pub(crate) fn compared(&self) -> Telemetry<'_> {
+        let all = Part::value_variants();
+        Telemetry::Journal(if self.parts.is_empty() { all } else { &self.parts })
+    }
 }
 
 /// Counts of consumed telemetry.
@@ -48,8 +87,8 @@ struct Counts {
 }
 
 /// Arguments and variables of a process, and the receiver of its traces.
-struct Setup {
-    telemetry: Telemetry,
+struct Setup<'p> {
+    parts: &'p [Part],
     arguments: Vec<String>,
     /// Environment variables.
     variables: Vec<(String, String)>,
@@ -59,12 +98,12 @@ struct Setup {
 
 /// Running consumers. They stop on drop.
 pub(crate) struct Consumers {
-    telemetry: Telemetry,
+    parts: Vec<Part>,
     counts: Arc<Counts>,
     _tasks: JoinSet<()>,
 }
 
-impl Telemetry {
+impl<'p> Telemetry<'p> {
     /// Starts a federation whose first process has this telemetry, and the consumers. `name` is that of its log folder.
     pub(crate) async fn start<'a>(
         self,
@@ -85,21 +124,28 @@ impl Telemetry {
     }
 
     /// Prepares the telemetry of the first process of a federation with a log folder. Starts the receiver.
-    async fn set_up(self, logs: &Path) -> anyhow::Result<Setup> {
+    async fn set_up(self, logs: &Path) -> anyhow::Result<Setup<'p>> {
         let mut setup = Setup {
-            telemetry: self,
+            parts: match self {
+                Self::Default => &[],
+                Self::Journal(parts) => parts,
+            },
             arguments: Vec::new(),
             variables: Vec::new(),
             counts: Arc::default(),
             tasks: JoinSet::new(),
         };
-        if self != Self::Default {
+        if let Self::Journal(_) = self {
             let journal = format!("--journal={}", logs.join("journal").display());
             setup.arguments.push(journal);
         }
-        if self == Self::All {
-            let console = ["--console-bind-address=127.0.0.1:0", "--log-format=json"];
-            setup.arguments.extend(console.map(str::to_owned));
+        if setup.parts.contains(&Part::Console) {
+            setup.arguments.push("--console-bind-address=127.0.0.1:0".to_owned());
+        }
+        if setup.parts.contains(&Part::Log) {
+            setup.arguments.push("--log-format=json".to_owned());
+        }
+        if setup.parts.contains(&Part::Traces) {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await;
             let listener = listener.context("listening for traces")?;
             let endpoint = format!("http://{}", listener.local_addr()?);
@@ -111,7 +157,7 @@ impl Telemetry {
     }
 }
 
-impl Setup {
+impl Setup<'_> {
     /// Returns the arguments.
     fn arguments(&self) -> Vec<&str> {
         self.arguments.iter().map(String::as_str).collect()
@@ -120,12 +166,12 @@ impl Setup {
     /// Starts the other consumers of the first process.
     async fn consume(self, federation: &Federation<'_>) -> anyhow::Result<Consumers> {
         let Self {
-            telemetry,
+            parts,
             counts,
             mut tasks,
             ..
         } = self;
-        if telemetry == Telemetry::All {
+        if parts.contains(&Part::Console) {
             let mut console = String::new();
             wait::until("the console is served", Duration::from_mins(1), async || {
                 console = federation.console(0).map_err(|error| format!("{error:#}"))?;
@@ -134,10 +180,12 @@ impl Setup {
             .await?;
             let client = console_client(federation, &console).await?;
             tasks.spawn(follow(client, Arc::clone(&counts)));
+        }
+        if parts.contains(&Part::Scrapes) {
             tasks.spawn(scrape(federation.address(0)?, Arc::clone(&counts)));
         }
         Ok(Consumers {
-            telemetry,
+            parts: parts.to_vec(),
             counts,
             _tasks: tasks,
         })
@@ -147,21 +195,22 @@ impl Setup {
 impl Consumers {
     /// Prints the counts. Returns an error if a part of the telemetry was not consumed.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if self.telemetry != Telemetry::All {
-            return Ok(());
-        }
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Counts {
             pages,
             exports,
             scrapes,
         } = &*self.counts;
-        let counts @ (pages, exports, scrapes) = (count(pages), count(exports), count(scrapes));
-        println!("{pages} pages of the console, {exports} exports of traces, {scrapes} scrapes");
-        ensure!(
-            pages > 0 && exports > 0 && scrapes > 0,
-            "a part of the telemetry was not consumed: {counts:?}"
-        );
+        for part in &self.parts {
+            let (count, name) = match part {
+                Part::Console => (pages, "pages of the console"),
+                Part::Traces => (exports, "exports of traces"),
+                Part::Log => continue,
+                Part::Scrapes => (scrapes, "scrapes"),
+            };
+            let count = count.load(Ordering::Relaxed);
+            println!("{count} {name}");
+            ensure!(count > 0, "no {name}");
+        }
         Ok(())
     }
 }
