@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span, debug};
+use tracing::{Instrument as _, Span, debug, error_span};
 
 use crate::clock::Clock;
 use crate::controller::is_not_found;
@@ -47,8 +47,16 @@ struct Pending {
     message: String,
     source: &'static str,
     annotations: Annotations,
-    /// Span of the caller, with the id of the decision that the event is about.
-    span: Span,
+}
+
+impl Pending {
+    /// Returns the span of the write. That of the caller ends before, because the events of a burst wait for long.
+    fn span(&self) -> Span {
+        let about = path_of(&self.about);
+        let annotations = (!self.annotations.is_empty()).then(|| tracing::field::debug(&*self.annotations));
+        // As for reconciles, a failure has its context with every filter that shows it.
+        error_span!(target: TARGET, "event", reason = self.reason, about, annotations)
+    }
 }
 
 /// Annotations of an event.
@@ -148,7 +156,7 @@ impl Events {
             }
         }
         let message = message.into();
-        let span = self.log(source, &about, reason, &message);
+        self.log(source, &about, reason, &message);
         if self
             .pending
             .try_send(Pending {
@@ -158,7 +166,6 @@ impl Events {
                 message,
                 source,
                 annotations: Arc::clone(&self.annotations),
-                span,
             })
             .is_err()
         {
@@ -188,14 +195,11 @@ impl Events {
         }
     }
 
-    /// Logs an event, and returns the span that it belongs to.
-    fn log(&self, source: &str, about: &ObjectReference, reason: &str, message: &str) -> Span {
-        let span = self.span.clone().unwrap_or_else(Span::current);
-        let entered = span.enter();
+    /// Logs an event in the span that it belongs to.
+    fn log(&self, source: &str, about: &ObjectReference, reason: &str, message: &str) {
+        let _entered = self.span.as_ref().map(Span::enter);
         let (kind, namespace, name) = (about.kind.as_deref(), about.namespace.as_deref(), about.name.as_deref());
         debug!(target: TARGET, controller = source, kind, namespace, name, reason, "{message}");
-        drop(entered);
-        span
     }
 
     /// Returns the number of events that were dropped because the queue was full.
@@ -208,7 +212,7 @@ impl Writer {
     /// Writes events until every [`Events`] is dropped. An event that cannot be written is discarded.
     pub async fn run(mut self) {
         while let Some(pending) = self.pending.recv().await {
-            let span = pending.span.clone();
+            let span = pending.span();
             let written = async {
                 if let Err(error) = self.write(pending).await {
                     debug!(target: TARGET, %error, "not written");
@@ -308,6 +312,8 @@ fn path_of(about: &ObjectReference) -> String {
 mod tests {
     use bulkhead_apiserver::{ApiServer, Options};
     use k8s_openapi::jiff::Timestamp;
+    use tracing_subscriber::layer::SubscriberExt as _;
+    use tracing_subscriber::registry::LookupSpan as _;
 
     use super::*;
 
@@ -358,6 +364,32 @@ mod tests {
             all.sort();
             (all, self.hub.writes().values().sum())
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_waits_does_not_keep_the_span_of_its_caller_open() {
+        // Only a layered registry closes spans.
+        let subscriber = tracing_subscriber::registry().with(tracing_subscriber::layer::Identity::new());
+        let _subscriber = tracing::subscriber::set_default(subscriber);
+        let (events, _writer) = {
+            let clock = bulkhead_apiserver::Clock::new(Timestamp::UNIX_EPOCH);
+            let hub = ApiServer::new(Options::new("hub", 1, clock.clone()));
+            super::events(hub.client(), Clock::new(move || clock.now()))
+        };
+        let span = error_span!("reconcile");
+        let id = span.id().unwrap();
+        let emit = |events: &Events| events.emit("binding", about("web"), EventType::Normal, "Step", "done");
+        span.in_scope(|| emit(&events));
+        emit(&events.within(span.clone()));
+        let is_open = || {
+            tracing::dispatcher::get_default(|dispatch| {
+                let registry = dispatch.downcast_ref::<tracing_subscriber::Registry>();
+                registry.is_some_and(|registry| registry.span(&id).is_some())
+            })
+        };
+        assert!(is_open());
+        drop(span);
+        assert!(!is_open());
     }
 
     #[tokio::test(start_paused = true)]

@@ -34,7 +34,9 @@ pub(super) fn is_recorded(metadata: &Metadata<'_>) -> bool {
     match metadata.target() {
         "bulkhead::reconcile" => metadata.is_span() || level <= Level::WARN,
         "bulkhead::plugin" => metadata.is_span(),
-        "bulkhead::decision" | "bulkhead::write" | "bulkhead::event" => level <= Level::DEBUG,
+        "bulkhead::decision" | "bulkhead::write" => level <= Level::DEBUG,
+        // The write of an event is no part of the reconcile that emitted it.
+        "bulkhead::event" => metadata.is_event() && level <= Level::DEBUG,
         target => target == eviction_trace::TARGET,
     }
 }
