@@ -97,19 +97,28 @@ impl Cache {
         inputs: &[&[u8]],
         compile: impl FnOnce() -> Result<Component, E>,
     ) -> Result<Component, E> {
-        let Some(folder) = &self.folder else {
-            self.note(|report| report.misses += 1);
-            return compile();
-        };
-        let key = Key::of(engine, inputs);
-        if let Some(found) = self.find(folder, engine, &key) {
-            self.note(|report| report.hits += 1);
+        if let Some(found) = self.get(engine, inputs) {
             return Ok(found);
         }
-        self.note(|report| report.misses += 1);
         let component = compile()?;
-        self.keep(folder, &key, &component);
+        self.put(engine, inputs, &component);
         Ok(component)
+    }
+
+    /// Returns the component that is stored for these inputs.
+    pub(crate) fn get(&self, engine: &Engine, inputs: &[&[u8]]) -> Option<Component> {
+        let folder = self.folder.as_ref()?;
+        let found = self.find(folder, engine, &Key::of(engine, inputs));
+        self.note(|report| report.hits += u64::from(found.is_some()));
+        found
+    }
+
+    /// Stores the component that was compiled from these inputs.
+    pub(crate) fn put(&self, engine: &Engine, inputs: &[&[u8]], component: &Component) {
+        self.note(|report| report.misses += 1);
+        if let Some(folder) = &self.folder {
+            self.keep(folder, &Key::of(engine, inputs), component);
+        }
     }
 
     fn find(&self, folder: &Folder, engine: &Engine, key: &Key) -> Option<Component> {

@@ -24,6 +24,10 @@ use crate::snapshot;
 /// Version of the preparation, for the cache: it changes with the samples, with what a guest sees of the host, and with
 /// the functions that are added.
 const PREPARATION: &[u8] = b"preparation 1";
+/// Input of the mark, in the cache, of a component that cannot start configured.
+const UNPREPARED: &[u8] = b"unprepared";
+/// Component without content, which is the mark.
+const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 /// Number of pairs of rounds, of which one has to be equal: other plugins may take the instance in between.
 const PAIRS: usize = 3;
 /// Number of calls of each kind that warm up a guest. Interpreters compile what they run for the second or third time.
@@ -36,11 +40,10 @@ impl WasmEngine {
         if bytes.len() < self.options.snapshot_bytes_min || source.instances == Instances::Reused {
             return None;
         }
-        let compile = || {
-            let snapshot = self.prepare(source, bytes)?;
-            bound::compile(&self.engine, &snapshot).ok()
+        let compile = |snapshot: Vec<u8>| bound::compile(&self.engine, &snapshot).ok();
+        let Some(cache) = &self.cache else {
+            return self.prepare(source, bytes).ok().and_then(compile);
         };
-        let Some(cache) = &self.cache else { return compile() };
         let (config, budget) = (source.config.to_string(), format!("{:?}", source.budget));
         let inputs = [
             PREPARATION,
@@ -50,63 +53,99 @@ impl WasmEngine {
             budget.as_bytes(),
             &self.options.stack_bytes_max.to_le_bytes(),
         ];
-        cache.component(&self.engine, &inputs, || compile().ok_or(())).ok()
+        if let Some(found) = cache.get(&self.engine, &inputs) {
+            return Some(found);
+        }
+        let mark = [&[UNPREPARED], &inputs[..]].concat();
+        if cache.get(&self.engine, &mark).is_some() {
+            return None;
+        }
+        match self.prepare(source, bytes) {
+            Ok(snapshot) => {
+                let component = compile(snapshot)?;
+                cache.put(&self.engine, &inputs, &component);
+                Some(component)
+            }
+            Err(Unprepared::Always) => {
+                let empty = Component::from_binary(&self.engine, EMPTY).ok()?;
+                cache.put(&self.engine, &mark, &empty);
+                None
+            }
+            Err(Unprepared::Now) => None,
+        }
     }
 
-    /// Configures an instance of a component, and returns the component that starts in that state. Any failure is
-    /// `None`: the component as it is has the same one, and loading it reports the error.
-    fn prepare(&self, source: &PluginSource, bytes: &[u8]) -> Option<Vec<u8>> {
-        let (context, instrumented) = snapshot::instrumented(bytes)?;
-        let starter = self.starter().ok()?;
-        let component = bound::compile(&starter.engine, &instrumented).ok()?;
+    /// Configures an instance of a component, and returns the component that starts in that state.
+    fn prepare(&self, source: &PluginSource, bytes: &[u8]) -> Result<Vec<u8>, Unprepared> {
+        let (context, instrumented) = snapshot::instrumented(bytes).ok_or(Unprepared::Always)?;
+        let starter = self.starter().map_err(now)?;
+        let component = bound::compile(&starter.engine, &instrumented).map_err(now)?;
         let at = At::of(source);
-        let (code, outline) = starter.bind(&at, source, &component, false).ok()?;
-        let (kinds, description) = described(&at, source, &code, outline).ok()?;
+        let (code, outline) = starter.bind(&at, source, &component, false).map_err(now)?;
+        let (kinds, description) = described(&at, source, &code, outline).map_err(now)?;
         let taken = |samples: Option<&Samples>| {
-            let mut session = Session::new(&code, about(source)).ok()?;
-            let instance = session.configured().ok()?;
+            let mut session = Session::new(&code, about(source)).map_err(now)?;
+            let instance = session.configured().map_err(now)?;
             let id = metadata::id(source, &description);
             let host = session.store.data_mut();
             host.flush(self.options.log.as_ref(), &id);
             if host.depends_on_call() {
-                return None;
+                return Err(Unprepared::Always);
             }
             if let Some(samples) = samples
                 && !warm_up(&mut session, samples)?
             {
-                return Some(None);
+                return Ok(None);
             }
-            session.unbounded()?;
-            snapshot::taken(&context, &mut session.store, instance).map(Some)
+            session.unbounded().ok_or(Unprepared::Now)?;
+            let snapshot = snapshot::taken(&context, &mut session.store, instance);
+            snapshot.map(Some).ok_or(Unprepared::Always)
         };
         if !description.reusable {
-            return taken(None)?;
+            return taken(None)?.ok_or(Unprepared::Always);
         }
-        let samples = Samples::about(kinds.first())?;
+        let samples = Samples::about(kinds.first()).ok_or(Unprepared::Always)?;
         // The state after a fault is no state to start from.
-        let warm = taken(Some(&samples))?;
-        let snapshot = warm.or_else(|| taken(None).flatten())?;
-        let (_, instrumented) = snapshot::instrumented(&snapshot)?;
-        access::added(&instrumented).or(Some(snapshot))
+        let snapshot = match taken(Some(&samples))? {
+            Some(warm) => warm,
+            None => taken(None)?.ok_or(Unprepared::Always)?,
+        };
+        let (_, instrumented) = snapshot::instrumented(&snapshot).ok_or(Unprepared::Always)?;
+        Ok(access::added(&instrumented).unwrap_or(snapshot))
     }
 }
 
-/// Makes calls of each kind. Returns false after a fault, or if the guest keeps handles, and `None` after a fault that is
-/// due to the load of this machine.
-fn warm_up(session: &mut Session<'_>, samples: &Samples) -> Option<bool> {
+/// Reason why a component does not start configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unprepared {
+    /// Its state cannot be kept, or depends on the call.
+    Always,
+    /// It could not be configured. The component as it is has the same fault, and loading it reports the error.
+    Now,
+}
+
+fn now<E>(_: E) -> Unprepared {
+    Unprepared::Now
+}
+
+/// Makes calls of each kind. Returns false after a fault, or if the guest keeps handles. A fault that is due to the load
+/// of this machine is an error.
+fn warm_up(session: &mut Session<'_>, samples: &Samples) -> Result<bool, Unprepared> {
     for call in samples.calls(kinds(&session.code.exports)) {
         for _ in 0..ROUNDS {
             match answer(session, &call) {
-                Err(fault) if matches!(fault.kind, FaultKind::Deadline | FaultKind::HostBusy) => return None,
-                answer if !is_answer(&answer) => return Some(false),
+                Err(fault) if matches!(fault.kind, FaultKind::Deadline | FaultKind::HostBusy) => {
+                    return Err(Unprepared::Now);
+                }
+                answer if !is_answer(&answer) => return Ok(false),
                 _ => {}
             }
-            if !session.renew().ok()? {
-                return Some(false);
+            if !session.renew().map_err(now)? {
+                return Ok(false);
             }
         }
     }
-    Some(true)
+    Ok(true)
 }
 
 /// Forgets the functions that give an instance its state back, unless they work here: two equal rounds of calls in one

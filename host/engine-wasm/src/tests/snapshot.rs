@@ -115,13 +115,27 @@ fn a_configuration_that_reads_the_time_is_repeated() {
     assert!(steps > WORK, "{steps}");
 }
 
+/// Returns the hits and misses of the cache.
+fn report(engine: &WasmEngine) -> (u64, u64) {
+    let CacheReport { hits, misses, .. } = engine.cache_report().unwrap();
+    (hits, misses)
+}
+
+#[test]
+fn the_cache_keeps_that_a_component_cannot_start_configured() {
+    let folder = TempDir::new().unwrap();
+    let engines = [engine(Some(&folder)), engine(Some(&folder))];
+    for engine in &engines {
+        let steps = steps_of(engine, &reads_time());
+        assert!(steps > WORK, "{steps}");
+    }
+    // The mark and the component.
+    assert_eq!(engines.each_ref().map(report), [(0, 2), (2, 0)]);
+}
+
 #[test]
 fn the_cache_keeps_snapshots_by_configuration() {
     let folder = TempDir::new().unwrap();
-    let report = |engine: &WasmEngine| {
-        let CacheReport { hits, misses, .. } = engine.cache_report().unwrap();
-        (hits, misses)
-    };
     let (first, second) = (engine(Some(&folder)), engine(Some(&folder)));
     let steps = [&first, &second].map(|engine| steps_of(engine, &busy("")));
     assert!(steps[0] == steps[1] && steps[0] < 1_000, "{steps:?}");
