@@ -162,7 +162,7 @@ fn follow<'a>(bindings: &mut Bindings<'a>, row: &'a Row) {
 
 /// Returns what waits after these rows. The queue of the leader adds tolerations and rates, which have no record.
 pub fn waits<'a>(rows: impl Iterator<Item = &'a Row>, queued: Option<&[QueuedEviction]>, now: Time) -> Vec<Waiting> {
-    let waits = waiting(rows.filter_map(|row| row.event.as_deref()));
+    let waits = waiting(rows.filter_map(|row| row.event()));
     match queued {
         Some(queued) => with_queue(waits, queued, now),
         None => waits,

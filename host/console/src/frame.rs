@@ -239,7 +239,7 @@ pub fn moment(time: Time) -> String {
 
 /// Returns the address of a decision.
 pub fn decision_link(row: &Row) -> String {
-    decision_path(&row.id.to_string())
+    decision_path(&row.id().to_string())
 }
 
 /// Returns the address of a decision by its id.

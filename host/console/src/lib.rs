@@ -101,7 +101,7 @@ impl Console {
         let lock = || self.history.write().unwrap_or_else(PoisonError::into_inner);
         let read = self
             .source
-            .read_new(&mut |place, stored| history.get_or_insert_with(lock).add(place, &stored));
+            .read_new(&mut |place, news| history.get_or_insert_with(lock).add(place, news));
         if let Some(mut history) = history {
             history.finish();
         }
@@ -204,17 +204,17 @@ impl Console {
 
     /// Returns the records of rows, with the outcomes that are known.
     fn find(&self, rows: &[&Row]) -> anyhow::Result<Vec<Stored>> {
-        let wanted: Vec<_> = rows.iter().map(|row| (row.id.clone(), row.place)).collect();
+        let wanted: Vec<_> = rows.iter().map(|row| (row.id(), row.place)).collect();
         let about = match rows {
             [] => return Ok(Vec::new()),
-            [row] => row.id.to_string(),
+            [row] => row.id().to_string(),
             [first, others @ ..] if others.iter().all(|row| row.subject == first.subject) => first.subject.key(),
-            [first, ..] => first.id.number.to_string(),
+            [first, ..] => first.number.to_string(),
         };
         let mut found = self.source.find(&about, &wanted)?;
         for stored in &mut found {
             let id = stored.record.decision_id();
-            if let Some(row) = rows.iter().find(|row| row.id == id) {
+            if let Some(row) = rows.iter().find(|row| row.is(&id)) {
                 stored.record.outcome = row.outcome;
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_controllers::{EvictionsQueued, QueuedEviction};
 use bulkhead_core::journal::DecisionId;
-use bulkhead_journal::{DecisionOutline, Follower, Problem, Stored, segment, visit_segments};
+use bulkhead_journal::{DecisionOutline, Follower, News, Problem, Stored, segment, visit_segments};
 use bulkhead_plugin::{PluginReport, Registry};
 use bulkhead_simulator::recorded::journals::journals;
 
@@ -37,7 +37,7 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     ///
     /// Nothing can be read.
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>>;
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, News<DecisionOutline>)) -> anyhow::Result<Vec<String>>;
 
     /// Returns records with their inputs, in any order. `about` is a word that names all of them, as for `bulkhead
     /// history`. Records that are gone are left out.
@@ -116,7 +116,7 @@ impl Source for Journals {
         format!("journal {}", names.join(", "))
     }
 
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, News<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
         let found = journals(&self.directories)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for path in found {
@@ -134,7 +134,7 @@ impl Source for Journals {
             }
         }
         for (journal, known) in known.iter_mut().enumerate() {
-            known.read_new(|segment, stored| take(Some(Place { journal, segment }), stored))?;
+            known.read_new(|segment, news| take(Some(Place { journal, segment }), news))?;
         }
         let problems = known.iter().flat_map(|known| &known.problems);
         Ok(problems.map(ToString::to_string).collect())
@@ -172,7 +172,7 @@ impl Source for Journals {
 
 impl Known {
     /// Reads the records that were added.
-    fn read_new(&mut self, take: impl FnMut(u64, Stored<DecisionOutline>)) -> anyhow::Result<()> {
+    fn read_new(&mut self, take: impl FnMut(u64, News<DecisionOutline>)) -> anyhow::Result<()> {
         let end = end(&self.path)?;
         if end == self.end {
             return Ok(());

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::decode::DecisionForm;
 use crate::error::{JournalError, Problem};
+use crate::news::News;
 use crate::open::Open;
 use crate::segment;
-use crate::stored::{Stored, StoredDecision};
+use crate::stored::StoredDecision;
 
 /// Reader that goes on where it ended, so that each record is read and decoded once. Holds the clusters of the last
-/// segment, and the records of the last two without their inputs.
+/// segment, and the ids of the records of the last two.
 ///
 /// `D` is the form in which the inputs of decisions are read.
 #[derive(Debug)]
@@ -43,22 +44,21 @@ impl<D: DecisionForm> Follower<D> {
         }
     }
 
-    /// Passes the records that were added since the last call to `record`, each with the number of its segment, in order
-    /// of id. A record that was abandoned since then comes again, without its inputs. If the last segment was replaced,
-    /// its records come again. Returns the problems with the other parts.
+    /// Passes the additions since the last call to `take`, each with the number of its segment; records are in order of
+    /// id. If the last segment was replaced, its records come again. Returns the problems with the other parts.
     ///
     /// # Errors
     ///
     /// The directory cannot be read, or has no journal.
-    pub fn read_new(&mut self, mut record: impl FnMut(u64, Stored<D>)) -> Result<Vec<Problem>, JournalError> {
-        self.read(&|_| true, &mut record)
+    pub fn read_new(&mut self, mut take: impl FnMut(u64, News<D>)) -> Result<Vec<Problem>, JournalError> {
+        self.read(&|_| true, &mut take)
     }
 
     /// Like [`Follower::read_new`], for the segments whose numbers `wants` returns true for.
     pub(crate) fn read(
         &mut self,
         wants: &dyn Fn(u64) -> bool,
-        record: &mut dyn FnMut(u64, Stored<D>),
+        take: &mut dyn FnMut(u64, News<D>),
     ) -> Result<Vec<Problem>, JournalError> {
         let segments = segment::list(&self.directory)?;
         let Some(last) = segments.last().map(|(number, _)| *number) else {
@@ -67,7 +67,7 @@ impl<D: DecisionForm> Follower<D> {
         // The writer removes the oldest segments to make room.
         let is_gone = |open: &Open<D>| segments.iter().all(|(number, _)| *number != open.number);
         if self.open.as_ref().is_some_and(is_gone) {
-            self.leave(record);
+            self.leave(take);
         }
         let first = self.open.as_ref().map_or(0, |open| open.number);
         let mut problems = Vec::new();
@@ -76,28 +76,28 @@ impl<D: DecisionForm> Follower<D> {
                 match self.read_segment(number, path, number == last, &mut problems) {
                     // The writer removed the segment to make room.
                     Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                        self.leave(record);
+                        self.leave(take);
                     }
                     result => result?,
                 }
                 if let Some(before) = &mut self.before {
-                    before.pass(self.follows, record);
+                    before.pass(self.follows, take);
                 }
             } else {
                 // The chain cannot be checked across a segment that is not read.
-                self.leave(record);
+                self.leave(take);
             }
         }
         for open in self.before.iter_mut().chain(&mut self.open) {
-            open.pass(self.follows, record);
+            open.pass(self.follows, take);
         }
         Ok(problems)
     }
 
     /// Forgets the last segments.
-    fn leave(&mut self, record: &mut dyn FnMut(u64, Stored<D>)) {
+    fn leave(&mut self, take: &mut dyn FnMut(u64, News<D>)) {
         for mut open in self.before.take().into_iter().chain(self.open.take()) {
-            open.pass(false, record);
+            open.pass(false, take);
         }
     }
 

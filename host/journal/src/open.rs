@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bulkhead_core::journal::{Outcome, Record};
+use bulkhead_core::journal::Outcome;
 use bulkhead_core::model::Cluster;
 
 use crate::decode::{DecisionForm, Decoded, Fleet, decode};
 use crate::error::{JournalError, Problem};
 use crate::frame::FrameKind;
+use crate::news::News;
 use crate::segment::{self, SegmentScan};
 use crate::stored::{Stored, key};
 
@@ -24,8 +25,10 @@ pub(crate) struct Open<D> {
     pub(crate) read: Option<SegmentScan>,
     /// Records to pass on, in order of id.
     pub(crate) waiting: Vec<Stored<D>>,
-    /// Records that were passed on, if they may have to be passed on again.
-    pub(crate) passed: Vec<Record>,
+    /// Ids of the records that were passed on and may be abandoned later.
+    passed: Vec<u64>,
+    /// Ids of records that were abandoned after they had been passed on.
+    revoked: Vec<u64>,
     clusters: BTreeMap<String, Arc<Cluster>>,
     fleets: BTreeMap<String, Fleet>,
     decisions: BTreeMap<u64, Arc<D>>,
@@ -40,6 +43,7 @@ impl<D: DecisionForm> Open<D> {
             read: None,
             waiting: Vec::new(),
             passed: Vec::new(),
+            revoked: Vec::new(),
             clusters: BTreeMap::new(),
             fleets: BTreeMap::new(),
             decisions: BTreeMap::new(),
@@ -72,13 +76,16 @@ impl<D: DecisionForm> Open<D> {
         Ok(problems)
     }
 
-    /// Passes the waiting records on. `keeps` is true if they may be abandoned later.
-    pub(crate) fn pass(&mut self, keeps: bool, record: &mut dyn FnMut(u64, Stored<D>)) {
+    /// Passes the news on. `keeps` is true if records may be abandoned later.
+    pub(crate) fn pass(&mut self, keeps: bool, take: &mut dyn FnMut(u64, News<D>)) {
+        for id in self.revoked.drain(..) {
+            take(self.number, News::Abandoned(id));
+        }
         for stored in self.waiting.drain(..) {
             if keeps && stored.record.outcome != Outcome::Abandoned {
-                self.passed.push(stored.record.clone());
+                self.passed.push(stored.record.id);
             }
-            record(self.number, stored);
+            take(self.number, News::Record(stored));
         }
     }
 
@@ -147,17 +154,16 @@ impl<D: DecisionForm> Open<D> {
         result
     }
 
-    /// Marks records as abandoned. One that was passed on waits again, without its inputs. Returns the ids of records
-    /// that are not in this segment; they are in the previous one, or in one that was removed to make room.
+    /// Marks records as abandoned. Returns the ids of records that are not in this segment; they are in the previous
+    /// one, or in one that was removed to make room.
     fn abandon(&mut self, ids: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut others = Vec::new();
         for id in ids {
             if let Some(stored) = self.waiting.iter_mut().rev().find(|stored| stored.record.id == id) {
                 stored.record.outcome = Outcome::Abandoned;
-            } else if let Some(at) = self.passed.iter().rposition(|record| record.id == id) {
-                let mut record = self.passed.remove(at);
-                record.outcome = Outcome::Abandoned;
-                self.waiting.push(Stored { record, decision: None });
+            } else if let Some(at) = self.passed.iter().rposition(|passed| *passed == id) {
+                self.passed.remove(at);
+                self.revoked.push(id);
             } else {
                 others.push(id);
             }

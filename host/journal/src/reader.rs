@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::{JournalError, Problem};
 use crate::follower::Follower;
+use crate::news::News;
 use crate::stored::{Stored, StoredDecision};
 
 /// Contents of a journal.
@@ -50,5 +51,11 @@ pub fn visit_segments(
     wants: impl Fn(u64) -> bool,
     mut record: impl FnMut(u64, Stored),
 ) -> Result<Vec<Problem>, JournalError> {
-    Follower::<StoredDecision>::once(directory).read(&wants, &mut record)
+    let mut take = |segment, news| {
+        // A record that is read once is passed when its outcome is known.
+        if let News::Record(stored) = news {
+            record(segment, stored);
+        }
+    };
+    Follower::<StoredDecision>::once(directory).read(&wants, &mut take)
 }

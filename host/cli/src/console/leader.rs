@@ -6,7 +6,7 @@ use std::time::Duration;
 use bulkhead_console::source::{Place, Source};
 use bulkhead_controllers::QueuedEviction;
 use bulkhead_core::journal::DecisionId;
-use bulkhead_journal::{DecisionOutline, Stored};
+use bulkhead_journal::{DecisionOutline, News, Stored};
 use bulkhead_server::queries::client::{LeaderArguments, Leaders, Query, Records};
 use tokio::runtime::Handle;
 
@@ -58,7 +58,7 @@ impl Source for Leader {
         PAUSE
     }
 
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, News<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let query = Query {
             since_ms: seen.newest_ms.map(|newest_ms| newest_ms.saturating_sub(OVERLAP_MS)),
@@ -73,7 +73,7 @@ impl Source for Leader {
             }
             for stored in answer.records {
                 seen.newest_ms = seen.newest_ms.max(Some(stored.record.entry.at.as_millis()));
-                take(None, stored.into_outline());
+                take(None, News::Record(stored.into_outline()));
             }
         }
         let errors = errors

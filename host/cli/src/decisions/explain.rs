@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_core::journal::{Decision, DecisionId};
+use bulkhead_core::journal::{Decision, DecisionId, Record};
 use bulkhead_core::time::Time;
 use bulkhead_journal::Stored;
 use bulkhead_server::queries::client::Query;
 use bulkhead_simulator::recorded::explain::{Explanation, explain};
 use bulkhead_simulator::recorded::queued::with_queue;
-use bulkhead_simulator::recorded::waiting::{Event, Waiting, decisions, waiting};
+use bulkhead_simulator::recorded::waiting::{Event, Waiting, concerns, decisions, waiting};
 use clap::Args;
 
 use super::qualified;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let everything = arguments.all || is_one;
     let found = |stored: Stored| {
         let explanation = (everything || matters(&stored)).then(|| explain(&stored));
-        Some((explanation, event(&stored)))
+        Some((explanation, Noted::of(stored)))
     };
     let query = Query {
         about,
@@ -67,7 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let mut explanations: Vec<_> = explanations.into_iter().flatten().collect();
     // The end of a wait is in other records than the one with this id.
     if !is_one {
-        attach(&mut explanations, waiting(events.iter().flatten()));
+        attach(
+            &mut explanations,
+            waiting(events.iter().flatten().filter_map(Noted::event)),
+        );
     }
     let text = || {
         let texts = explanations.iter().map(|explanation| explanation.text(None));
@@ -77,10 +80,25 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns the event of a record, if it has one.
-fn event(stored: &Stored) -> Option<Event> {
-    let decision = stored.decision.as_ref();
-    Event::of(&stored.record, decision.and_then(|decision| decision.again_after_ms()))
+/// Record that concerns a wait, without the inputs of its decision.
+struct Noted {
+    record: Record,
+    again_after_ms: Option<i64>,
+}
+
+impl Noted {
+    fn of(stored: Stored) -> Option<Self> {
+        let decision = stored.decision.as_ref();
+        let again_after_ms = decision.and_then(|decision| decision.again_after_ms());
+        concerns(stored.record.entry.decision).then_some(Self {
+            record: stored.record,
+            again_after_ms,
+        })
+    }
+
+    fn event(&self) -> Option<Event<'_>> {
+        Event::of(&self.record, self.again_after_ms)
+    }
 }
 
 /// Adds each wait to the explanation of its decision.
@@ -101,7 +119,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
     let mut last = Time::from_millis(0);
     let timed = |stored: Stored| {
         last = last.max(stored.record.entry.at);
-        event(&stored)
+        Noted::of(stored)
     };
     let namespace = arguments.namespace.clone().filter(|_| about.is_none());
     let query = Query {
@@ -111,7 +129,7 @@ fn list(arguments: &Arguments, about: Option<String>) -> anyhow::Result<bool> {
         ..Query::default()
     };
     let found = arguments.source.find(&query, true, timed)?;
-    let (mut waits, mut now) = (waiting(&found.kept), last);
+    let (mut waits, mut now) = (waiting(found.kept.iter().filter_map(Noted::event)), last);
     if let Some(queued) = found.queued {
         now = Time::new(bulkhead_server::now());
         waits = with_queue(waits, &queued, now);

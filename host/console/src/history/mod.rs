@@ -5,17 +5,18 @@
 
 mod clusters;
 mod policies;
+mod pool;
 mod row;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use bulkhead_core::journal::{Limits, Outcome, Subject};
+use bulkhead_core::journal::{Limits, Outcome};
 use bulkhead_core::time::Time;
-use bulkhead_journal::{DecisionOutline, Stored};
+use bulkhead_journal::{DecisionOutline, News, Stored};
 
 pub use self::clusters::{ClusterState, Clusters};
 pub use self::policies::{Policies, PolicyRow};
+use self::row::Pools;
 pub use self::row::Row;
 use crate::source::Place;
 
@@ -33,7 +34,7 @@ pub struct History {
     /// Changes with each change of the content.
     version: u64,
     processes: BTreeMap<(usize, String), Progress>,
-    subjects: BTreeSet<Arc<Subject>>,
+    pools: Pools,
     clusters: Clusters,
     policies: Policies,
     /// Eviction rates with the times from which they were seen, in order.
@@ -48,14 +49,22 @@ struct Progress {
 }
 
 impl History {
-    /// Adds records that a source passes to `take`.
-    pub fn add(&mut self, place: Option<Place>, stored: &Stored<DecisionOutline>) {
+    /// Takes what a source passes to `take`.
+    pub fn add(&mut self, place: Option<Place>, news: News<DecisionOutline>) {
+        match news {
+            News::Record(stored) => self.add_record(place, &stored),
+            News::Abandoned(id) => self.abandon(|row| row.number == id && is_of_journal(row, place)),
+        }
+    }
+
+    fn add_record(&mut self, place: Option<Place>, stored: &Stored<DecisionOutline>) {
         let record = &stored.record;
         let key = (place.map_or(0, |place| place.journal), record.process.clone());
         let progress = self.processes.entry(key).or_default();
         if record.id <= progress.id {
             if record.outcome == Outcome::Abandoned {
-                self.abandon(place, stored);
+                let id = record.decision_id();
+                self.abandon(|row| row.is(&id) && is_of_journal(row, place));
             }
             return;
         }
@@ -65,8 +74,7 @@ impl History {
             id: record.id,
             order_ms,
         };
-        let subject = self.subject(&record.entry.subject);
-        let row = Row::new(order_ms, place, subject, stored);
+        let row = Row::new(order_ms, place, stored, &mut self.pools);
         self.index(order_ms, stored);
         self.rows.push(row);
         self.version += 1;
@@ -82,26 +90,16 @@ impl History {
             let surplus = self.rows.len() - ROWS_MAX;
             self.rows.drain(..surplus);
             self.dropped += surplus;
-            self.subjects.retain(|subject| Arc::strong_count(subject) > 1);
+            self.pools.retain_used();
         }
     }
 
-    fn subject(&mut self, subject: &Subject) -> Arc<Subject> {
-        if let Some(known) = self.subjects.get(subject) {
-            return Arc::clone(known);
-        }
-        let shared = Arc::new(subject.clone());
-        self.subjects.insert(Arc::clone(&shared));
-        shared
-    }
-
-    fn abandon(&mut self, place: Option<Place>, stored: &Stored<DecisionOutline>) {
-        let id = stored.record.decision_id();
-        let is_it = |row: &&mut Row| row.id == id && row.place.map(|at| at.journal) == place.map(|at| at.journal);
-        if let Some(row) = self.rows.iter_mut().rev().find(is_it)
+    /// Marks the last row that `is_it` returns true for as abandoned.
+    fn abandon(&mut self, is_it: impl Fn(&Row) -> bool) {
+        if let Some(row) = self.rows.iter_mut().rev().find(|row| is_it(row))
             && row.outcome != Outcome::Abandoned
         {
-            row.abandon();
+            row.outcome = Outcome::Abandoned;
             self.version += 1;
         }
     }
@@ -172,6 +170,11 @@ impl History {
         let is_earlier = |(at, _): &&(i64, Limits)| time.is_none_or(|time| *at <= time.as_millis());
         self.limits.iter().rev().find(is_earlier).map(|(_, limits)| limits)
     }
+}
+
+/// Returns true if a row is of the journal of a place.
+fn is_of_journal(row: &Row, place: Option<Place>) -> bool {
+    row.place.map(|at| at.journal) == place.map(|at| at.journal)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::journal::{Decision, Entry, Journal};
+use bulkhead_core::journal::{Decision, Entry, Journal, Subject};
 use bulkhead_journal::{Bounds, Writer};
 
 use super::*;
@@ -76,8 +76,8 @@ fn states_of_clusters_follow_the_records_and_are_kept_for_each_time() {
     journal.record(3, &cluster("m1"), Some("m1"), (Decision::Tainted, "a=x:NoSchedule"));
     journal.record(4, &cluster("m1"), Some("m1"), (Decision::Untainted, "b:NoExecute"));
     let mut history = History::default();
-    for stored in &stored(folder.path()) {
-        history.add(None, stored);
+    for stored in stored(folder.path()) {
+        history.add(None, News::Record(stored));
     }
     history.finish();
     let at = |second: i64| {
@@ -98,8 +98,8 @@ fn known_records_count_once_and_a_later_abandonment_is_taken() {
     let number = journal.record(1, &binding("web"), None, (Decision::Scheduled, "m1:1"));
     let mut history = History::default();
     let mut read = || {
-        for stored in &stored(folder.path()) {
-            history.add(None, stored);
+        for stored in stored(folder.path()) {
+            history.add(None, News::Record(stored));
         }
         history.finish();
         (history.version(), history.rows().len(), history.rows()[0].is_taken())
@@ -122,8 +122,8 @@ fn the_records_of_several_processes_are_in_order_of_time_and_a_clock_that_is_set
     second.record(20, &binding("d"), None, (Decision::Scheduled, ""));
     let mut history = History::default();
     for folder in &folders {
-        for stored in &stored(folder.path()) {
-            history.add(None, stored);
+        for stored in stored(folder.path()) {
+            history.add(None, News::Record(stored));
         }
     }
     history.finish();

@@ -76,7 +76,7 @@ fn state(binding: Option<&BindingNow<'_>>, rows: &[&Row]) -> Markup {
                 dd { @if binding.placement.is_empty() { "unknown" } @else { (binding.placement) } }
                 @for (from, row) in &binding.leaving {
                     dt { "Leaves" }
-                    dd { (cluster(from)) " since " a href=(decision_link(row)) { (moment(row.at)) } ": " (row.reason) }
+                    dd { (cluster(from)) " since " a href=(decision_link(row)) { (moment(row.at)) } ": " (row.reason()) }
                 }
             }
             @if let (Some(first), Some(last)) = (first, last) {
@@ -111,11 +111,11 @@ fn explanations(rows: &[&Row], find: Find<'_>) -> Markup {
     html! {
         @for row in wanted {
             h3 {
-                a href=(decision_link(row)) { "Decision " (row.id) } ": " (format!("{:?}", row.decision))
+                a href=(decision_link(row)) { "Decision " (row.id()) } ": " (format!("{:?}", row.decision))
                 @if let Some(cluster) = &row.cluster { " on " (cluster) }
             }
             @if !row.is_taken() { p { "Abandoned: it could not be put into effect and was decided again." } }
-            @match found.get(&row.id) {
+            @match found.get(&row.id()) {
                 Some(stored) => (explanation::gates(&explain(stored))),
                 None => p { "The record is gone." },
             }

@@ -21,11 +21,11 @@ pub const PATH: &str = "/decision";
 pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<Result<Page, Page>, String> {
     let id = parameters.text("id").parse::<DecisionId>();
     let id = id.map_err(|error| format!("id: {error}"))?;
-    let is_it = |row: &&Row| row.id.number == id.number && (id.process.is_empty() || row.id.process == id.process);
+    let is_it = |row: &&Row| row.number == id.number && (id.process.is_empty() || *row.process == *id.process);
     let mut rows: Vec<_> = view.history.rows().iter().filter(is_it).collect();
     // A number without a process is the whole id of a decision of an earlier version.
-    if rows.iter().any(|row| row.id == id) {
-        rows.retain(|row| row.id == id);
+    if rows.iter().any(|row| row.is(&id)) {
+        rows.retain(|row| row.is(&id));
     }
     if rows.is_empty() {
         return Ok(Err(unknown(view, &id)));
@@ -38,7 +38,7 @@ pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<
         }
         @if rows.len() > 1 {
             p { "Several processes have a decision of this number: "
-                @for row in &rows { a href=(decision_link(row)) { (row.id) } " " }
+                @for row in &rows { a href=(decision_link(row)) { (row.id()) } " " }
             }
         }
     };
@@ -57,7 +57,7 @@ fn unknown(view: &View<'_>, id: &DecisionId) -> Page {
     let body = html! {
         @if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
             p {
-                "The records begin with decision " (first.id) " at " (moment(first.at)) " and end with decision " (last.id)
+                "The records begin with decision " (first.id()) " at " (moment(first.at)) " and end with decision " (last.id())
                 " at " (moment(last.at)) ". Another process may have made the decision."
             }
         }
@@ -67,7 +67,7 @@ fn unknown(view: &View<'_>, id: &DecisionId) -> Page {
 }
 
 fn one(row: &Row, found: Result<&[Stored], &anyhow::Error>) -> Markup {
-    let is_it = |stored: &&Stored| stored.record.decision_id() == row.id && stored.record.entry.subject == *row.subject;
+    let is_it = |stored: &&Stored| row.is(&stored.record.decision_id()) && stored.record.entry.subject == *row.subject;
     html! {
         dl class="facts" {
             dt { "Object" } dd { (row.subject.kind) " " (object(&row.subject)) }

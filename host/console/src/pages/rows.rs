@@ -16,7 +16,7 @@ pub(super) fn table_of<'a>(caption: &str, rows: impl Iterator<Item = &'a Row>) -
 fn row(row: &Row) -> Vec<Markup> {
     let at = Parameters::default().with("at", row.order_ms.to_string()).link("/");
     vec![
-        html! { a href=(decision_link(row)) { (row.id) } },
+        html! { a href=(decision_link(row)) { (row.id()) } },
         html! { a href=(at) aria-label={ "Map at " (moment(row.at)) } { (moment(row.at)) } },
         html! {
             span class=(tone(row)) { (format!("{:?}", row.decision)) }
@@ -35,5 +35,5 @@ fn reason(row: &Row) -> Markup {
         .as_ref()
         .map(|policy| format!(" by {policy}"))
         .unwrap_or_default();
-    html! { (row.reason) (policy) }
+    html! { (row.reason()) (policy) }
 }

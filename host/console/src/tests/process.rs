@@ -8,7 +8,7 @@ use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::journal::DecisionId;
 use bulkhead_core::policy::{EngineKind, PolicyId, Usage};
-use bulkhead_journal::DecisionOutline;
+use bulkhead_journal::{DecisionOutline, News};
 use bulkhead_plugin::{BreakerState, CallCounts, Durations, KindReport, Layer, PluginReport};
 use bulkhead_simulator::what_if::{Answer, Load, Move};
 
@@ -151,7 +151,7 @@ impl Source for Costs {
         self.0.name()
     }
 
-    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, Stored<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
+    fn read_new(&self, take: &mut dyn FnMut(Option<Place>, News<DecisionOutline>)) -> anyhow::Result<Vec<String>> {
         self.0.read_new(take)
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bulkhead_core::journal::{Outcome, Sink};
-use bulkhead_journal::{Follower, Problem, StoredDecision, read, segment};
+use bulkhead_journal::{Follower, News, Problem, Stored, StoredDecision, read, segment};
 
 use crate::records::{decision, record};
 use crate::support::{open, open_segmented};
@@ -12,16 +12,23 @@ use crate::support::{open, open_segmented};
 /// Reads on. Returns the ids of the records, negative for abandoned ones.
 fn added(follower: &mut Follower) -> Vec<i64> {
     let mut ids = Vec::new();
-    let problems = follower.read_new(|_, stored| {
-        let id = i64::try_from(stored.record.id).unwrap();
-        ids.push(if stored.record.outcome == Outcome::Abandoned {
-            -id
-        } else {
-            id
-        });
+    let problems = follower.read_new(|_, news| {
+        let (id, is_abandoned) = match news {
+            News::Record(stored) => (stored.record.id, stored.record.outcome == Outcome::Abandoned),
+            News::Abandoned(id) => (id, true),
+        };
+        let id = i64::try_from(id).unwrap();
+        ids.push(if is_abandoned { -id } else { id });
     });
     assert_eq!(problems.unwrap(), []);
     ids
+}
+
+fn record_of(news: News) -> Stored {
+    match news {
+        News::Record(stored) => stored,
+        News::Abandoned(id) => panic!("record {id} is abandoned"),
+    }
 }
 
 #[test]
@@ -36,16 +43,12 @@ fn each_record_is_passed_once_with_its_inputs() {
         let ready = if id % 3 == 0 { "True" } else { "False" };
         writer.keep(&record(id, 5), Some(&decision("member1", ready)));
         if id % 4 != 0 {
-            let problems = follower.read_new(|segment, stored| found.push((segment, stored)));
+            let problems = follower.read_new(|segment, news| found.push((segment, record_of(news))));
             assert_eq!(problems.unwrap(), []);
         }
     }
-    assert_eq!(
-        follower
-            .read_new(|segment, stored| found.push((segment, stored)))
-            .unwrap(),
-        []
-    );
+    let problems = follower.read_new(|segment, news| found.push((segment, record_of(news))));
+    assert_eq!(problems.unwrap(), []);
     assert!(segment::list(directory.path()).unwrap().len() > 3);
     assert!(found.is_sorted_by_key(|(segment, _)| *segment));
     let found: Vec<_> = found.into_iter().map(|(_, stored)| stored).collect();
@@ -82,10 +85,13 @@ fn an_unfinished_write_is_read_once_it_is_complete() {
         let mut follower = Follower::<StoredDecision>::new(directory.path());
         let mut ids = Vec::new();
         fs::write(&path, &bytes[..cut]).unwrap();
-        let problems = follower.read_new(|_, stored| ids.push(stored.record.id)).unwrap();
+        let problems = follower
+            .read_new(|_, news| ids.push(record_of(news).record.id))
+            .unwrap();
         assert!(problems.iter().all(Problem::is_harmless), "{cut}: {problems:?}");
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(follower.read_new(|_, stored| ids.push(stored.record.id)).unwrap(), []);
+        let problems_after = follower.read_new(|_, news| ids.push(record_of(news).record.id));
+        assert_eq!(problems_after.unwrap(), []);
         assert_eq!(ids, [1, 2, 3], "{cut}");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bulkhead_controllers::{IN_PROGRESS, NOT_DUE, RATE};
-use bulkhead_core::journal::{Decision, Outcome, Record, Subject};
+use bulkhead_core::journal::{Decision, DecisionId, Outcome, Record, Subject};
 use bulkhead_core::policy::{EngineKind, PolicyId};
 use bulkhead_core::time::Time;
 use serde::Serialize;
@@ -49,17 +49,28 @@ impl Step {
 }
 
 /// Record that begins, continues or ends a wait.
-#[derive(Clone, Debug)]
-pub struct Event {
-    id: String,
-    subject: Subject,
-    cluster: Option<String>,
-    decision: Decision,
-    gate: String,
-    message: String,
-    policy: Option<PolicyId>,
-    at: Time,
-    again_after_ms: Option<i64>,
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Process of the decision.
+    pub process: &'a str,
+    /// Number of the decision in its process.
+    pub number: u64,
+    /// Object of the decision.
+    pub subject: &'a Subject,
+    /// Member cluster of the decision.
+    pub cluster: Option<&'a str>,
+    /// Kind of the decision; [`concerns`] is true for it.
+    pub decision: Decision,
+    /// Reason code.
+    pub gate: &'a str,
+    /// State that the gate saw.
+    pub message: &'a str,
+    /// Policy whose answer closes the gate.
+    pub policy: Option<&'a PolicyId>,
+    /// Time of the record.
+    pub at: Time,
+    /// Time until the next check, in milliseconds, as the plan of the decision has it.
+    pub again_after_ms: Option<i64>,
 }
 
 /// Decision that waits.
@@ -100,25 +111,33 @@ pub struct Waiting {
     pub may_have_ended: bool,
 }
 
-impl Event {
+impl<'a> Event<'a> {
     /// Returns the event of a record; `None` if it neither begins nor ends a wait, or had no effect. `again_after_ms` is
     /// the time until the next check that the plan of its decision has.
-    pub fn of(record: &Record, again_after_ms: Option<i64>) -> Option<Self> {
+    pub fn of(record: &'a Record, again_after_ms: Option<i64>) -> Option<Self> {
         let entry = &record.entry;
         if record.outcome == Outcome::Abandoned || !concerns(entry.decision) {
             return None;
         }
         Some(Self {
-            id: record.decision_id().to_string(),
-            subject: entry.subject.clone(),
-            cluster: entry.cluster.clone(),
+            process: &record.process,
+            number: record.id,
+            subject: &entry.subject,
+            cluster: entry.cluster.as_deref(),
             decision: entry.decision,
-            gate: entry.attribution.reason.code.clone(),
-            message: entry.attribution.reason.message.clone(),
-            policy: entry.attribution.policy.clone(),
+            gate: &entry.attribution.reason.code,
+            message: &entry.attribution.reason.message,
+            policy: entry.attribution.policy.as_ref(),
             at: entry.at,
             again_after_ms,
         })
+    }
+
+    fn id(&self) -> DecisionId {
+        DecisionId {
+            process: self.process.to_owned(),
+            number: self.number,
+        }
     }
 }
 
@@ -130,7 +149,8 @@ pub fn decisions() -> Vec<Decision> {
         .collect()
 }
 
-fn concerns(decision: Decision) -> bool {
+/// Returns true for a kind of decisions that begins or ends waits, or may have ended one.
+pub fn concerns(decision: Decision) -> bool {
     begins(decision).is_some() || !ends(decision).is_empty() || decision == Decision::Untainted
 }
 
@@ -161,10 +181,10 @@ fn ends(decision: Decision) -> &'static [Step] {
 }
 
 /// Returns what waits after these events, which are in order of time, oldest first.
-pub fn waiting<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Waiting> {
+pub fn waiting<'a>(events: impl IntoIterator<Item = Event<'a>>) -> Vec<Waiting> {
     let mut open = BTreeMap::<(Step, &Subject, Option<&str>), Open<'_>>::new();
     for event in events {
-        let (subject, cluster) = (&event.subject, event.cluster.as_deref());
+        let (subject, cluster) = (event.subject, event.cluster);
         let is_everywhere = matches!(event.decision, Decision::Unbound | Decision::Scheduled);
         for &step in ends(event.decision) {
             if is_everywhere {
@@ -205,14 +225,14 @@ pub fn waiting<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Waiting> 
 /// Wait that no event has ended yet.
 struct Open<'a> {
     /// Last event of the wait.
-    event: &'a Event,
+    event: Event<'a>,
     since: Time,
     may_have_ended: bool,
 }
 
 impl Open<'_> {
     fn waiting(&self, step: Step) -> Waiting {
-        let event = self.event;
+        let event = &self.event;
         let checked_every_ms = match step {
             Step::Eviction => Some(event.again_after_ms.unwrap_or(RESCAN_MS)),
             Step::Failover | Step::Release => event.again_after_ms,
@@ -222,14 +242,14 @@ impl Open<'_> {
         Waiting {
             step,
             subject: event.subject.clone(),
-            cluster: event.cluster.clone(),
-            decision: Some(event.id.clone()),
-            gate: event.gate.clone(),
-            policy: event.policy.clone(),
-            message: event.message.clone(),
+            cluster: event.cluster.map(str::to_owned),
+            decision: Some(event.id().to_string()),
+            gate: event.gate.to_owned(),
+            policy: event.policy.cloned(),
+            message: event.message.to_owned(),
             since: self.since,
             since_ms: self.since.as_millis(),
-            opens: opens(&event.gate, step, event.policy.as_ref()),
+            opens: opens(event.gate, step, event.policy),
             checked_every_ms,
             next_check_ms: None,
             may_have_ended: self.may_have_ended,
@@ -335,39 +355,44 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     /// Event of the binding default/web on m1, or of the cluster m1.
-    fn event(decision: Decision, gate: &str, at_s: i64) -> Event {
+    fn event(decision: Decision, gate: &'static str, at_s: i64) -> Event<'static> {
+        static SUBJECTS: LazyLock<[Subject; 2]> = LazyLock::new(|| {
+            [
+                Subject::new("Cluster", "", "m1"),
+                Subject::new("ResourceBinding", "default", "web"),
+            ]
+        });
         let of_cluster = matches!(decision, Decision::Untainted | Decision::EvictionsResumed);
-        let subject = if of_cluster {
-            Subject::new("Cluster", "", "m1")
-        } else {
-            Subject::new("ResourceBinding", "default", "web")
-        };
+        let [cluster, binding] = &*SUBJECTS;
         let is_everywhere = matches!(
             decision,
             Decision::Scheduled | Decision::NotScheduled | Decision::Unbound
         );
         Event {
-            id: at_s.to_string(),
-            subject,
-            cluster: (!is_everywhere).then(|| "m1".to_owned()),
+            process: "",
+            number: at_s.unsigned_abs(),
+            subject: if of_cluster { cluster } else { binding },
+            cluster: (!is_everywhere).then_some("m1"),
             decision,
-            gate: gate.to_owned(),
-            message: "message".to_owned(),
+            gate,
+            message: "message",
             policy: None,
             at: Time::from_millis(at_s * 1000),
             again_after_ms: None,
         }
     }
 
-    fn check(events: &[(Decision, &str)], expected: &[(Step, &str, i64)]) {
+    fn check(events: &[(Decision, &'static str)], expected: &[(Step, &str, i64)]) {
         let recorded = (0..).zip(events);
         let recorded: Vec<_> = recorded
             .map(|(at, (decision, gate))| event(*decision, gate, at))
             .collect();
-        let found = waiting(&recorded);
+        let found = waiting(recorded);
         let found: Vec<_> = found
             .iter()
             .map(|waiting| (waiting.step, waiting.gate.as_str(), waiting.since_ms / 1000))
@@ -420,7 +445,7 @@ mod tests {
             event(Decision::EvictionsWait, "NoTargetCluster", 0),
             event(Decision::Untainted, "ReadyTrue", 9),
         ];
-        let found = waiting(&events);
+        let found = waiting(events);
         assert!(found[0].may_have_ended);
         assert!(
             found[0]
@@ -431,7 +456,7 @@ mod tests {
 
     #[test]
     fn the_text_answers_which_gate_since_when_what_opens_it_and_when_it_is_checked() {
-        let found = waiting(&[event(Decision::EvictionsWait, "EvictionPaused", 60)]);
+        let found = waiting([event(Decision::EvictionsWait, "EvictionPaused", 60)]);
         let expected = "\
 ResourceBinding default/web on m1 waits to leave
   gate   EvictionPaused: message

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bulkhead_journal::{Contents, DecisionOutline, Follower, Stored};
+use bulkhead_journal::{Contents, DecisionOutline, Follower, News, Stored};
 use bulkhead_simulator::recorded::Recording;
 use bulkhead_simulator::recorded::explain::explain;
 use bulkhead_simulator::recorded::replay::{Replayer, Summary};
@@ -51,7 +51,11 @@ pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
 fn assert_outlines(name: &str, journal: &Path, records: &[Stored]) {
     let mut outlines = Vec::new();
     let mut follower = Follower::<DecisionOutline>::new(journal);
-    let problems = follower.read_new(|_, stored| outlines.push(stored)).unwrap();
+    let take = |_, news| match news {
+        News::Record(stored) => outlines.push(stored),
+        News::Abandoned(id) => panic!("record {id} is abandoned"),
+    };
+    let problems = follower.read_new(take).unwrap();
     assert!(problems.is_empty(), "{name}: {problems:?}");
     assert_eq!(outlines.len(), records.len(), "{name}");
     for (outline, record) in outlines.iter().zip(records) {
