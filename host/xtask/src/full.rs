@@ -92,7 +92,7 @@ impl Step {
                 sh::cargo(root, BUILD)?;
                 browser::check(root)
             }
-            Self::Languages => languages::check(root, &program(root)?),
+            Self::Languages => languages::check(root),
             Self::Promtool => promtool::check(root),
             Self::Alerts => alerts(root),
             Self::Proptest => properties(root),

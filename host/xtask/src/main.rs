@@ -96,6 +96,9 @@ enum Task {
     },
     /// Build the example plugins and the guests for the tests as WebAssembly components into target/guests.
     Guests,
+    /// Create, build and test a plugin in each language with the program of the demo, each plugin of another kind; needs
+    /// Python, Node.js, Go and make.
+    Languages,
     /// Build static programs, image, chart, manifests, checksums and bill of materials into target/release-package.
     Release(release::Arguments),
     /// Push image and chart of a release to a registry, and sign them.
@@ -208,6 +211,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let all: Vec<_> = fixed.into_iter().chain(given).collect();
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }
+        Task::Languages => languages::sample(&root).map(|()| ExitCode::SUCCESS),
         Task::Release(arguments) => {
             release::make(&root, &arguments)?;
             Ok(ExitCode::SUCCESS)
