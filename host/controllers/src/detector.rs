@@ -244,13 +244,22 @@ async fn reconcile(deps: Dependencies, refused: Arc<Refused>, (kind, key): Templ
 /// Returns the policy in charge of a template, if any.
 fn claim(deps: &Dependencies, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
-    let namespaced = deps.stores.policies.list_namespace(template.namespace);
-    let cluster_wide = deps.stores.cluster_policies.list();
+    let namespaced = candidates::<PropagationPolicy>(&deps.stores, template.namespace, &template);
+    let cluster_wide = candidates::<ClusterPropagationPolicy>(&deps.stores, "", &template);
     claim::choose(
         namespaced.iter().map(|policy| (&policy.metadata, &policy.spec)),
         cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec)),
         &template,
     )
+}
+
+/// Returns the policies of a namespace that may select a template, in order of name.
+fn candidates<P: Policy>(stores: &Stores, namespace: &str, template: &Template<'_>) -> Vec<Arc<P>> {
+    let values = template.index_values(namespace);
+    let mut found = values.map(|value| P::store(stores).by_index(&value)).concat();
+    found.sort_by(|a, b| a.meta().name.cmp(&b.meta().name));
+    found.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    found
 }
 
 async fn bind<B: Binding>(

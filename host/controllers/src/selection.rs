@@ -27,6 +27,13 @@ impl<'a> Template<'a> {
         }
     }
 
+    /// Returns the values of [`index_of`] under which the policies of a namespace are that may select the template: those
+    /// that name it, and those that name none of its kind.
+    pub(crate) fn index_values(&self, namespace: &str) -> [String; 2] {
+        let ObjectKind { api_version, kind, .. } = self.kind;
+        [self.name, ""].map(|name| index_value(namespace, api_version, kind, name))
+    }
+
     /// Returns the template in the form of a manifest, whose namespace and name are those of `key`.
     pub(crate) fn of_manifest(kind: &'a ObjectKind, key: &'a Key, manifest: &Value) -> Self {
         let labels = manifest.pointer("/metadata/labels").and_then(Value::as_object);
@@ -38,6 +45,25 @@ impl<'a> Template<'a> {
             labels: labels.into_iter().flatten().filter_map(label).collect(),
         }
     }
+}
+
+/// Returns the values by which a store of policies finds the policies of a namespace that may select a template: one for
+/// each selector. The namespace is empty for a policy of the whole control plane.
+pub(crate) fn index_of(namespace: &str, selectors: &[ResourceSelector]) -> Vec<String> {
+    let value = |selector: &ResourceSelector| {
+        let ResourceSelector {
+            api_version,
+            kind,
+            name,
+            ..
+        } = selector;
+        index_value(namespace, api_version, kind, name)
+    };
+    selectors.iter().map(value).collect()
+}
+
+fn index_value(namespace: &str, api_version: &str, kind: &str, name: &str) -> String {
+    format!("{namespace} {api_version} {kind} {name}")
 }
 
 /// Precision of a selector; later is narrower.

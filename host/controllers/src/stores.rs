@@ -13,16 +13,16 @@ use bulkhead_runtime::key::Key;
 use bulkhead_runtime::store::{InformerState, Store};
 use kube::{Resource, ResourceExt};
 
-use crate::dependency_index;
 use crate::members::Scope;
+use crate::{dependency_index, selection};
 
 /// Caches of the control plane's objects.
 pub struct Stores {
     /// Clusters.
     pub clusters: Arc<Store<Cluster>>,
-    /// PropagationPolicies.
+    /// PropagationPolicies, indexed by what they select.
     pub policies: Arc<Store<PropagationPolicy>>,
-    /// ClusterPropagationPolicies.
+    /// ClusterPropagationPolicies, indexed by what they select.
     pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
     /// OverridePolicies; empty while the binding controller does not run.
     pub override_policies: Arc<Store<OverridePolicy>>,
@@ -60,8 +60,11 @@ impl Default for Stores {
     fn default() -> Self {
         Self {
             clusters: Store::new(),
-            policies: Store::new(),
-            cluster_policies: Store::new(),
+            policies: Store::indexed(|policy| {
+                let namespace = policy.metadata.namespace.as_deref().unwrap_or_default();
+                selection::index_of(namespace, &policy.spec.resource_selectors)
+            }),
+            cluster_policies: Store::indexed(|policy| selection::index_of("", &policy.spec.resource_selectors)),
             override_policies: Store::new(),
             cluster_override_policies: Store::new(),
             taint_policies: Store::new(),

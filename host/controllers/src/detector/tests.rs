@@ -115,6 +115,42 @@ async fn a_template_is_claimed_and_bound_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_policy_of_the_best_match_is_in_charge_however_it_selects() {
+    let named = |namespace: &str, name: &str, selectors: Value| -> PropagationPolicy {
+        object(json!({
+            "metadata": {"name": name, "namespace": namespace, "labels": {keys::PROPAGATION_POLICY_ID: name}},
+            "spec": {"resourceSelectors": selectors, "placement": {}},
+        }))
+    };
+    let selector = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name});
+    let hub = Hub::new(policy_for("other")).await;
+    let mut policies = Vec::new();
+    let mut expect = |policy: PropagationPolicy, expected: &str| {
+        policies.push(policy);
+        hub.components.stores.policies.replace_all(policies.clone());
+        let template = hub.components.detector().templates;
+        let template = template.get(&deployments(), &Key::new("default", "web")).unwrap();
+        let claim = claim(&hub.components.detector(), &deployments(), &template);
+        assert_eq!(claim.map_or(String::new(), |claim| claim.policy.name), expected);
+    };
+    expect(named("default", "other", json!([selector("shop")])), "");
+    expect(named("elsewhere", "namesake", json!([selector("web")])), "");
+    expect(named("default", "kind-b", json!([selector("")])), "kind-b");
+    expect(
+        named("default", "kind-a", json!([selector("shop"), selector("")])),
+        "kind-a",
+    );
+    expect(
+        named("default", "name-b", json!([selector(""), selector("web")])),
+        "name-b",
+    );
+    expect(
+        named("default", "name-a", json!([selector("web"), selector("web")])),
+        "name-a",
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lazy_policy_takes_effect_with_the_next_change_of_the_template() {
     for lazy in [true, false] {
         let mut policy = policy_for("web");
