@@ -2,8 +2,7 @@
 #include "bulkhead.h"
 
 /* Returns the pointer of a condition; NULL if there is none. */
-static const char *place(bh_object observed, const char *name) {
-    bh_texts types = bh_each_text(observed, "/status/conditions", "/type");
+static const char *place(bh_texts types, const char *name) {
     for (size_t i = 0; i < types.length; i++)
         if (bh_equal(types.items[i], name)) return bh_format("/status/conditions/%zu", i);
     return NULL;
@@ -15,7 +14,8 @@ static const char *field(bh_object observed, const char *condition, const char *
 }
 
 static bh_health_verdict interpret(bh_object observed) {
-    const char *ready = place(observed, "Ready"), *issuing = place(observed, "Issuing");
+    bh_texts types = bh_each_text(observed, "/status/conditions", "/type");
+    const char *ready = place(types, "Ready"), *issuing = place(types, "Issuing");
     if (ready == NULL) return bh_unknown("NotObserved", "there is no condition Ready");
     int64_t generation = 0;
     bh_integer(observed, "/metadata/generation", &generation);
