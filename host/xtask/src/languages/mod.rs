@@ -46,6 +46,8 @@ const KINDS: [&str; 6] = [
 ];
 /// Folder of the plugins.
 const OUT: &str = "target/languages";
+/// Folder of one plugin in each language.
+const SAMPLE_OUT: &str = "target/languages-sample";
 
 /// Result of one plugin.
 struct Row {
@@ -70,7 +72,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 /// Creates, builds and tests one plugin in each language, each of another kind.
 pub(crate) fn sample(root: &Path) -> anyhow::Result<()> {
     let program = program(root)?;
-    let plugins = Plugins::new(root, &program, OUT)?;
+    let plugins = Plugins::new(root, &program, SAMPLE_OUT)?;
     // The suites of filters and scores take long in an interpreter. C and Go get them.
     let kinds = KINDS.into_iter().cycle().skip(4);
     templates(&plugins, LANGUAGES.into_iter().zip(kinds))
