@@ -21,7 +21,8 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::folder::Folder;
-use self::name::{Key, Name};
+pub(crate) use self::name::Key;
+use self::name::Name;
 
 /// Location and size of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,27 +98,32 @@ impl Cache {
         inputs: &[&[u8]],
         compile: impl FnOnce() -> Result<Component, E>,
     ) -> Result<Component, E> {
-        if let Some(found) = self.get(engine, inputs) {
-            return Ok(found);
+        let key = Key::of(engine, inputs);
+        match self.get(engine, &key) {
+            Some(found) => Ok(found),
+            None => self.fill(&key, compile),
         }
+    }
+
+    /// Returns the component that is stored under a key.
+    pub(crate) fn get(&self, engine: &Engine, key: &Key) -> Option<Component> {
+        let found = self.find(self.folder.as_ref()?, engine, key)?;
+        self.note(|report| report.hits += 1);
+        Some(found)
+    }
+
+    /// Compiles a component that is not stored, and stores it. The error is that of the compilation.
+    pub(crate) fn fill<E>(&self, key: &Key, compile: impl FnOnce() -> Result<Component, E>) -> Result<Component, E> {
+        self.note(|report| report.misses += 1);
         let component = compile()?;
-        self.put(engine, inputs, &component);
+        self.put(key, &component);
         Ok(component)
     }
 
-    /// Returns the component that is stored for these inputs.
-    pub(crate) fn get(&self, engine: &Engine, inputs: &[&[u8]]) -> Option<Component> {
-        let folder = self.folder.as_ref()?;
-        let found = self.find(folder, engine, &Key::of(engine, inputs));
-        self.note(|report| report.hits += u64::from(found.is_some()));
-        found
-    }
-
-    /// Stores the component that was compiled from these inputs.
-    pub(crate) fn put(&self, engine: &Engine, inputs: &[&[u8]], component: &Component) {
-        self.note(|report| report.misses += 1);
+    /// Stores a component.
+    pub(crate) fn put(&self, key: &Key, component: &Component) {
         if let Some(folder) = &self.folder {
-            self.keep(folder, &Key::of(engine, inputs), component);
+            self.keep(folder, key, component);
         }
     }
 

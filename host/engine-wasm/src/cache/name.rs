@@ -15,12 +15,12 @@ const DIGITS: usize = 64;
 
 /// Hash of a file's inputs, as 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key(String);
+pub(crate) struct Key(String);
 
 impl Key {
     /// Returns the key of a component. It depends on its inputs, on our format and on everything that wasmtime's
     /// compiled code depends on: its version, the processor's features and the settings.
-    pub(super) fn of(engine: &Engine, inputs: &[&[u8]]) -> Self {
+    pub(crate) fn of(engine: &Engine, inputs: &[&[u8]]) -> Self {
         let mut settings = Settings(Sha256::new_with_prefix("bulkhead compiled component"));
         FORMAT.hash(&mut settings);
         engine.precompile_compatibility_hash().hash(&mut settings);
@@ -28,6 +28,11 @@ impl Key {
             input.hash(&mut settings);
         }
         Self(hexadecimal(settings.0))
+    }
+
+    /// Returns the digits.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 

@@ -13,6 +13,7 @@ use wasmtime::component::Component;
 use super::{At, WasmEngine, about, described};
 use crate::access;
 use crate::bound;
+use crate::cache::Key;
 use crate::host::About;
 use crate::host::bindings::bulkhead::policy::types::ObjectKind;
 use crate::metadata;
@@ -40,9 +41,12 @@ impl WasmEngine {
         if bytes.len() < self.options.snapshot_bytes_min || source.instances == Instances::Reused {
             return None;
         }
-        let compile = |snapshot: Vec<u8>| bound::compile(&self.engine, &snapshot).ok();
+        let compile = || {
+            let snapshot = self.prepare(source, bytes)?;
+            bound::compile(&self.engine, &snapshot).map_err(now)
+        };
         let Some(cache) = &self.cache else {
-            return self.prepare(source, bytes).ok().and_then(compile);
+            return compile().ok();
         };
         let (config, budget) = (source.config.to_string(), format!("{:?}", source.budget));
         let inputs = [
@@ -53,26 +57,21 @@ impl WasmEngine {
             budget.as_bytes(),
             &self.options.stack_bytes_max.to_le_bytes(),
         ];
-        if let Some(found) = cache.get(&self.engine, &inputs) {
+        let key = Key::of(&self.engine, &inputs);
+        if let Some(found) = cache.get(&self.engine, &key) {
             return Some(found);
         }
-        let mark = [&[UNPREPARED], &inputs[..]].concat();
+        let mark = Key::of(&self.engine, &[UNPREPARED, key.as_bytes()]);
         if cache.get(&self.engine, &mark).is_some() {
             return None;
         }
-        match self.prepare(source, bytes) {
-            Ok(snapshot) => {
-                let component = compile(snapshot)?;
-                cache.put(&self.engine, &inputs, &component);
-                Some(component)
-            }
-            Err(Unprepared::Always) => {
-                let empty = Component::from_binary(&self.engine, EMPTY).ok()?;
-                cache.put(&self.engine, &mark, &empty);
-                None
-            }
-            Err(Unprepared::Now) => None,
+        let filled = cache.fill(&key, compile);
+        if let Err(Unprepared::Always) = filled
+            && let Ok(empty) = Component::from_binary(&self.engine, EMPTY)
+        {
+            cache.put(&mark, &empty);
         }
+        filled.ok()
     }
 
     /// Configures an instance of a component, and returns the component that starts in that state.
