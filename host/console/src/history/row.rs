@@ -96,7 +96,7 @@ impl Row {
             code: pools.texts.share(reason.code.as_str()),
             message: pools.texts.share(reason.message.as_str()),
             effect: pools.texts.share(entry.effect.as_str()),
-            again_after_ms: again_after_ms.filter(|_| concerns(entry.decision)),
+            again_after_ms,
         }
     }
 
