@@ -11,26 +11,28 @@ use bulkhead_core::time::Time;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use crate::cluster_outline::ClusterForm;
 use crate::stored::StoredDecision;
 
-/// Clusters that a decision read.
-pub type Fleet = Arc<[Arc<Cluster>]>;
+/// Clusters that a decision read, sorted by name.
+pub type Fleet<C = Cluster> = Arc<[Arc<C>]>;
+
+/// Function that returns the clusters with a key.
+pub type FleetLookup<'a, C> = dyn Fn(&str) -> Result<Fleet<C>, String> + 'a;
 
 /// Form in which the inputs of a decision are read.
 pub trait DecisionForm: Sized {
     /// Part that is read together with the record.
     type Head: DeserializeOwned;
+    /// Form of the clusters.
+    type Cluster: ClusterForm;
 
     /// Completes the head with the rest of the payload. `fleet` returns the clusters with a key.
     ///
     /// # Errors
     ///
     /// The inputs cannot be read.
-    fn complete(
-        head: Self::Head,
-        payload: &[u8],
-        fleet: &dyn Fn(&str) -> Result<Fleet, String>,
-    ) -> Result<Self, String>;
+    fn complete(head: Self::Head, payload: &[u8], fleet: &FleetLookup<'_, Self::Cluster>) -> Result<Self, String>;
 }
 
 /// Payload of a record, without the rest of its inputs.
@@ -105,12 +107,9 @@ pub struct DecisionHead {
 
 impl DecisionForm for StoredDecision {
     type Head = DecisionHead;
+    type Cluster = Cluster;
 
-    fn complete(
-        head: DecisionHead,
-        payload: &[u8],
-        fleet: &dyn Fn(&str) -> Result<Fleet, String>,
-    ) -> Result<Self, String> {
+    fn complete(head: DecisionHead, payload: &[u8], fleet: &FleetLookup<'_, Cluster>) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Inputs {
             case: DecisionRecord,

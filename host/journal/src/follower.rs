@@ -15,7 +15,7 @@ use crate::stored::StoredDecision;
 ///
 /// `D` is the form in which the inputs of decisions are read.
 #[derive(Debug)]
-pub struct Follower<D = StoredDecision> {
+pub struct Follower<D: DecisionForm = StoredDecision> {
     directory: PathBuf,
     /// True if there is another read after this one.
     follows: bool,
@@ -73,7 +73,7 @@ impl<D: DecisionForm> Follower<D> {
         let mut problems = Vec::new();
         for (number, path) in segments.into_iter().filter(|(number, _)| *number >= first) {
             if wants(number) {
-                match self.read_segment(number, path, number == last, &mut problems) {
+                match self.read_segment(number, path, number == last, &mut problems, take) {
                     // The writer removed the segment to make room.
                     Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                         self.leave(take);
@@ -108,14 +108,18 @@ impl<D: DecisionForm> Follower<D> {
         path: PathBuf,
         is_last: bool,
         problems: &mut Vec<Problem>,
+        take: &mut dyn FnMut(u64, News<D>),
     ) -> Result<(), JournalError> {
         let known = self.open.take_if(|open| open.number == number);
         let is_new = known.is_none();
         let mut open = known.unwrap_or_else(|| Open::new(number, path));
         if is_new && self.open.is_some() {
             self.before = self.open.take();
+            if let Some(before) = self.before.as_mut().filter(|_| self.follows) {
+                before.pass(true, take);
+            }
         }
-        match open.read_on(self.before.as_mut()) {
+        match open.read_on(self.before.as_mut(), self.follows, take) {
             Ok(found) => problems.extend(found),
             // The writer created the segment and has recorded nothing yet.
             Err(JournalError::Damaged(Problem::Torn { bytes: 0, .. })) if is_last => {
@@ -143,7 +147,7 @@ impl<D: DecisionForm> Follower<D> {
 }
 
 /// Returns the problem that a segment does not follow the one before it, if both were read to the end.
-fn gap<D>(before: &Open<D>, open: &Open<D>) -> Option<Problem> {
+fn gap<D: DecisionForm>(before: &Open<D>, open: &Open<D>) -> Option<Problem> {
     let (end, start) = (before.read.as_ref()?, open.read.as_ref()?);
     (end.problem.is_none() && end.chain != start.header.before).then(|| Problem::Gap {
         path: open.path.clone(),

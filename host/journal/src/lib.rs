@@ -19,6 +19,7 @@
 //! [`private`].
 
 pub mod background;
+pub mod cluster_outline;
 pub mod decode;
 mod end;
 pub mod error;
@@ -37,6 +38,7 @@ pub mod wire;
 pub mod writer;
 
 pub use background::Background;
+pub use cluster_outline::{ClusterForm, ClusterOutline};
 pub use decode::DecisionForm;
 pub use error::{JournalError, Problem};
 pub use follower::Follower;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bulkhead_core::journal::Outcome;
-use bulkhead_core::model::Cluster;
 
+use crate::cluster_outline::ClusterForm as _;
 use crate::decode::{DecisionForm, Decoded, Fleet, decode};
 use crate::error::{JournalError, Problem};
 use crate::frame::FrameKind;
@@ -14,9 +14,12 @@ use crate::news::News;
 use crate::segment::{self, SegmentScan};
 use crate::stored::{Stored, key};
 
+/// Number of records that are decoded before a follower passes them on. A segment has thousands.
+const GROUP: usize = 64;
+
 /// Segment whose frames are read.
 #[derive(Debug)]
-pub(crate) struct Open<D> {
+pub(crate) struct Open<D: DecisionForm> {
     /// Number of the segment.
     pub(crate) number: u64,
     /// Path of the segment.
@@ -29,8 +32,12 @@ pub(crate) struct Open<D> {
     passed: Vec<u64>,
     /// Ids of records that were abandoned after they had been passed on.
     revoked: Vec<u64>,
-    clusters: BTreeMap<String, Arc<Cluster>>,
-    fleets: BTreeMap<String, Fleet>,
+    /// Versions of the clusters, by key. Equal outlines of successive versions are one.
+    clusters: BTreeMap<String, Arc<D::Cluster>>,
+    /// Last version of each cluster, by name.
+    newest: BTreeMap<String, Arc<D::Cluster>>,
+    fleets: BTreeMap<String, Fleet<D::Cluster>>,
+    newest_fleet: Option<Fleet<D::Cluster>>,
     decisions: BTreeMap<u64, Arc<D>>,
 }
 
@@ -45,24 +52,35 @@ impl<D: DecisionForm> Open<D> {
             passed: Vec::new(),
             revoked: Vec::new(),
             clusters: BTreeMap::new(),
+            newest: BTreeMap::new(),
             fleets: BTreeMap::new(),
+            newest_fleet: None,
             decisions: BTreeMap::new(),
         }
     }
 
     /// Reads the frames that were not read before. Returns the problems with single frames. `before` is the previous
-    /// segment, whose records may be abandoned in this one.
+    /// segment, whose records may be abandoned in this one. If `follows` is true, records are passed on in groups as
+    /// they are read; otherwise all wait for [`Open::pass`].
     ///
     /// # Errors
     ///
     /// The file cannot be read, or has no valid header.
-    pub(crate) fn read_on(&mut self, before: Option<&mut Self>) -> Result<Vec<Problem>, JournalError> {
+    pub(crate) fn read_on(
+        &mut self,
+        before: Option<&mut Self>,
+        follows: bool,
+        take: &mut dyn FnMut(u64, News<D>),
+    ) -> Result<Vec<Problem>, JournalError> {
         let (path, earlier) = (self.path.clone(), self.read.take());
         let (mut problems, mut abandoned) = (Vec::new(), Vec::new());
         let mut frame = |at, kind, payload: &[u8]| {
             if let Err(why) = self.frame(kind, payload, &mut abandoned) {
                 let path = self.path.clone();
                 problems.push(Problem::Unreadable { path, at, why });
+            }
+            if follows && self.waiting.len() >= GROUP {
+                self.pass(true, take);
             }
         };
         let read = match &earlier {
@@ -104,8 +122,20 @@ impl<D: DecisionForm> Open<D> {
     }
 
     fn cluster(&mut self, payload: &[u8]) -> Result<(), String> {
-        let cluster: Cluster = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-        self.clusters.insert(key(payload), Arc::new(cluster));
+        let cluster: D::Cluster = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        let version = match self.newest.get_mut(cluster.name()) {
+            Some(newest) if **newest == cluster => Arc::clone(newest),
+            Some(newest) => {
+                *newest = Arc::new(cluster);
+                Arc::clone(newest)
+            }
+            None => {
+                let version = Arc::new(cluster);
+                self.newest.insert(version.name().to_owned(), Arc::clone(&version));
+                version
+            }
+        };
+        self.clusters.insert(key(payload), version);
         Ok(())
     }
 
@@ -117,8 +147,16 @@ impl<D: DecisionForm> Open<D> {
                 .cloned()
                 .ok_or_else(|| format!("no cluster {key}"))
         };
-        let fleet: Result<Vec<_>, String> = keys.iter().map(cluster).collect();
-        self.fleets.insert(key(payload), fleet?.into());
+        let clusters = keys.iter().map(cluster).collect::<Result<Vec<_>, String>>()?;
+        let is_same = |newest: &&Fleet<D::Cluster>| {
+            newest.len() == clusters.len() && newest.iter().zip(&clusters).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        let fleet = match self.newest_fleet.as_ref().filter(is_same) {
+            Some(newest) => Arc::clone(newest),
+            None => clusters.into(),
+        };
+        self.newest_fleet = Some(Arc::clone(&fleet));
+        self.fleets.insert(key(payload), fleet);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Outlines of decisions: the parts of their inputs that an index of a journal needs.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, Limits, PolicySlot, RecordedCall};
 use bulkhead_core::time::Time;
@@ -8,7 +9,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::decode::{DecisionForm, Fleet};
+use crate::cluster_outline::ClusterOutline;
+use crate::decode::{DecisionForm, Fleet, FleetLookup};
 use crate::stored::{Stored, StoredDecision};
 
 /// Outline of a decision. Reading it costs a fraction of the whole, because bindings and objects are skipped.
@@ -29,7 +31,7 @@ pub struct DecisionOutline {
     /// Time until the next check, in milliseconds, if the plan has one.
     pub again_after_ms: Option<i64>,
     /// Clusters that the decision read, sorted by name.
-    pub clusters: Fleet,
+    pub clusters: Fleet<ClusterOutline>,
 }
 
 impl From<&StoredDecision> for DecisionOutline {
@@ -54,7 +56,7 @@ impl From<&StoredDecision> for DecisionOutline {
             policies: policies.clone(),
             calls: calls.clone(),
             again_after_ms: stored.again_after_ms(),
-            clusters: Fleet::clone(clusters),
+            clusters: clusters.iter().map(|cluster| Arc::new((&**cluster).into())).collect(),
         }
     }
 }
@@ -156,12 +158,9 @@ impl<'de> Deserialize<'de> for Plan {
 
 impl DecisionForm for DecisionOutline {
     type Head = OutlineHead;
+    type Cluster = ClusterOutline;
 
-    fn complete(
-        head: OutlineHead,
-        _payload: &[u8],
-        fleet: &dyn Fn(&str) -> Result<Fleet, String>,
-    ) -> Result<Self, String> {
+    fn complete(head: OutlineHead, _payload: &[u8], fleet: &FleetLookup<'_, ClusterOutline>) -> Result<Self, String> {
         Ok(Self {
             now: Time::from_millis(head.now),
             snapshot: head.snapshot,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::journal::{Decision, Entry};
-use bulkhead_core::model::{Cluster, ConditionStatus, SyncMode};
+use bulkhead_core::model::{ConditionStatus, SyncMode};
 use bulkhead_core::time::Time;
-use bulkhead_journal::DecisionOutline;
+use bulkhead_journal::{ClusterOutline, DecisionOutline};
 
 /// State of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl ClusterState {
 pub struct Clusters {
     tracks: BTreeMap<String, Track>,
     /// Clusters of the last decision that read all of them.
-    fleet: Option<Arc<[Arc<Cluster>]>>,
+    fleet: Option<Arc<[Arc<ClusterOutline>]>>,
     /// True if a change was added after a later one.
     is_unsorted: bool,
 }
@@ -48,7 +48,7 @@ pub struct Clusters {
 #[derive(Default)]
 struct Track {
     /// Version that was seen last.
-    seen: Option<Arc<Cluster>>,
+    seen: Option<Arc<ClusterOutline>>,
     /// Each state with the time from which on it applies, in milliseconds.
     changes: Vec<(i64, Arc<ClusterState>)>,
 }
@@ -80,7 +80,7 @@ impl Track {
 impl Clusters {
     /// Takes the clusters of a decision, as it read them.
     pub(super) fn observe(&mut self, order_ms: i64, decision: &DecisionOutline) {
-        let is_known = |fleet: &Arc<[Arc<Cluster>]>| Arc::ptr_eq(fleet, &decision.clusters);
+        let is_known = |fleet: &Arc<[Arc<ClusterOutline>]>| Arc::ptr_eq(fleet, &decision.clusters);
         if self.fleet.as_ref().is_some_and(is_known) {
             return;
         }
@@ -163,9 +163,9 @@ impl Clusters {
     }
 }
 
-fn state_of(cluster: &Cluster) -> ClusterState {
-    let ready = cluster.ready();
-    let mut taints: Vec<_> = cluster.spec.taints.iter().map(ToString::to_string).collect();
+fn state_of(cluster: &ClusterOutline) -> ClusterState {
+    let ready = cluster.ready.as_ref();
+    let mut taints: Vec<_> = cluster.taints.iter().map(ToString::to_string).collect();
     taints.sort_unstable();
     ClusterState {
         is_member: true,
@@ -176,10 +176,10 @@ fn state_of(cluster: &Cluster) -> ClusterState {
         reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
         since: ready.and_then(|ready| ready.last_transition_time),
         taints,
-        sync_mode: match cluster.spec.sync_mode {
+        sync_mode: match cluster.sync_mode {
             SyncMode::Push => "Push",
             SyncMode::Pull => "Pull",
         },
-        region: cluster.spec.region.clone(),
+        region: cluster.region.clone(),
     }
 }

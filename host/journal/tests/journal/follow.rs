@@ -2,11 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use bulkhead_core::journal::{Outcome, Sink};
-use bulkhead_journal::{Follower, News, Problem, Stored, StoredDecision, read, segment};
+use bulkhead_core::model::Cluster;
+use bulkhead_journal::{
+    ClusterOutline, DecisionOutline, Follower, News, Problem, Stored, StoredDecision, read, segment,
+};
+use serde_json::json;
 
-use crate::records::{decision, record};
+use crate::records::{about_clusters, decision, record};
 use crate::support::{open, open_segmented};
 
 /// Reads on. Returns the ids of the records, negative for abandoned ones.
@@ -56,6 +61,56 @@ fn each_record_is_passed_once_with_its_inputs() {
     assert_eq!(added(&mut follower), [0; 0]);
 }
 
+/// A cluster with running workloads has a new resource summary for each decision.
+#[test]
+fn versions_of_a_cluster_with_the_same_outline_share_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = open(directory.path());
+    let cluster = |name: &str, ready: &str, pods: u64| -> Arc<Cluster> {
+        let cluster = json!({
+            "name": name,
+            "spec": {"syncMode": "Pull", "region": "r", "taints": [{"key": "a", "effect": "NoExecute"}]},
+            "status": {
+                "conditions": [
+                    {"type": "CompleteAPIEnablements", "status": "True"},
+                    {"type": "Ready", "status": ready, "reason": "R"},
+                ],
+                "resourceSummary": {"allocated": {"pods": pods.to_string()}},
+            },
+        });
+        Arc::new(serde_json::from_value(cluster).unwrap())
+    };
+    let fleets = [("True", 1), ("True", 2), ("False", 3), ("True", 1), ("False", 4)];
+    for (id, (ready, pods)) in (1..).zip(fleets) {
+        let clusters = vec![cluster("member1", "True", 7), cluster("member2", ready, pods)];
+        writer.keep(&record(id, 5), Some(&about_clusters(clusters)));
+    }
+    let mut found = Vec::new();
+    let problems = Follower::<DecisionOutline>::new(directory.path()).read_new(|_, news| match news {
+        News::Record(stored) => found.push(Arc::clone(&stored.decision.unwrap().clusters)),
+        News::Abandoned(id) => panic!("record {id} is abandoned"),
+    });
+    assert_eq!(problems.unwrap(), []);
+    let status = |fleet: &Arc<[Arc<ClusterOutline>]>| fleet[1].ready.as_ref().map(|ready| ready.status.as_str());
+    let statuses: Vec<_> = found.iter().map(status).collect();
+    assert_eq!(
+        statuses,
+        fleets.map(|(ready, _)| Some(ready)),
+        "the outlines are those of the clusters"
+    );
+    assert!(Arc::ptr_eq(&found[0], &found[1]));
+    assert!(Arc::ptr_eq(&found[0][0], &found[2][0]));
+    assert!(!Arc::ptr_eq(&found[0][1], &found[2][1]));
+    let outline = json!({
+        "name": found[0][1].name, "sync_mode": found[0][1].sync_mode, "region": found[0][1].region,
+        "taints": found[0][1].taints,
+    });
+    let expected = json!({
+        "name": "member2", "sync_mode": "Pull", "region": "r", "taints": [{"key": "a", "effect": "NoExecute"}],
+    });
+    assert_eq!(outline, expected);
+}
+
 #[test]
 fn an_abandonment_comes_with_its_record_or_after_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -70,6 +125,30 @@ fn an_abandonment_comes_with_its_record_or_after_it() {
     assert_eq!(added(&mut follower), [-2, 3]);
     writer.abandon(3);
     assert_eq!(added(&mut follower), [-3]);
+    assert_eq!(added(&mut follower), [0; 0]);
+}
+
+/// The records of a segment are passed on before the rest of it is read.
+#[test]
+fn a_late_abandonment_follows_its_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = open_segmented(directory.path(), 60_000);
+    (1..=400).for_each(|id| writer.keep(&record(id, 5), None));
+    for id in [2, 250, 399] {
+        writer.abandon(id);
+    }
+    assert!(segment::list(directory.path()).unwrap().len() > 2);
+    let mut follower = Follower::new(directory.path());
+    let ids = added(&mut follower);
+    let records: Vec<_> = ids.iter().map(|id| id.abs()).collect();
+    let first = |id: i64| records.iter().position(|found| *found == id).unwrap();
+    assert!((1..400).all(|id| first(id) < first(id + 1)));
+    let abandoned: Vec<_> = ids.iter().copied().filter(|id| *id < 0).collect();
+    assert_eq!(
+        abandoned,
+        [-250, -399],
+        "record 2 is two segments back, where it cannot be changed any more"
+    );
     assert_eq!(added(&mut follower), [0; 0]);
 }
 

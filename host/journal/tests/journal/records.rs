@@ -52,12 +52,13 @@ pub(crate) fn decision(cluster: &str, ready: &str) -> Arc<DecisionRecord> {
         "name": cluster, "spec": {"syncMode": "Push"},
         "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "R", "message": "m"}]},
     });
-    let cluster = Arc::new(serde_json::from_value(cluster).unwrap());
-    made(
-        DecisionInput::Taint {
-            options: TaintOptions::default(),
-        },
-        vec![cluster],
-        json!({"added": []}),
-    )
+    about_clusters(vec![Arc::new(serde_json::from_value(cluster).unwrap())])
+}
+
+/// Returns a decision about taints that reads these clusters.
+pub(crate) fn about_clusters(clusters: Vec<Arc<Cluster>>) -> Arc<DecisionRecord> {
+    let input = DecisionInput::Taint {
+        options: TaintOptions::default(),
+    };
+    made(input, clusters, json!({"added": []}))
 }
