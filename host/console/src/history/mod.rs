@@ -24,6 +24,8 @@ use crate::source::Place;
 const ROWS_MAX: usize = 200_000;
 /// Number of rows by which the limit is exceeded before the oldest are removed.
 const SLACK: usize = 10_000;
+/// Growth of the list of rows: one part in this many.
+const GROWTH: usize = 8;
 
 /// Index of the records of all processes, as one list in order of time.
 #[derive(Default)]
@@ -76,6 +78,10 @@ impl History {
         };
         let row = Row::new(order_ms, place, stored, &mut self.pools);
         self.index(order_ms, stored);
+        if self.rows.len() == self.rows.capacity() {
+            // Rows are most of the index: half as many again would be unused for long.
+            self.rows.reserve_exact(self.rows.len() / GROWTH + SLACK / GROWTH);
+        }
         self.rows.push(row);
         self.version += 1;
     }
