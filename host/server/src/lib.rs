@@ -72,6 +72,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Number of threads for leases and probes. One of them may be busy with a member's response.
 const LEASE_THREADS: usize = 2;
+/// Time after which a thread for blocking work ends. The allocator keeps memory for each thread, and the ticks of an open
+/// page of the console would keep all threads of an earlier burst with a longer time.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Retry interval after a failed request to an API server.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -113,6 +116,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
 /// Creates the runtime of the controllers and the runtime of leases and probes.
 fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
     let mut builder = Builder::new_multi_thread();
+    builder.thread_keep_alive(KEEP_ALIVE);
     let runtime = builder.enable_all().build().context("starting the runtime")?;
     let lease_runtime = builder.worker_threads(LEASE_THREADS).thread_name("leases").build();
     Ok((
