@@ -1,6 +1,18 @@
-//! A version of a plugin that fails is rehearsed with each of its fallbacks.
+//! Rehearsals of plugins: a version that fails with each of its fallbacks, and a plugin in shadow mode.
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, run};
+
+/// Returns a scenario in which member1 is lost after two minutes. `plugins` and `events` are members of the scenario.
+fn scenario(plugins: &str, events: &str, evicting: &str) -> String {
+    format!(
+        "name: versions\nduration: 8m\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+         clusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [taint-policy.yaml, {{objects: [{WEB}, {POLICY}]}}]\n{plugins}\nevents:\n{events}\
+         - {{at: 2m, cluster: member1, state: unreachable}}\nexpect:\n\
+         - {{at: 7m, binding: default/web-deployment, clusters: {{member2: 2}}, evictingFrom: [{evicting}]}}\n"
+    )
+}
 
 /// Replaces a version that releases by one that fails before a cluster is lost. The old copy stays for the grace period
 /// unless the fallback answers.
@@ -9,15 +21,10 @@ fn check(fallback: &str, evicting: &str) {
     let guard = |version: &str| {
         format!("plugins: [{{name: guard, lua: {version}.lua, fallback: {fallback}, breaker: {{faults: 2}}}}]")
     };
-    let scenario = format!(
-        "name: versions\nduration: 8m\nflags: {{feature-gates: {{Failover: true}}, \
-         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
-         clusters: [{{name: member1}}, {{name: member2}}]\n\
-         manifests: [taint-policy.yaml, {{objects: [{WEB}, {POLICY}]}}]\n{}\nevents:\n\
-         - {{at: 1m, {}}}\n- {{at: 2m, cluster: member1, state: unreachable}}\nexpect:\n\
-         - {{at: 7m, binding: default/web-deployment, clusters: {{member2: 2}}, evictingFrom: [{evicting}]}}\n",
-        guard("works"),
-        guard("fails"),
+    let scenario = scenario(
+        &guard("works"),
+        &format!("- {{at: 1m, {}}}\n", guard("fails")),
+        evicting,
     );
     let files = [
         ("scenario.yaml", scenario.as_str()),
@@ -46,4 +53,23 @@ fn a_version_that_fails_is_replaced_by_its_fallback() {
     check("abstain", "");
     check("{builtin: ResourceHealth}", "");
     check("fail-static", "member1");
+}
+
+#[test]
+fn a_plugin_in_shadow_that_would_differ_is_in_the_timeline_and_changes_nothing() {
+    let plugins = "plugins: [{name: eager, lua: eager.lua, mode: shadow}]";
+    let scenario = scenario(plugins, "", "");
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("eager.lua", "function EvictionCheck() return 'release' end\n"),
+    ];
+    let report = run(&Folder::new("shadow", &files).load().unwrap(), None);
+    assert_held(&report);
+    let entries: Vec<_> = report.timeline.iter().collect();
+    let first = |what: &str| entries.iter().position(|entry| entry.what == what);
+    let differs = first("a shadow would differ").expect("the built-in check holds until the new copy is healthy");
+    let entry = entries[differs];
+    assert_eq!(entry.plugin.as_deref(), Some("eager (lua)"), "{entry:?}");
+    assert!(Some(differs) < first("released"), "the shadow releases nothing");
 }
