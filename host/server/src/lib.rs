@@ -72,9 +72,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Number of threads for leases and probes. One of them may be busy with a member's response.
 const LEASE_THREADS: usize = 2;
-/// Time after which a thread for blocking work ends. The allocator keeps memory for each thread, and the ticks of an open
+/// Time after which an idle thread for blocking work ends. The allocator keeps memory for each, and the ticks of an open
 /// page of the console would keep all threads of an earlier burst with a longer time.
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// Retry interval after a failed request to an API server.
 const RETRY: Duration = Duration::from_secs(5);
 
