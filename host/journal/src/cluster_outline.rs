@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// Form in which the clusters of a decision are read.
-pub trait ClusterForm: Clone + DeserializeOwned + PartialEq + fmt::Debug {
+pub trait ClusterForm: DeserializeOwned + PartialEq + fmt::Debug {
     /// Returns the name of the cluster.
     fn name(&self) -> &str;
 }
@@ -81,13 +81,12 @@ struct StatusMembers {
 impl From<Members> for ClusterOutline {
     fn from(members: Members) -> Self {
         let Members { name, spec, status } = members;
-        let is_ready = |condition: &Condition| condition.type_ == "Ready";
         Self {
             name,
             sync_mode: spec.sync_mode,
             region: spec.region,
             taints: spec.taints,
-            ready: status.conditions.into_iter().find(is_ready),
+            ready: Condition::find(&status.conditions, "Ready").cloned(),
         }
     }
 }

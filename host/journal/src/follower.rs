@@ -80,8 +80,10 @@ impl<D: DecisionForm> Follower<D> {
                     }
                     result => result?,
                 }
-                if let Some(before) = &mut self.before {
-                    before.pass(self.follows, take);
+                // Without another read, records wait for the next segment, which may abandon them.
+                let last = self.open.as_mut().filter(|_| self.follows);
+                for open in self.before.iter_mut().chain(last) {
+                    open.pass(self.follows, take);
                 }
             } else {
                 // The chain cannot be checked across a segment that is not read.
@@ -115,9 +117,6 @@ impl<D: DecisionForm> Follower<D> {
         let mut open = known.unwrap_or_else(|| Open::new(number, path));
         if is_new && self.open.is_some() {
             self.before = self.open.take();
-            if let Some(before) = self.before.as_mut().filter(|_| self.follows) {
-                before.pass(true, take);
-            }
         }
         match open.read_on(self.before.as_mut(), self.follows, take) {
             Ok(found) => problems.extend(found),

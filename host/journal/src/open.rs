@@ -123,13 +123,9 @@ impl<D: DecisionForm> Open<D> {
 
     fn cluster(&mut self, payload: &[u8]) -> Result<(), String> {
         let cluster: D::Cluster = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-        let version = match self.newest.get_mut(cluster.name()) {
+        let version = match self.newest.get(cluster.name()) {
             Some(newest) if **newest == cluster => Arc::clone(newest),
-            Some(newest) => {
-                *newest = Arc::new(cluster);
-                Arc::clone(newest)
-            }
-            None => {
+            _ => {
                 let version = Arc::new(cluster);
                 self.newest.insert(version.name().to_owned(), Arc::clone(&version));
                 version
