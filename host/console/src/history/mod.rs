@@ -79,7 +79,7 @@ impl History {
         let row = Row::new(order_ms, place, stored, &mut self.pools);
         self.index(order_ms, stored);
         if self.rows.len() == self.rows.capacity() {
-            // Rows are most of the index: half as many again would be unused for long.
+            // Rows are most of the index, and a list that doubles would be half empty for long.
             self.rows.reserve_exact(self.rows.len() / GROWTH + SLACK / GROWTH);
         }
         self.rows.push(row);

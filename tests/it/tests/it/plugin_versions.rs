@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, run};
 
-/// Returns a scenario in which member1 is lost after two minutes. `plugins` and `events` are members of the scenario.
+/// Returns a scenario in which member1 is lost after two minutes. `plugins` is a member of the scenario, `events` are items
+/// before the loss, and `evicting` lists the clusters with an old copy at the end.
 fn scenario(plugins: &str, events: &str, evicting: &str) -> String {
     format!(
         "name: versions\nduration: 8m\nflags: {{feature-gates: {{Failover: true}}, \
@@ -66,10 +67,9 @@ fn a_plugin_in_shadow_that_would_differ_is_in_the_timeline_and_changes_nothing()
     ];
     let report = run(&Folder::new("shadow", &files).load().unwrap(), None);
     assert_held(&report);
-    let entries: Vec<_> = report.timeline.iter().collect();
-    let first = |what: &str| entries.iter().position(|entry| entry.what == what);
+    let first = |what: &str| report.timeline.iter().position(|entry| entry.what == what);
     let differs = first("a shadow would differ").expect("the built-in check holds until the new copy is healthy");
-    let entry = entries[differs];
+    let entry = &report.timeline[differs];
     assert_eq!(entry.plugin.as_deref(), Some("eager (lua)"), "{entry:?}");
     assert!(Some(differs) < first("released"), "the shadow releases nothing");
 }
