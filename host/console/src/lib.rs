@@ -204,7 +204,7 @@ impl Console {
 
     /// Returns the records of rows, with the outcomes that are known.
     fn find(&self, rows: &[&Row]) -> anyhow::Result<Vec<Stored>> {
-        let wanted: Vec<_> = rows.iter().map(|row| (row.id(), row.place)).collect();
+        let wanted: Vec<_> = rows.iter().map(|row| (row.id(), row.origin.place)).collect();
         let about = match rows {
             [] => return Ok(Vec::new()),
             [row] => row.id().to_string(),

@@ -13,7 +13,7 @@ use bulkhead_plugin::{PluginReport, Registry};
 use bulkhead_simulator::recorded::journals::journals;
 
 /// Location of a record on disk, by which it is read again without the rest of its journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// Journal, as a number of the source.
     pub journal: usize,

@@ -180,7 +180,7 @@ impl History {
 
 /// Returns true if a row is of the journal of a place.
 fn is_of_journal(row: &Row, place: Option<Place>) -> bool {
-    row.place.map(|at| at.journal) == place.map(|at| at.journal)
+    row.origin.place.map(|at| at.journal) == place.map(|at| at.journal)
 }
 
 #[cfg(test)]

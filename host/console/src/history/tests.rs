@@ -92,6 +92,24 @@ fn states_of_clusters_follow_the_records_and_are_kept_for_each_time() {
 }
 
 #[test]
+fn rows_share_their_reasons_and_origins() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = TestJournal::start(folder.path(), "3f9a1c2e55");
+    for (at_s, name) in [(1, "a"), (2, "b")] {
+        journal.record(at_s, &binding(name), None, (Decision::Scheduled, "m1:1"));
+    }
+    let mut history = History::default();
+    for stored in stored(folder.path()) {
+        history.add(None, News::Record(stored));
+    }
+    let [first, second] = history.rows() else {
+        panic!("{} rows", history.rows().len());
+    };
+    assert!(Arc::ptr_eq(&first.cause, &second.cause) && Arc::ptr_eq(&first.origin, &second.origin));
+    assert!(size_of::<Row>() <= 96, "a row has {} bytes", size_of::<Row>());
+}
+
+#[test]
 fn known_records_count_once_and_a_later_abandonment_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let journal = TestJournal::start(folder.path(), "3f9a1c2e55");

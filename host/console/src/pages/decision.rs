@@ -21,7 +21,7 @@ pub const PATH: &str = "/decision";
 pub fn page(view: &View<'_>, parameters: &Parameters, find: Find<'_>) -> Result<Result<Page, Page>, String> {
     let id = parameters.text("id").parse::<DecisionId>();
     let id = id.map_err(|error| format!("id: {error}"))?;
-    let is_it = |row: &&Row| row.number == id.number && (id.process.is_empty() || *row.process == *id.process);
+    let is_it = |row: &&Row| row.number == id.number && (id.process.is_empty() || *row.origin.process == *id.process);
     let mut rows: Vec<_> = view.history.rows().iter().filter(is_it).collect();
     // A number without a process is the whole id of a decision of an earlier version.
     if rows.iter().any(|row| row.is(&id)) {

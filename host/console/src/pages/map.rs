@@ -173,7 +173,7 @@ fn evictions(federation: &Federation<'_>, waits: &[Waiting]) -> Markup {
             cluster(from),
             text(placement),
             html! { a href=(decision_link(row)) { (moment(row.at)) } " (" (age) ")" },
-            text(&row.code),
+            text(&row.cause.code),
             text(gate.unwrap_or_else(|| "not checked yet".to_owned())),
         ]
     });

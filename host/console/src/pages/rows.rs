@@ -31,6 +31,7 @@ fn row(row: &Row) -> Vec<Markup> {
 
 fn reason(row: &Row) -> Markup {
     let policy = row
+        .cause
         .policy
         .as_ref()
         .map(|policy| format!(" by {policy}"))
