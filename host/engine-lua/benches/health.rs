@@ -43,7 +43,7 @@ fn script(code: &str) -> Bounded {
     }];
     let module = Module {
         origin: "bench.lua".to_owned(),
-        code: code.as_bytes().to_vec(),
+        code: code.into(),
         entries,
     };
     let source = PluginSource::new("bench", EngineKind::Lua, vec![module]);

@@ -39,7 +39,7 @@ fn source(name: &str, instances: Instances) -> PluginSource {
     assert!(code.len() <= GUEST_BYTES_MAX, "{name} has {} bytes", code.len());
     let module = Module {
         origin: file.display().to_string(),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     PluginSource {

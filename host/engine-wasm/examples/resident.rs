@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (instances, label) in [(Instances::Fresh, "fresh"), (Instances::Reused, "reused")] {
         let module = Module {
             origin: GUEST.to_owned(),
-            code: code.clone(),
+            code: code.as_slice().into(),
             entries: Vec::new(),
         };
         let source = PluginSource {

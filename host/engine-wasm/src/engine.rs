@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
 use bulkhead_plugin::{
-    Description, Engine, LoadError, LoadStage, Loaded, LogSink, PluginSource, UsageMeter, check_config,
+    Description, Engine, LoadError, LoadStage, Loaded, LogSink, ModuleCode, PluginSource, UsageMeter, check_config,
 };
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime, OptLevel};
@@ -164,7 +164,7 @@ impl WasmEngine {
     }
 
     /// Compiles the component of a plugin, or takes it from the cache, and checks the types of its imports and exports.
-    fn code(&self, at: &At<'_>, source: &PluginSource, bytes: &[u8]) -> Result<(Code, Outline), LoadError> {
+    fn code(&self, at: &At<'_>, source: &PluginSource, bytes: &ModuleCode) -> Result<(Code, Outline), LoadError> {
         let prepared = self.prepared(source, bytes);
         let starts_configured = prepared.is_some();
         let component = match prepared {
@@ -176,10 +176,10 @@ impl WasmEngine {
         self.bind(at, source, &component, starts_configured)
     }
 
-    fn compile(&self, bytes: &[u8]) -> wasmtime::Result<Component> {
+    fn compile(&self, bytes: &ModuleCode) -> wasmtime::Result<Component> {
         let compile = || bound::compile(&self.engine, bytes);
         match &self.cache {
-            Some(cache) => cache.component(&self.engine, &[bytes], compile),
+            Some(cache) => cache.component(&self.engine, &[bytes.digest().as_bytes()], compile),
             None => compile(),
         }
     }
@@ -305,13 +305,21 @@ fn about(source: &PluginSource) -> About {
     }
 }
 
+/// Calls `describe`, which needs no configuration. An instance that starts configured is kept for the next call if it
+/// can be given its state back: a new one costs milliseconds.
 fn describe(code: &Code) -> Result<Metadata, Fault> {
     let mut session = Session::new(code, About::default())?;
-    let instance = session.instantiate()?;
+    let instance = if code.starts_configured {
+        session.configured()?
+    } else {
+        session.instantiate()?
+    };
     let plugin = code.exports.plugin.load(&mut session.store, &instance);
     let plugin = session.loaded(plugin)?;
     let described = plugin.call_describe(&mut session.store);
-    session.returned(described)
+    let metadata = session.returned(described)?;
+    session.end_well();
+    Ok(metadata)
 }
 
 /// Configures an instance as before a call, and checks the types of the functions of every kind.

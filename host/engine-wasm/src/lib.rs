@@ -15,6 +15,7 @@
 mod access;
 mod bound;
 mod cache;
+mod checksum;
 mod contract;
 mod edit;
 mod engine;

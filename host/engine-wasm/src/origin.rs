@@ -14,6 +14,7 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, TypedFunc, 
 use wasmtime::{AsContextMut as _, Store};
 
 use crate::access::{ADDED, MEMORY, RESTORE, SAVE};
+use crate::checksum::Checksum;
 use crate::host::Host;
 
 /// Maximum size of the pages that are copied back, in bytes. With more of them, a new instance costs less.
@@ -130,14 +131,14 @@ impl Origin {
         self.restore.call(&mut *store, ()).ok()
     }
 
-    /// Returns a copy of the memories.
-    pub(crate) fn memories(&self, store: &mut Store<Host>) -> Option<Vec<Vec<u8>>> {
-        let mut copies = Vec::new();
+    /// Returns the checksums of the memories.
+    pub(crate) fn memories(&self, store: &mut Store<Host>) -> Option<Vec<Checksum>> {
+        let mut checksums = Vec::new();
         for memory in &self.memories {
             let (list,) = memory.read.call(&mut *store, ()).ok()?;
-            copies.push(list.as_le_slice(store.as_context_mut()).to_vec());
+            checksums.push(Checksum::of(list.as_le_slice(store.as_context_mut())));
         }
-        Some(copies)
+        Some(checksums)
     }
 }
 

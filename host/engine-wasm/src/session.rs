@@ -8,6 +8,7 @@ use bulkhead_core::policy::{Fault, FaultKind};
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Engine, Result as Outcome, Store};
 
+use crate::checksum::Checksum;
 use crate::fault;
 use crate::host::allowance::Deadline;
 use crate::host::bindings::bulkhead::policy::types::PolicyError;
@@ -277,8 +278,8 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// Returns a copy of the memories of an instance that can be given its state back.
-    pub(crate) fn memories(&mut self) -> Option<Vec<Vec<u8>>> {
+    /// Returns the checksums of the memories of an instance that can be given its state back.
+    pub(crate) fn memories(&mut self) -> Option<Vec<Checksum>> {
         let origin = self.origin.take()?;
         let memories = self.unmetered(|store| origin.memories(store));
         self.origin = Some(origin);

@@ -168,7 +168,7 @@ fn source(customization: &Customization, name: &str, scripts: &[(EntryPoint, &st
             Some(rule) => format!("{} {rule}.luaScript", customization.origin),
             None => customization.origin.clone(),
         },
-        code: script.as_bytes().to_vec(),
+        code: (*script).into(),
         entries: vec![Entry {
             point: *point,
             object_kind: Some(object_kind.clone()),

@@ -67,7 +67,7 @@ impl FoundPlugin {
             .iter()
             .flat_map(|point| Entry::on(*point, &kinds))
             .collect();
-        let code = manifest.dialect.translate(code);
+        let code = manifest.dialect.translate(code).into();
         let source = PluginSource {
             object_kinds: kinds,
             config: manifest.config.clone(),

@@ -164,7 +164,7 @@ mod tests {
         let engine = manifest.code().unwrap().0;
         let module = Module {
             origin: "f".to_owned(),
-            code: code.as_bytes().to_vec(),
+            code: code.into(),
             entries: Vec::new(),
         };
         let source = PluginSource::new(&manifest.name, engine, vec![module]);

@@ -226,9 +226,9 @@ mod tests {
             (script.source.name.as_str(), script.source.origin()),
             ("vital", "Plugin vital spec.lua")
         );
-        assert_eq!(script.source.modules[0].code, b"function Score() end");
+        assert_eq!(script.source.modules[0].code[..], *b"function Score() end");
         let component = find_object(&object("freeze", json!({"wasm": "AGFz\nbQ==\n", "mode": "shadow"}))).unwrap();
-        assert_eq!(component.source.modules[0].code, b"\0asm");
+        assert_eq!(component.source.modules[0].code[..], *b"\0asm");
     }
 
     #[test]

@@ -2,6 +2,8 @@ use bulkhead_core::manifest::{Budget, Dialect, Digest, EntryPoint, Instances};
 use bulkhead_core::policy::{Build, Capability, EngineKind, SignedImage};
 use serde_json::Value;
 
+use crate::module_code::ModuleCode;
+
 /// A plugin before it is loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginSource {
@@ -69,7 +71,10 @@ impl PluginSource {
 
     /// Returns the digest of its code.
     pub fn digest(&self) -> Digest {
-        Digest::of(self.modules.iter().map(|module| module.code.as_slice()))
+        match self.modules.as_slice() {
+            [module] => module.code.digest(),
+            modules => Digest::of(modules.iter().map(|module| &*module.code)),
+        }
     }
 }
 
@@ -89,7 +94,7 @@ pub struct Module {
     /// Origin for messages: a path, or an object and field.
     pub origin: String,
     /// A component in binary form, or the text of a script.
-    pub code: Vec<u8>,
+    pub code: ModuleCode,
     /// Functions of a script that are called; empty means every function of [`EntryPoint::ALL`] that it defines.
     /// Empty for a component, whose exports declare them.
     pub entries: Vec<Entry>,

@@ -39,7 +39,7 @@ pub fn source(customization: &ResourceInterpreterCustomization, origin: &str) ->
         let origin = format!("{origin} {rule}");
         Some(Module {
             origin,
-            code: script.as_bytes().to_vec(),
+            code: (*script).into(),
             entries: vec![entry],
         })
     });

@@ -56,7 +56,7 @@ pub fn script(input: &[u8]) {
 pub fn load(engine: &dyn Engine, code: &[u8]) {
     let module = Module {
         origin: "input".to_owned(),
-        code: code.to_vec(),
+        code: code.into(),
         entries: Vec::new(),
     };
     drop(engine.load(&PluginSource::new("edited", engine.kind(), vec![module])));

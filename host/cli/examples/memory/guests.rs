@@ -57,7 +57,7 @@ pub(crate) fn lua() -> anyhow::Result<(String, u64)> {
     }];
     let module = Module {
         origin: "copies.lua".to_owned(),
-        code: COPIES.as_bytes().to_vec(),
+        code: COPIES.into(),
         entries,
     };
     let budget = budget(120_000);
@@ -126,7 +126,7 @@ fn load(
     let code = wat::parse_str(component(function, arguments, Times::Forever))?;
     let module = Module {
         origin: format!("{function}.wat"),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     let source = PluginSource {

@@ -238,10 +238,10 @@ fn loops_per_ms(threads: usize) -> anyhow::Result<f64> {
         point: EntryPoint::Health,
         object_kind,
     }];
-    let code = source(CALIBRATION_LOOPS, HEALTH).into_bytes();
+    let code = source(CALIBRATION_LOOPS, HEALTH);
     let module = Module {
         origin: "health.lua".to_owned(),
-        code,
+        code: code.into(),
         entries,
     };
     let budget = Budget {

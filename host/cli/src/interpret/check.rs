@@ -351,7 +351,7 @@ fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
         }];
         let module = Module {
             origin: place.origin.clone(),
-            code: translated.as_bytes().to_vec(),
+            code: translated.as_str().into(),
             entries,
         };
         if let Err(message) = watched(module, *point) {
@@ -411,7 +411,7 @@ fn defines(code: &str, point: EntryPoint) -> bool {
     }];
     load(Module {
         origin: String::new(),
-        code: code.as_bytes().to_vec(),
+        code: code.into(),
         entries,
     })
     .is_ok()
@@ -457,8 +457,7 @@ fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
         .replace("FUNCTION", point.function())
         .replace("ARGUMENT", argument)
         .replace("NEEDED", needed);
-    module.code.extend_from_slice(b"\n");
-    module.code.extend_from_slice(watch.as_bytes());
+    module.code = [&*module.code, b"\n", watch.as_bytes()].concat().into();
     let policy = load(module)?;
     let found = first_fault(&*policy, |_, message| WATCHED.iter().any(|what| message.contains(what)));
     found.map_or(Ok(()), Err)

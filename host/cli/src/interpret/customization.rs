@@ -145,7 +145,7 @@ impl Customization {
         }];
         Module {
             origin: script.place.origin.clone(),
-            code: script.code.as_bytes().to_vec(),
+            code: script.code.as_str().into(),
             entries,
         }
     }

@@ -199,7 +199,7 @@ impl<'a> Loader<'a> {
         let origin = file.display().to_string();
         let module = Module {
             origin: origin.clone(),
-            code: code.to_vec(),
+            code: code.into(),
             entries: Vec::new(),
         };
         let engine = match self.wasm.get() {
@@ -318,7 +318,7 @@ fn built_in() -> Vec<Interpreter> {
 
 /// Builds the source of a script that implements every function it defines.
 pub(super) fn script_source(place: &Place, code: &str, dialect: Dialect) -> PluginSource {
-    let code = dialect.translate(code.as_bytes().to_vec());
+    let code = dialect.translate(code.as_bytes().to_vec()).into();
     let module = Module {
         origin: place.origin.clone(),
         code,

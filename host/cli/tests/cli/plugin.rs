@@ -371,8 +371,8 @@ fn a_plugin_becomes_an_object_that_says_the_same() {
         .find(|path| path.extension().is_some_and(|extension| extension == "lua"))
         .unwrap();
     assert_eq!(
-        (found.source.name.as_str(), &found.source.modules[0].code),
-        ("vital", &fs::read(script).unwrap())
+        (found.source.name.as_str(), &*found.source.modules[0].code),
+        ("vital", &*fs::read(script).unwrap())
     );
     assert_eq!(found.source.config, serde_json::json!({}));
     fs::write(folder.join("broken.lua"), "function Score(").unwrap();

@@ -28,6 +28,11 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
+    /// Returns the bytes of the hash.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Returns the first 12 hexadecimal digits, to distinguish builds of a plugin.
     pub fn short(&self) -> String {
         let mut digits = self.to_string();

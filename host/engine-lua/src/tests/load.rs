@@ -134,7 +134,7 @@ fn the_id_identifies_the_code() {
 fn the_kind_of_object_decides_which_script_answers() {
     let module = |kind: &str, healthy: bool| Module {
         origin: format!("{kind}.lua"),
-        code: format!("function InterpretHealth(obj) return {healthy} end").into_bytes(),
+        code: format!("function InterpretHealth(obj) return {healthy} end").into(),
         entries: vec![Entry {
             point: EntryPoint::Health,
             object_kind: Some(("v1".to_owned(), kind.to_owned())),

@@ -48,7 +48,7 @@ fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
         .collect();
     let module = Module {
         origin: "test.lua".to_owned(),
-        code: script.as_bytes().to_vec(),
+        code: script.into(),
         entries,
     };
     PluginSource {

@@ -140,7 +140,7 @@ fn scripts_of_one_plugin_do_not_see_each_other() {
     let mut source = source("", &[]);
     let module = |kind: &str, code: &str| Module {
         origin: format!("{kind}.lua"),
-        code: code.as_bytes().to_vec(),
+        code: code.into(),
         entries: vec![Entry {
             point: EntryPoint::Health,
             object_kind: Some(("v1".to_owned(), kind.to_owned())),

@@ -71,7 +71,7 @@ fn module(origin: &str, code: &[u8], point: EntryPoint, kind: &str) -> Module {
     let entries = vec![Entry { point, object_kind }];
     Module {
         origin: origin.to_owned(),
-        code: code.to_vec(),
+        code: code.into(),
         entries,
     }
 }

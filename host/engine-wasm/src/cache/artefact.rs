@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::folder::Folder;
-use super::name::{Name, hexadecimal};
+use super::name::Name;
+use crate::checksum::{Checksum, PartialChecksum};
 
 /// Error for a file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub(super) enum Unusable {
     /// Another user may have written the file.
     #[error("{0}")]
     Foreign(String),
-    /// The content does not match the digest in the name.
+    /// The content does not match the checksum in the name.
     #[error("the content does not match the name")]
     Damaged,
     /// wasmtime rejected the file.
@@ -40,12 +40,12 @@ pub(super) fn load(folder: &Folder, name: &Name, engine: &Engine) -> Result<Comp
     let path = folder.path(name);
     let file = File::open(&path)?;
     folder.accept(&file.metadata()?).map_err(Unusable::Foreign)?;
-    if digest(file)? != name.content() {
+    if checksum(file)?.to_string() != name.content() {
         return Err(Unusable::Damaged);
     }
     // SAFETY: the bytes must be the unchanged output of `Component::serialize` and stay unchanged while they are
-    // mapped. `Cache::keep` is the only writer of such names, and the content matches the digest in the name, so a
-    // truncated or corrupted file does not get here. A forged file with a matching digest can only come from a user
+    // mapped. `Cache::keep` is the only writer of such names, and the content matches the checksum in the name, so a
+    // truncated or corrupted file does not get here. A forged file with a matching checksum can only come from a user
     // with write access to the folder or the file. `Folder::open` and `accept` ensure that only this user and root
     // have it; neither needs a forged file. Files are never written in place: they are renamed into existence, and
     // removing one leaves its mappings intact. wasmtime itself checks that the file was compiled by the same
@@ -54,17 +54,17 @@ pub(super) fn load(folder: &Folder, name: &Name, engine: &Engine) -> Result<Comp
     component.map_err(Unusable::Refused)
 }
 
-/// Returns the SHA-256 of a file. It is read in pieces: the code is mapped afterwards and need not fit in memory
+/// Returns the checksum of a file. It is read in pieces: the code is mapped afterwards and need not fit in memory
 /// twice.
-fn digest(mut file: File) -> io::Result<String> {
-    let mut hash = Sha256::new();
+fn checksum(mut file: File) -> io::Result<Checksum> {
+    let mut checksum = PartialChecksum::new();
     let mut piece = vec![0; 64 << 10];
     loop {
         let read = file.read(&mut piece)?;
         let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else {
             break;
         };
-        hash.update(bytes);
+        checksum.update(bytes);
     }
-    Ok(hexadecimal(hash))
+    Ok(checksum.finish())
 }

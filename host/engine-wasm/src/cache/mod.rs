@@ -1,7 +1,7 @@
 //! Cache of compiled components on disk, to avoid compilation after a restart.
 //!
 //! The name of a file contains the hash of its inputs (the component, wasmtime's settings and version, our own
-//! format) and the SHA-256 of its content. A file gets its name by an atomic rename. The content of a truncated,
+//! format) and the checksum of its content. A file gets its name by an atomic rename. The content of a truncated,
 //! corrupted or foreign file therefore does not match its name: the file is removed and the component compiled again.
 //! An error of the cache costs time but never prevents a plugin from loading; [`CacheReport`] has the cause.
 //!

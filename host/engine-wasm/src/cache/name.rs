@@ -6,8 +6,10 @@ use std::hash::{Hash, Hasher};
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 
+use crate::checksum::Checksum;
+
 /// Version of the naming scheme and of the content. Files of other versions have other names.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Suffix of file names.
 const ENDING: &str = ".cwasm";
 /// Number of hexadecimal digits of a SHA-256.
@@ -19,7 +21,8 @@ pub(crate) struct Key(String);
 
 impl Key {
     /// Returns the key of a component. It depends on its inputs, on our format and on everything that wasmtime's
-    /// compiled code depends on: its version, the processor's features and the settings.
+    /// compiled code depends on: its version, the processor's features and the settings. A component itself is an
+    /// input by its digest, which is known already.
     pub(crate) fn of(engine: &Engine, inputs: &[&[u8]]) -> Self {
         let mut settings = Settings(Sha256::new_with_prefix("bulkhead compiled component"));
         FORMAT.hash(&mut settings);
@@ -50,7 +53,7 @@ impl Hasher for Settings {
 }
 
 /// Returns the digits of a hash.
-pub(super) fn hexadecimal(hash: Sha256) -> String {
+fn hexadecimal(hash: Sha256) -> String {
     let mut digits = String::with_capacity(DIGITS);
     for byte in hash.finalize() {
         // Writing to a string cannot fail.
@@ -59,7 +62,7 @@ pub(super) fn hexadecimal(hash: Sha256) -> String {
     digits
 }
 
-/// Name of a file: its key and the SHA-256 of its content.
+/// Name of a file: its key and the checksum of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     key: Key,
@@ -71,7 +74,7 @@ impl Name {
     pub(super) fn of(key: Key, content: &[u8]) -> Self {
         Self {
             key,
-            content: hexadecimal(Sha256::new_with_prefix(content)),
+            content: Checksum::of(content).to_string(),
         }
     }
 
@@ -80,16 +83,18 @@ impl Name {
         &self.key
     }
 
-    /// Returns the SHA-256 of the content, as hexadecimal digits.
+    /// Returns the checksum of the content, as hexadecimal digits.
     pub(super) fn content(&self) -> &str {
         &self.content
     }
 
-    /// Parses a file's name; `None` for a file that is not ours.
+    /// Parses a file's name; `None` for a file that is not ours. Files of format 1, which has a SHA-256 in place of the
+    /// checksum, are ours: they are not loaded, but removed when they are the least recently used.
     pub(super) fn parse(file: &str) -> Option<Self> {
         let (key, content) = file.strip_suffix(ENDING)?.split_once('-')?;
-        let digest = |text: &str| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let both = digest(key) && digest(content);
+        let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let both = key.len() == DIGITS && digits(key);
+        let both = both && [Checksum::DIGITS, DIGITS].contains(&content.len()) && digits(content);
         both.then(|| Self {
             key: Key(key.to_owned()),
             content: content.to_owned(),

@@ -144,6 +144,21 @@ fn other_files_are_left_alone() {
     );
 }
 
+#[test]
+fn a_file_of_the_first_format_goes_when_it_is_the_oldest() {
+    let (folder, digest) = (TempDir::new().unwrap(), "0".repeat(64));
+    let old = folder.path().join(format!("{digest}-{digest}.cwasm"));
+    fs::write(&old, vec![0; 1 << 20]).unwrap();
+    File::open(&old).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let cache = Cache::open(CacheOptions {
+        bytes_max: 1 << 20,
+        ..CacheOptions::in_folder(folder.path())
+    });
+    request(&cache, &Engine::default(), &component(1));
+    assert_eq!(cache.report(), CacheReport { evicted: 1, ..miss() });
+    assert!(!old.exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_that_others_can_write_is_not_used() {

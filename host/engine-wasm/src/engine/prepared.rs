@@ -7,13 +7,14 @@
 use bulkhead_core::call::{CallKind, Reply};
 use bulkhead_core::manifest::Instances;
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::PluginSource;
+use bulkhead_plugin::{ModuleCode, PluginSource};
 use wasmtime::component::Component;
 
 use super::{At, WasmEngine, about, described};
 use crate::access;
 use crate::bound;
 use crate::cache::Key;
+use crate::checksum::Checksum;
 use crate::host::About;
 use crate::host::bindings::bulkhead::policy::types::ObjectKind;
 use crate::metadata;
@@ -37,7 +38,7 @@ const ROUNDS: usize = 3;
 impl WasmEngine {
     /// Returns a component whose instances start configured. `None` for a component that is small, reused, or cannot
     /// start that way.
-    pub(super) fn prepared(&self, source: &PluginSource, bytes: &[u8]) -> Option<Component> {
+    pub(super) fn prepared(&self, source: &PluginSource, bytes: &ModuleCode) -> Option<Component> {
         if bytes.len() < self.options.snapshot_bytes_min || source.instances == Instances::Reused {
             return None;
         }
@@ -49,9 +50,10 @@ impl WasmEngine {
             return compile().ok();
         };
         let (config, budget) = (source.config.to_string(), format!("{:?}", source.budget));
+        let digest = bytes.digest();
         let inputs = [
             PREPARATION,
-            bytes,
+            digest.as_bytes(),
             config.as_bytes(),
             source.name.as_bytes(),
             budget.as_bytes(),
@@ -172,8 +174,8 @@ pub(super) fn keep_access_if_it_works(code: &mut Code, about: &About, kind: Opti
 struct Round {
     /// Number of rounds that the instance has answered before.
     calls: u32,
-    /// Memories at its start.
-    memories: Vec<Vec<u8>>,
+    /// Checksums of the memories at its start.
+    memories: Vec<Checksum>,
     /// Answers, and their cost in steps.
     answers: Vec<(Result<Reply, Fault>, u64)>,
 }

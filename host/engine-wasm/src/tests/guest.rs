@@ -46,7 +46,7 @@ fn source(text: &str) -> PluginSource {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module {
         origin: "guest.wat".to_owned(),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     PluginSource::new("guest", EngineKind::Wasm, vec![module])

@@ -38,7 +38,7 @@ fn load(engine: &WasmEngine, text: &str, budget: Budget) -> Arc<dyn Policy> {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module {
         origin: "calls.wat".to_owned(),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     let source = PluginSource {

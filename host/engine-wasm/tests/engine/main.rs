@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 fn source(code: Vec<u8>, config: Value, budget: Budget) -> PluginSource {
     let module = Module {
         origin: "test.wasm".to_owned(),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     PluginSource {

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 fn plugin(code: &str) -> PluginSource {
     let module = Module {
         origin: "p.lua".to_owned(),
-        code: code.as_bytes().to_vec(),
+        code: code.into(),
         entries: Vec::new(),
     };
     PluginSource::new(code, EngineKind::Lua, vec![module])

@@ -48,7 +48,7 @@ impl Engine for Texts {
     }
 
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
-        let code = source.modules.first().map(|module| module.code.as_slice());
+        let code = source.modules.first().map(|module| &*module.code);
         let health = match code {
             Some(b"healthy") => Health::Healthy,
             Some(b"unhealthy") => Health::Unhealthy,

@@ -74,7 +74,7 @@ impl Engine for Scripts {
         if let Some(begun) = &*self.begun.lock().unwrap() {
             begun.send(source.name.clone()).unwrap();
         }
-        let code = String::from_utf8(source.modules[0].code.clone()).unwrap();
+        let code = String::from_utf8(source.modules[0].code.to_vec()).unwrap();
         if code.starts_with("gate") {
             let mut is_open = self.gate.0.lock().unwrap();
             while !*is_open {

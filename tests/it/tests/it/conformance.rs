@@ -39,7 +39,7 @@ fn component(name: &str, config: &Value) -> PluginSource {
         EngineKind::Wasm,
         Module {
             origin: format!("{name}.wasm"),
-            code,
+            code: code.into(),
             entries: Vec::new(),
         },
         config,
@@ -60,7 +60,7 @@ fn lua(name: &str, point: EntryPoint, object_kind: Option<(&str, &str)>) -> Arc<
     let object_kind = object_kind.map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()));
     let module = Module {
         origin: format!("{name}.lua"),
-        code,
+        code: code.into(),
         entries: vec![Entry { point, object_kind }],
     };
     bounded(

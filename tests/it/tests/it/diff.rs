@@ -12,7 +12,7 @@ use crate::support::engines;
 fn script(name: &str, text: &str) -> Arc<dyn Policy> {
     let module = Module {
         origin: format!("{name}.lua"),
-        code: text.as_bytes().to_vec(),
+        code: text.into(),
         entries: Vec::new(),
     };
     let source = PluginSource::new(name, EngineKind::Lua, vec![module]);

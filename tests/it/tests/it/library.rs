@@ -223,7 +223,7 @@ fn install_component(registry: &Registry) {
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
     let module = Module {
         origin: "game-interpreter.wasm".to_owned(),
-        code,
+        code: code.into(),
         entries: Vec::new(),
     };
     let source = PluginSource::new("game-interpreter", EngineKind::Wasm, vec![module]);
