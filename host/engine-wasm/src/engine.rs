@@ -118,6 +118,10 @@ impl WasmEngine {
             .relaxed_simd_deterministic(true)
             // 64-bit memories cost a check at every access, and no plugin toolchain needs them.
             .wasm_memory64(false)
+            // Windows and native debuggers alone need it: wasmtime walks the stack by frame pointers, and no panic passes
+            // guest code. LLVM's libunwind, which static programs have, takes time to remove it that is quadratic in the
+            // number of functions.
+            .native_unwind_info(cfg!(windows))
             .cranelift_opt_level(level);
         let started = pool::start(&config, options.allocation, options.instances_max);
         let Started {
