@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use self::plugin::{Plugins, succeed};
-use crate::{BUILD, sh};
+use crate::{BUILD, sh, targets};
 
 /// Language, with the commands of its own tests.
 type Language = (&'static str, &'static [&'static [&'static str]]);
@@ -44,6 +44,8 @@ const KINDS: [&str; 6] = [
     "eviction-check",
     "resource-interpreter",
 ];
+/// Rust target of plugins. `bulkhead plugin build` names it when it is missing, but installs nothing for Rust.
+const RUST_TARGET: &str = "wasm32-unknown-unknown";
 /// Folder of the plugins.
 const OUT: &str = "target/languages";
 /// Folder of one plugin in each language.
@@ -78,8 +80,9 @@ pub(crate) fn sample(root: &Path) -> anyhow::Result<()> {
     templates(&plugins, LANGUAGES.into_iter().zip(kinds))
 }
 
-/// Builds the program of the demo. Returns its path.
+/// Builds the program of the demo, and installs the Rust target of its plugins. Returns the path of the program.
 fn program(root: &Path) -> anyhow::Result<PathBuf> {
+    targets::ensure(RUST_TARGET, "a plugin in Rust")?;
     sh::cargo(root, BUILD)?;
     Ok(root.join("target/debug/bulkhead"))
 }
