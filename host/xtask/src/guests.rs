@@ -11,7 +11,7 @@ use crate::targets;
 
 /// Workspaces of guest programs, with the Rust target of each.
 const WORKSPACES: [(&str, &str); 2] = [
-    ("examples/plugins", "wasm32-unknown-unknown"),
+    ("examples/plugins", targets::PLUGIN),
     ("tests/guests/wasip2", "wasm32-wasip2"),
 ];
 

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+/// Target of plugins in Rust. `bulkhead plugin build` names it when it is missing, but installs nothing for Rust.
+pub(crate) const PLUGIN: &str = "wasm32-unknown-unknown";
+
 /// Installs the standard library of a Rust target if it is missing. `user` names the part that needs it, for the error.
 pub(crate) fn ensure(target: &str, user: &str) -> anyhow::Result<()> {
     if sysroot()?.join("lib/rustlib").join(target).join("lib").is_dir() {

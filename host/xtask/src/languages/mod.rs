@@ -44,8 +44,6 @@ const KINDS: [&str; 6] = [
     "eviction-check",
     "resource-interpreter",
 ];
-/// Rust target of plugins. `bulkhead plugin build` names it when it is missing, but installs nothing for Rust.
-const RUST_TARGET: &str = "wasm32-unknown-unknown";
 /// Folder of the plugins.
 const OUT: &str = "target/languages";
 /// Folder of one plugin in each language.
@@ -82,7 +80,7 @@ pub(crate) fn sample(root: &Path) -> anyhow::Result<()> {
 
 /// Builds the program of the demo, and installs the Rust target of its plugins. Returns the path of the program.
 fn program(root: &Path) -> anyhow::Result<PathBuf> {
-    targets::ensure(RUST_TARGET, "a plugin in Rust")?;
+    targets::ensure(targets::PLUGIN, "a plugin in Rust")?;
     sh::cargo(root, BUILD)?;
     Ok(root.join("target/debug/bulkhead"))
 }
