@@ -38,7 +38,8 @@ impl Failures {
     /// Returns the failure that applies to a pod.
     pub(crate) fn of_pod(&self, pod: &Value) -> Option<FailureMode> {
         let namespace = text(pod, "/metadata/namespace");
-        let owner = match text(pod, "/metadata/ownerReferences/0/name") {
+        let owners = array(pod, "/metadata/ownerReferences");
+        let owner = match owners.first().map_or("", |owner| text(owner, "/name")) {
             "" => text(pod, "/metadata/name"),
             // The name of a ReplicaSet of a Deployment ends with the hash of the template.
             owner => match text(pod, "/metadata/labels/pod-template-hash") {
