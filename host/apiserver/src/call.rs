@@ -1,8 +1,11 @@
 //! A request for a resource and its parsed parameters.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, header};
-use serde_json::Value;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::delete::{DeleteOptions, Propagation};
@@ -18,6 +21,38 @@ use crate::write::Terms;
 
 /// Maximum length of a field manager's name, in characters.
 const MANAGER_LENGTH_MAX: usize = 128;
+
+/// Fields of an object that an update of its status reads. The last one of repeated fields counts, as in a
+/// [`Value`].
+struct StatusFields(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for StatusFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = StatusFields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StatusFields, A::Error> {
+                let mut fields = Map::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
+                        fields.insert(name, map.next_value()?);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(StatusFields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
 
 /// Request for a resource with everything needed to answer it.
 pub(crate) struct Call {
@@ -65,6 +100,15 @@ impl Call {
     }
 
     pub(crate) fn object(&self) -> Result<Value, StatusError> {
+        self.parse()
+    }
+
+    /// Returns the fields of the object that an update of its status reads, without building the rest.
+    pub(crate) fn object_with_status(&self) -> Result<Value, StatusError> {
+        self.parse().map(|StatusFields(fields)| Value::Object(fields))
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, StatusError> {
         serde_json::from_slice(&self.body)
             .map_err(|error| StatusError::bad_request(format!("cannot parse the body: {error}")))
     }
@@ -150,5 +194,26 @@ impl Call {
             options.propagation = Propagation::parse(self.query.get("propagationPolicy"));
         }
         Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_update_of_a_status_reads_the_fields_that_it_needs() {
+        let read = |text: &str| serde_json::from_str::<StatusFields>(text).map(|StatusFields(fields)| fields.into());
+        let check =
+            |text: &str, expected: Value| assert_eq!(read(text).unwrap_or(json!("refused")), expected, "{text}");
+        check(
+            r#"{"kind": "Job", "metadata": {"name": "a"}, "spec": {"x": [1]}, "status": {"failed": 1}}"#,
+            json!({"kind": "Job", "metadata": {"name": "a"}, "status": {"failed": 1}}),
+        );
+        check(r#"{"status": {}, "status": null}"#, json!({"status": null}));
+        check(r#"["v1", "Pod", {"name": "a"}, {}]"#, json!("refused"));
+        check(r#"{"spec": {"x": }}"#, json!("refused"));
     }
 }

@@ -423,7 +423,13 @@ fn carry_out(
             let created = writer.create(key.kind, &key.namespace, call.object()?)?;
             Ok(object(201, &created))
         }
-        Verb::Update => Ok(object(200, &*writer.update(key, part, call.object()?)?)),
+        Verb::Update => {
+            let new = match (part, writer.rules.fidelity) {
+                (Part::Status, Fidelity::Controllers) => call.object_with_status()?,
+                (Part::Status | Part::Main, _) => call.object()?,
+            };
+            Ok(object(200, &*writer.update(key, part, new)?))
+        }
         Verb::Patch if patch::is_apply(call.content_type()) && writer.rules.fidelity == Fidelity::People => {
             let (applied, is_new) = writer.apply(key, part, call.configuration()?, call.query.is_true("force"))?;
             Ok(object(if is_new { 201 } else { 200 }, &applied))

@@ -44,13 +44,26 @@ pub(crate) fn bump_generation(object: &mut Value) {
 }
 
 /// Returns `old` with the status of `object`.
-pub(crate) fn with_status_of(old: &Value, object: &Value) -> Value {
-    let mut new = old.clone();
-    match object.get("status") {
-        Some(status) => new["status"] = status.clone(),
-        None => remove(&mut new, "status"),
+pub(crate) fn with_status_of(old: &Value, mut object: Value) -> Value {
+    let fields = old.as_object().into_iter().flatten();
+    let mut new: Map<_, _> = fields
+        .filter(|(field, _)| *field != "status")
+        .map(|(field, content)| (field.clone(), content.clone()))
+        .collect();
+    if let Some(status) = object.get_mut("status") {
+        new.insert("status".to_owned(), status.take());
     }
-    new
+    Value::Object(new)
+}
+
+/// Returns true if an update of this part changes nothing.
+pub(crate) fn is_same(part: Part, old: &Value, new: &Value) -> bool {
+    match part {
+        Part::Main => old == new,
+        Part::Status => ["metadata", "status"]
+            .iter()
+            .all(|field| old.get(field) == new.get(field)),
+    }
 }
 
 /// Removes everything except the status and the object's identity.
@@ -122,8 +135,8 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
     Ok(())
 }
 
-/// Copies the fields that a client cannot change.
-pub(crate) fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, new: &mut Value) {
+/// Copies the fields that a client cannot change with the main resource.
+pub(crate) fn keep_server_fields(kind: &ResourceKind, old: &Value, new: &mut Value) {
     let metadata = metadata_mut(new);
     for field in SERVER_METADATA.into_iter().chain(["resourceVersion"]) {
         match old["metadata"].get(field) {
@@ -131,7 +144,7 @@ pub(crate) fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, n
             None => metadata.remove(field),
         };
     }
-    if part == Part::Main && kind.status_subresource {
+    if kind.status_subresource {
         match old.get("status") {
             Some(status) => new["status"] = status.clone(),
             None => remove(new, "status"),
@@ -156,14 +169,11 @@ pub(crate) fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value
 }
 
 pub(crate) fn differs_outside_metadata_and_status(old: &Value, new: &Value) -> bool {
-    let counted = |value: &Value, other: &Value| {
-        value.as_object().is_some_and(|fields| {
-            fields.iter().any(|(field, content)| {
-                !matches!(field.as_str(), "metadata" | "status") && other.get(field) != Some(content)
-            })
-        })
-    };
-    counted(old, new) || counted(new, old)
+    fn counted(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        let fields = value.as_object().into_iter().flatten();
+        fields.filter(|(field, _)| !matches!(field.as_str(), "metadata" | "status"))
+    }
+    !counted(old).eq(counted(new))
 }
 
 /// Returns the metadata of an object that passed [`check_shape`].

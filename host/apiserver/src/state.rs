@@ -70,8 +70,9 @@ impl Table {
 
     /// Returns the changes after `version`, oldest first. The caller has compared `version` with `compacted`.
     pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
-        let start = self.log.partition_point(|change| change.resource_version() <= version);
-        self.log.range(start..)
+        let is_new = |change: &&Arc<Change>| change.resource_version() > version;
+        let count = self.log.iter().rev().take_while(is_new).count();
+        self.log.range(self.log.len() - count..)
     }
 
     /// Drops all changes. A watch that has not seen the last of them gets 410.

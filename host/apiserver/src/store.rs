@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::delete::{DeleteOptions, Deletion};
 use crate::kind::KindId;
@@ -11,7 +11,7 @@ use crate::object::{Change, Object, ObjectKey};
 use crate::shape::Part;
 use crate::shared::Shared;
 use crate::status_error::StatusError;
-use crate::write::{Terms, Writer};
+use crate::write::{Fidelity, Terms, Writer};
 
 /// Handle to the objects of one server; its writes follow the same rules as requests.
 #[derive(Clone)]
@@ -71,7 +71,12 @@ impl Store {
     /// 404 if the object does not exist.
     pub fn set_status(&self, key: &ObjectKey, status: Value) -> Result<Arc<Object>, StatusError> {
         self.write(|writer| {
-            let mut object = Value::clone(writer.existing(key)?.value());
+            let existing = writer.existing(key)?;
+            let mut object = match writer.rules.fidelity {
+                // No rule reads anything else.
+                Fidelity::Controllers => json!({"metadata": {"name": key.name}}),
+                Fidelity::People => Value::clone(existing.value()),
+            };
             object["status"] = status;
             writer.update(key, Part::Status, object)
         })

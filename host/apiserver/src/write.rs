@@ -14,7 +14,8 @@ use crate::kubectl::schema::{self, UnknownFields};
 use crate::object::{Object, ObjectKey, has_finalizers};
 use crate::shape::{
     Part, SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
-    differs_outside_metadata_and_status, keep_only_status, keep_server_fields, metadata_mut, remove, with_status_of,
+    differs_outside_metadata_and_status, is_same, keep_only_status, keep_server_fields, metadata_mut, remove,
+    with_status_of,
 };
 use crate::state::State;
 use crate::status_error::StatusError;
@@ -347,10 +348,10 @@ impl<'a> Writer<'a> {
         let owners = object["metadata"].get("managedFields").cloned();
         let mut new = match part {
             Part::Main => object,
-            Part::Status => with_status_of(old.value(), &object),
+            Part::Status => with_status_of(old.value(), object),
         };
-        keep_server_fields(&kind, part, old.value(), &mut new);
         if part == Part::Main {
+            keep_server_fields(&kind, old.value(), &mut new);
             self.admit(&kind, &key.namespace, Some(old.value()), &mut new)?;
             check_new_finalizers(&kind, old.value(), &new)?;
         }
@@ -360,10 +361,11 @@ impl<'a> Writer<'a> {
                 owners => apply::updated(&kind, old.value(), &mut new, owners.as_ref(), &self.author(part)),
             }
         }
-        if new == **old.value() {
+        if is_same(part, old.value(), &new) {
             return Ok(old);
         }
-        if self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
+        let is_main = part == Part::Main;
+        if is_main && self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
             bump_generation(&mut new);
         }
         if kind.is_definition() && part == Part::Main {
