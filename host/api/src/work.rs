@@ -3,7 +3,7 @@
 use bulkhead_core::model::{Condition, Health};
 use kube::core::NamespaceResourceScope;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
 use crate::object::api_object;
@@ -49,15 +49,16 @@ pub struct WorkloadTemplate {
     pub manifests: Vec<Manifest>,
 }
 
-/// Object of a [`Work`], stored as text in canonical form. A control plane holds very many of them and reads few at a
-/// time; a tree takes several times as much memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Object of a [`Work`], stored as JSON without spaces. A control plane holds very many of them and reads few at a
+/// time; a tree takes several times as much memory. Manifests are equal if their values are, in any order of the
+/// fields.
+#[derive(Clone, Debug)]
 pub struct Manifest(Box<str>);
 
 impl Manifest {
     /// Returns the object.
     pub fn value(&self) -> Value {
-        // The text was serialized from a value.
+        // `serde_json` wrote the text.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
@@ -68,15 +69,27 @@ impl From<&Value> for Manifest {
     }
 }
 
+impl PartialEq for Manifest {
+    fn eq(&self, other: &Self) -> bool {
+        // API servers sort the fields, so that equal values nearly always have equal texts.
+        let value = |manifest: &Self| serde_json::from_str::<Value>(&manifest.0).ok();
+        self.0 == other.0 || value(self).is_some_and(|own| Some(own) == value(other))
+    }
+}
+
 impl Serialize for Manifest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value().serialize(serializer)
+        serde_transcode::transcode(&mut serde_json::Deserializer::from_str(&self.0), serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Manifest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(|object| Self::from(&object))
+        let mut text = Vec::new();
+        serde_transcode::transcode(deserializer, &mut serde_json::Serializer::new(&mut text))
+            .map_err(de::Error::custom)?;
+        let text = String::from_utf8(text).map_err(de::Error::custom)?;
+        Ok(Self(text.into()))
     }
 }
 
@@ -132,6 +145,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn manifests_are_equal_in_any_order_of_their_fields() {
+        let read = |text: &str| serde_json::from_str::<Manifest>(text).unwrap();
+        let sorted = read(r#"{"a":{"b":[1,-2,0.5,null,true],"c":"\u003cé\""},"kind":"Job"}"#);
+        let other = read(r#" {"kind": "Job", "a": {"c": "<é\"", "b": [1, -2, 0.5, null, true]}} "#);
+        assert_eq!(sorted, other);
+        assert_eq!(sorted, Manifest::from(&sorted.value()));
+        assert_eq!(serde_json::to_value(&other).unwrap(), sorted.value());
+        assert_ne!(sorted, read(r#"{"kind":"Job"}"#));
+        assert!(serde_json::from_str::<Manifest>(r#"{"kind":}"#).is_err());
+    }
 
     #[test]
     fn works_round_trip() {
