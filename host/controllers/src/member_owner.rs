@@ -37,10 +37,8 @@ fn read(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String
 
 /// Returns the relation of an object in a member to a Work and its manifest.
 pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &OwnershipMetadata) -> Ownership {
-    let annotations = manifest.pointer("/metadata/annotations");
-    let template_uid = annotations
-        .and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str())
-        .unwrap_or_default();
+    let template_uid = &manifest["metadata"]["annotations"][keys::TEMPLATE_UID];
+    let template_uid = template_uid.as_str().unwrap_or_default();
     let key = Key::of(work);
     let ours = OwnershipMetadata {
         managed: true,

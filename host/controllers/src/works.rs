@@ -39,10 +39,11 @@ pub(crate) fn binding_subject(work: &Work) -> Subject {
 
 /// Returns kind and key of a manifest.
 pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &manifest["metadata"];
     (
-        ObjectKind::new(text("/apiVersion"), text("/kind")),
-        Key::new(text("/metadata/namespace"), text("/metadata/name")),
+        ObjectKind::new(text(&manifest["apiVersion"]), text(&manifest["kind"])),
+        Key::new(text(&metadata["namespace"]), text(&metadata["name"])),
     )
 }
 

@@ -9,8 +9,8 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
 use crate::controller::Error;
@@ -101,8 +101,14 @@ impl KeptObject {
 
 impl<'de> Deserialize<'de> for KeptObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let DynamicObject { metadata, data, .. } = DynamicObject::deserialize(deserializer)?;
-        Ok(Self::new(metadata, data))
+        // Unlike `DynamicObject`, which buffers all fields once more to tell them apart.
+        let mut fields = Map::deserialize(deserializer)?;
+        fields.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
+        let metadata = fields.remove("metadata").map(ObjectMeta::deserialize).transpose();
+        Ok(Self::new(
+            metadata.map_err(de::Error::custom)?.unwrap_or_default(),
+            Value::Object(fields),
+        ))
     }
 }
 

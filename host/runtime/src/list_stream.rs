@@ -198,9 +198,19 @@ struct Splitter<'a> {
     /// Last string directly in the list: the name of the current field.
     field: Vec<u8>,
     in_items: bool,
-    /// Text of the current part; empty between parts.
+    in_part: bool,
+    /// Text of the current part from earlier pieces.
     part: Vec<u8>,
     complete: bool,
+}
+
+/// Meaning of a byte outside of strings.
+enum Delimiter {
+    /// First byte of a part.
+    Opens,
+    /// Last byte of a part.
+    Closes,
+    Other,
 }
 
 /// Depth inside the list, and inside its `items`.
@@ -216,6 +226,7 @@ impl<'a> Splitter<'a> {
             escaped: false,
             field: Vec::new(),
             in_items: false,
+            in_part: false,
             part: Vec::new(),
             complete: false,
         }
@@ -227,22 +238,34 @@ impl<'a> Splitter<'a> {
     }
 
     /// Reads the next text of the list. `found` gets each part that it completes.
-    fn push(&mut self, mut text: &[u8], mut found: impl FnMut(Part)) -> Result<(), Malformed> {
-        while !text.is_empty() {
-            let (run, rest) = text.split_at(self.run(text));
-            if !self.part.is_empty() {
-                if self.part.len() + run.len() > VALUE_BYTES_MAX {
-                    return Err(Malformed);
-                }
-                self.part.extend_from_slice(run);
-            }
+    fn push(&mut self, text: &[u8], mut found: impl FnMut(Part)) -> Result<(), Malformed> {
+        // A part is copied only where a piece ends within it.
+        let (mut part_start, mut end) = (0, 0);
+        while end < text.len() {
+            let rest = text.get(end..).unwrap_or_default();
+            let run = rest.get(..self.run(rest)).unwrap_or(rest);
+            end += run.len();
             if self.in_string {
                 self.string(run);
-            } else if let Some(part) = self.delimiter(run.last().copied().unwrap_or_default())? {
-                found(part);
+                continue;
             }
-            text = rest;
+            match self.delimiter(run.last().copied().unwrap_or_default())? {
+                Delimiter::Opens => part_start = end - 1,
+                Delimiter::Closes => found(self.close(text.get(part_start..end).unwrap_or_default())?),
+                Delimiter::Other => {}
+            }
         }
+        if self.in_part {
+            self.keep(text.get(part_start..).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, text: &[u8]) -> Result<(), Malformed> {
+        if self.part.len() + text.len() > VALUE_BYTES_MAX {
+            return Err(Malformed);
+        }
+        self.part.extend_from_slice(text);
         Ok(())
     }
 
@@ -260,7 +283,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Reads a byte outside of strings.
-    fn delimiter(&mut self, byte: u8) -> Result<Option<Part>, Malformed> {
+    fn delimiter(&mut self, byte: u8) -> Result<Delimiter, Malformed> {
         match byte {
             b'"' => {
                 self.in_string = true;
@@ -271,16 +294,25 @@ impl<'a> Splitter<'a> {
             b'{' | b'[' => {
                 let is_metadata = self.depth == IN_LIST && byte == b'{' && self.field == b"metadata";
                 let is_item = self.in_items && self.depth == IN_ITEMS && byte == b'{';
-                if is_metadata || is_item {
-                    self.part.push(byte);
-                }
                 self.in_items |= self.depth == IN_LIST && byte == b'[' && self.field == b"items";
                 self.depth += 1;
+                if is_metadata || is_item {
+                    self.in_part = true;
+                    return Ok(Delimiter::Opens);
+                }
             }
-            b'}' | b']' => return self.close(),
+            b'}' | b']' => {
+                self.depth = self.depth.checked_sub(1).ok_or(Malformed)?;
+                self.complete = self.depth == 0;
+                if self.in_part && self.depth == if self.in_items { IN_ITEMS } else { IN_LIST } {
+                    self.in_part = false;
+                    return Ok(Delimiter::Closes);
+                }
+                self.in_items &= self.depth != IN_LIST;
+            }
             _ => {}
         }
-        Ok(None)
+        Ok(Delimiter::Other)
     }
 
     /// Reads a run inside of a string: text, and the byte that ends it if it has one.
@@ -305,21 +337,21 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    fn close(&mut self) -> Result<Option<Part>, Malformed> {
-        self.depth = self.depth.checked_sub(1).ok_or(Malformed)?;
-        self.complete = self.depth == 0;
-        let ends = self.depth == if self.in_items { IN_ITEMS } else { IN_LIST };
-        if ends && !self.part.is_empty() {
-            let part = if self.in_items {
-                self.fields.read(&self.part).map(Part::Item)
-            } else {
-                serde_json::from_slice(&self.part).map(Part::Metadata)
-            };
-            self.part.clear();
-            return part.map(Some).map_err(|_| Malformed);
-        }
-        self.in_items &= self.depth != IN_LIST;
-        Ok(None)
+    /// Reads a part that ends with this text.
+    fn close(&mut self, text: &[u8]) -> Result<Part, Malformed> {
+        let text = if self.part.is_empty() && text.len() <= VALUE_BYTES_MAX {
+            text
+        } else {
+            self.keep(text)?;
+            &self.part
+        };
+        let part = if self.in_items {
+            self.fields.read(text).map(Part::Item)
+        } else {
+            serde_json::from_slice(text).map(Part::Metadata)
+        };
+        self.part.clear();
+        part.map_err(|_| Malformed)
     }
 }
 
@@ -378,6 +410,26 @@ mod tests {
         assert_eq!(parts(r#"{"items":[{"a" 1}]}"#), Err(Malformed));
         assert_eq!(parts("]"), Err(Malformed));
         assert_eq!(parts(r#"{"items":null}"#), Ok((Vec::new(), true)));
+    }
+
+    #[test]
+    fn an_item_has_a_maximum_size_in_pieces_and_as_a_whole() {
+        let list_with = |length: usize| format!(r#"{{"items":[{{"a":"{}"}}]}}"#, "x".repeat(length));
+        let check = |length: usize, piece: usize, expected: bool| {
+            let fields = Fields::default();
+            let mut list = Splitter::new(&fields);
+            let text = list_with(length);
+            let read: Result<(), _> = text
+                .as_bytes()
+                .chunks(piece)
+                .try_for_each(|piece| list.push(piece, drop));
+            assert_eq!(read.is_ok(), expected, "{length} in pieces of {piece}");
+        };
+        let fits = VALUE_BYTES_MAX - r#"{"a":""}"#.len();
+        for piece in [1 << 20, 2 * VALUE_BYTES_MAX] {
+            check(fits, piece, true);
+            check(fits + 1, piece, false);
+        }
     }
 
     #[test]

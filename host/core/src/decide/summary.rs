@@ -75,7 +75,7 @@ impl Totals {
         if !self.grades.is_empty() {
             allocatable.retain(|name, _| counts_for(&self.grades, name));
             self.node_usage
-                .entry(text(node, "/metadata/name").to_owned())
+                .entry(text(&node["metadata"]["name"]).to_owned())
                 .or_default()
                 .allocatable = Some(allocatable);
         }
@@ -112,34 +112,31 @@ impl Totals {
     }
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
-fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn is_ready(node: &Value) -> bool {
-    items(node, "/status/conditions")
+    items(&node["status"]["conditions"])
         .iter()
-        .any(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True")
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 fn node_of(pod: &Value) -> &str {
-    text(pod, "/spec/nodeName")
+    text(&pod["spec"]["nodeName"])
 }
 
 /// Returns true if the pod uses resources of its node. A finished pod keeps its node name but uses none.
 fn takes_room(pod: &Value) -> bool {
-    !node_of(pod).is_empty() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    !node_of(pod).is_empty() && !matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
 }
 
 fn allocatable_of(node: &Value) -> Amounts {
-    let entries = node.pointer("/status/allocatable").and_then(Value::as_object);
+    let entries = node["status"]["allocatable"].as_object();
     let read = |(name, value): (&String, &Value)| Some((name.clone(), amount(name, Quantity::from_json(value).ok()?)?));
     entries.into_iter().flatten().filter_map(read).collect()
 }
@@ -154,16 +151,16 @@ fn add(sum: &mut Amounts, more: &Amounts) {
 /// Adds the requests of a pod, and one pod. As in Karmada, an init container raises the sum over *all* pods to its
 /// request, instead of the sum of its own pod (`pkg/util/resource.go:AddPodRequest`).
 fn add_requests(sum: &mut Amounts, pod: &Value) {
-    for container in items(pod, "/spec/containers") {
+    for container in items(&pod["spec"]["containers"]) {
         add(sum, &container_requests(container).unwrap_or_default());
     }
-    for container in items(pod, "/spec/initContainers") {
+    for container in items(&pod["spec"]["initContainers"]) {
         for (name, amount) in container_requests(container).unwrap_or_default() {
             let most = sum.entry(name).or_default();
             *most = amount.max(*most);
         }
     }
-    let overhead = pod.pointer("/spec/overhead").and_then(Value::as_object);
+    let overhead = pod["spec"]["overhead"].as_object();
     for (name, value) in overhead.into_iter().flatten() {
         if let Some(amount) = Quantity::from_json(value)
             .ok()
@@ -189,7 +186,7 @@ type Grade = (u64, Amounts);
 
 fn grade(model: &Value) -> Option<Grade> {
     let least = |range: &Value| {
-        let name = text(range, "/name");
+        let name = text(&range["name"]);
         let least = range
             .get("min")
             .map_or(Some(0), |min| amount(name, Quantity::from_json(min).ok()?))?;
@@ -197,7 +194,7 @@ fn grade(model: &Value) -> Option<Grade> {
     };
     Some((
         model.get("grade")?.as_u64()?,
-        items(model, "/ranges").iter().filter_map(least).collect(),
+        items(&model["ranges"]).iter().filter_map(least).collect(),
     ))
 }
 
