@@ -97,6 +97,7 @@ fn run(folder: &Path, bindings: u32, is_lost: bool) -> anyhow::Result<Run> {
         explain: None,
         progress: Some(Box::new(progress)),
         sink: None,
+        is_last: false,
     };
     let report = simulation::run(&loaded, options)?.report;
     let clock = clock.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -134,6 +134,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
         explain: arguments.explain.clone(),
         sink: None,
         progress: Some(progress),
+        is_last: true,
     })
 }
 

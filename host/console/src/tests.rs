@@ -31,6 +31,7 @@ static EXAMPLE: LazyLock<TempDir> = LazyLock::new(|| {
         explain: None,
         sink: Some(recording.sink()),
         progress: None,
+        is_last: false,
     };
     simulation::run(&scenario, options).unwrap();
     recording.end().unwrap();

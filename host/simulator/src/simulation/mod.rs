@@ -58,6 +58,9 @@ pub struct RunOptions {
     pub sink: Option<Box<dyn Sink>>,
     /// Progress callback, called with the elapsed virtual time and the total duration.
     pub progress: Option<Box<dyn Fn(GoDuration, GoDuration)>>,
+    /// True if the process ends soon after the run. The operating system then frees the memory of the federation, which
+    /// is millions of small objects.
+    pub is_last: bool,
 }
 
 /// Result of a run.
@@ -72,7 +75,12 @@ pub struct Finished {
 
 /// Runs a scenario to its end, on a separate runtime with virtual time. The result does not depend on the machine.
 pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
-    control_plane::virtual_time()?.block_on(simulate(scenario, options))
+    let (runtime, is_last) = (control_plane::virtual_time()?, options.is_last);
+    let finished = runtime.block_on(simulate(scenario, options));
+    if is_last {
+        std::mem::forget(runtime);
+    }
+    finished
 }
 
 async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<Finished> {
@@ -85,20 +93,14 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         (Some(inspector), sink) => Some(inspector.sink(sink)),
         (None, sink) => sink,
     };
-    let mut federation = {
-        let (engines, explain) = (options.engines, options.explain.clone());
-        Federation::start(
-            scenario,
-            Start {
-                seed,
-                engines,
-                explain,
-                sink,
-                observer,
-            },
-        )
-        .await?
+    let beginning = Start {
+        seed,
+        engines: options.engines,
+        explain: options.explain.clone(),
+        sink,
+        observer,
     };
+    let mut federation = Federation::start(scenario, beginning).await?;
     federation.load_plugins(&scenario.plugins)?;
     federation.check_plugins(&scenario.events)?;
     let start = federation.now();
@@ -169,6 +171,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         retries: rows::retry_rows(&federation),
         writes: rows::write_rows(&federation),
     };
+    if options.is_last {
+        std::mem::forget(federation);
+    }
     Ok(Finished {
         report,
         explanation,
@@ -328,6 +333,9 @@ impl Run {
 
     /// Assigns each pending target loss to a target of an eviction in progress, as soon as there is one.
     fn lose_targets(&mut self, federation: &mut Federation, at: GoDuration) {
+        if self.target_losses.is_empty() {
+            return;
+        }
         let lost = |later: &(GoDuration, Later)| match &later.1 {
             Later::Lose(cluster, _) | Later::Recover(cluster) => Some(cluster.clone()),
             Later::Start(_) | Later::Peers(_) => None,

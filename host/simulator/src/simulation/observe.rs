@@ -79,6 +79,9 @@ impl Observer {
             let Ok(changes) = followed.changes.drain() else {
                 continue;
             };
+            if changes.is_empty() {
+                continue;
+            }
             let before = followed.workloads.clone();
             for change in changes {
                 let object = change.object.value();

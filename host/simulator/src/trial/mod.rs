@@ -328,6 +328,7 @@ fn attempt(draft: &Draft, engines: &[Arc<dyn Engine>]) -> anyhow::Result<Outcome
         explain: None,
         sink: None,
         progress: None,
+        is_last: false,
     };
     let report = simulation::run(&draft.load()?, options)?.report;
     let timeline = serde_json::to_string(&report.timeline)?;

@@ -248,6 +248,7 @@ fn recorded_segment() -> (String, Vec<u8>) {
         explain: None,
         sink: Some(recording.sink()),
         progress: None,
+        is_last: false,
     };
     simulation::run(&scenario, options).unwrap();
     recording.end().unwrap();

@@ -37,6 +37,7 @@ pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
         explain: None,
         sink: Some(recording.sink()),
         progress: None,
+        is_last: false,
     };
     let finished = simulation::run(&scenario, options).unwrap();
     assert!(finished.report.held(), "{name}: recording changes what happens");

@@ -70,6 +70,7 @@ pub(crate) fn try_run(scenario: &Loaded, seed: Option<u64>) -> Result<Report, St
         explain: None,
         sink: None,
         progress: None,
+        is_last: false,
     };
     simulation::run(scenario, options)
         .map(|finished| finished.report)
