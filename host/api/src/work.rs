@@ -5,6 +5,7 @@ use kube::core::NamespaceResourceScope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
+use serde_transcode::Transcoder;
 
 use crate::object::api_object;
 
@@ -79,16 +80,13 @@ impl PartialEq for Manifest {
 
 impl Serialize for Manifest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_transcode::transcode(&mut serde_json::Deserializer::from_str(&self.0), serializer)
+        Transcoder::new(&mut serde_json::Deserializer::from_str(&self.0)).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Manifest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut text = Vec::new();
-        serde_transcode::transcode(deserializer, &mut serde_json::Serializer::new(&mut text))
-            .map_err(de::Error::custom)?;
-        let text = String::from_utf8(text).map_err(de::Error::custom)?;
+        let text = serde_json::to_string(&Transcoder::new(deserializer)).map_err(de::Error::custom)?;
         Ok(Self(text.into()))
     }
 }
