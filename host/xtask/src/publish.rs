@@ -18,7 +18,7 @@ pub(crate) const ORAS: GoTool = GoTool {
 /// Pushes charts; the version of the end-to-end tests.
 const HELM: GoTool = GoTool {
     name: "helm",
-    folder: "tests/e2e/helm",
+    folder: "tests/e2e/servers",
     package: "helm.sh/helm/v4/cmd/helm",
 };
 

@@ -21,10 +21,10 @@ pub(crate) struct Servers {
 
 /// Builds the servers unless they exist already. The first build takes minutes.
 pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
-    let sources = root.join("tests/e2e");
+    let sources = root.join("tests/e2e/servers");
     let mut hash = Sha256::new();
-    for sums in ["servers/go.sum", "kwok/go.sum", "helm/go.sum", "promtool/go.sum"] {
-        let path = sources.join(sums);
+    for file in ["go.mod", "go.sum"] {
+        let path = sources.join(file);
         hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
     let key = hash.finalize().iter().take(8).fold(String::new(), |mut key, byte| {
@@ -44,33 +44,21 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let version = "k8s.io/component-base/version";
     let flags = format!("-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor=1 -X {version}.gitMinor=36");
     let out = format!("{}/", programs.display());
-    go(
-        &sources.join("servers"),
-        &["build", "-o", &out, "-ldflags", &flags, "./..."],
-    )?;
-    go(&sources.join("kwok"), &["build", "-o", &out, "."])?;
-    go(
-        &sources.join("helm"),
-        &["build", "-o", &out, "-ldflags", "-s -w", "helm.sh/helm/v4/cmd/helm"],
-    )?;
-    let promtool = "github.com/prometheus/prometheus/cmd/promtool";
-    go(
-        &sources.join("promtool"),
-        &[
-            "build",
-            "-tags",
-            "remove_all_sd",
-            "-o",
-            &out,
-            "-ldflags",
-            "-s -w",
-            promtool,
-        ],
-    )?;
-    let module = go(
-        &sources.join("kwok"),
-        &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
-    )?;
+    // One build of one module: what the programs share is compiled once. Without the tag, most of promtool is clients that
+    // discover targets.
+    let build = [
+        "build",
+        "-tags",
+        "remove_all_sd",
+        "-ldflags",
+        &flags,
+        "-o",
+        &out,
+        "./...",
+        "tool",
+    ];
+    go(&sources, &build)?;
+    let module = go(&sources, &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
     // Written last: its presence means that the build is complete.
     let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;
     fs::write(&stages, text)?;
