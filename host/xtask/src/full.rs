@@ -227,7 +227,7 @@ fn properties(root: &Path) -> anyhow::Result<()> {
         "--test",
         "bounds",
     ];
-    let arguments = [&["test", "--workspace", "--quiet"], &programs[..]].concat();
+    let arguments = [&["test", "--workspace", "--profile", "dev", "--quiet"], &programs[..]].concat();
     sh::cargo_with(root, &arguments, &[("PROPTEST_CASES", PROPERTY_CASES)])
 }
 

@@ -122,6 +122,13 @@ enum Task {
 const BUILD: &[&str] = &["build", "--workspace", "--bins"];
 /// The program alone, with the same features of shared dependencies.
 const BUILD_PROGRAM: &[&str] = &["build", "--workspace", "--bin", "bulkhead"];
+/// All tests. The profile `test` compiles unit tests fast. Test programs play whole federations, so they are optimized
+/// like the program.
+const TESTS: [&[&str]; 3] = [
+    &["test", "--workspace", "--lib", "--bins"],
+    &["test", "--workspace", "--doc"],
+    &["test", "--workspace", "--profile", "dev", "--test", "*"],
+];
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
@@ -159,7 +166,9 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Test => {
             guests::build(&root)?;
-            sh::cargo(&root, &["test", "--workspace"])?;
+            for arguments in TESTS {
+                sh::cargo(&root, arguments)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Task::Docs => {

@@ -20,7 +20,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     sh::run(&monitoring, &promtool, &["check", "rules", "alerts.yaml"])?;
     sh::run(&monitoring, &promtool, &["test", "rules", "alerts_test.yaml"])?;
     let promtool = promtool.to_str().context("the path of promtool is not UTF-8")?;
-    let arguments = ["test", "-p", "bulkhead", "--test", "cli", SCRAPE_TEST];
+    let arguments = ["test", "--workspace", "--profile", "dev", "--test", "cli", SCRAPE_TEST];
     sh::cargo_with(root, &arguments, &[("PROMTOOL", promtool)])
 }
 

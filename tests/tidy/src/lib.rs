@@ -1,6 +1,6 @@
-//! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, changes of the plugin contract, patches
-//! with deliberate mistakes, licences and sources of dependencies, secrets in tracked files, and the agreement of
-//! manifests and documents with the program.
+//! Rules that no compiler checks: dependencies between crates, circles of modules, file lengths, profiles of the
+//! workspace, changes of the plugin contract, patches with deliberate mistakes, licences and sources of dependencies,
+//! secrets in tracked files, and the agreement of manifests and documents with the program.
 //!
 //! ARCHITECTURE.md contains the rules as tables; a commit that adds an edge changes both.
 
@@ -22,6 +22,8 @@ mod layering;
 mod links;
 #[cfg(test)]
 mod mutations;
+#[cfg(test)]
+mod profiles;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
