@@ -40,3 +40,16 @@ fn root() -> std::path::PathBuf {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
+
+/// Returns the names of the crates of the workspace.
+#[cfg(test)]
+fn members() -> std::collections::BTreeSet<String> {
+    let mut command = cargo_metadata::MetadataCommand::new();
+    let metadata = command
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap();
+    let names = metadata.packages.iter().map(|package| package.name.to_string());
+    names.collect()
+}
