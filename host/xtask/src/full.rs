@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use crate::{
-    BUILD, browser, docs, fuzz, guests, install, languages, mutants, mutations, promtool, registry, release, semver,
-    sh, supply, upgrade,
+    BUILD, OPTIMIZED_TESTS, browser, docs, fuzz, guests, install, languages, mutants, mutations, promtool, registry,
+    release, semver, sh, supply, upgrade,
 };
 
 /// Seeds of random federations, from seed 0 on.
@@ -227,7 +227,7 @@ fn properties(root: &Path) -> anyhow::Result<()> {
         "--test",
         "bounds",
     ];
-    let arguments = [&["test", "--workspace", "--profile", "dev", "--quiet"], &programs[..]].concat();
+    let arguments = [OPTIMIZED_TESTS, &["--quiet"], &programs].concat();
     sh::cargo_with(root, &arguments, &[("PROPTEST_CASES", PROPERTY_CASES)])
 }
 

@@ -122,13 +122,11 @@ enum Task {
 const BUILD: &[&str] = &["build", "--workspace", "--bins"];
 /// The program alone, with the same features of shared dependencies.
 const BUILD_PROGRAM: &[&str] = &["build", "--workspace", "--bin", "bulkhead"];
-/// All tests. The profile `test` compiles unit tests fast. Test programs play whole federations, so they are optimized
-/// like the program.
-const TESTS: [&[&str]; 3] = [
-    &["test", "--workspace", "--lib", "--bins"],
-    &["test", "--workspace", "--doc"],
-    &["test", "--workspace", "--profile", "dev", "--test", "*"],
-];
+/// Unit tests, which the profile `test` compiles fast.
+const UNIT_TESTS: &[&str] = &["test", "--workspace", "--lib", "--bins"];
+const DOCUMENTATION_TESTS: &[&str] = &["test", "--workspace", "--doc"];
+/// Tests with the optimization of the program. Test programs play whole federations.
+const OPTIMIZED_TESTS: &[&str] = &["test", "--workspace", "--profile", "dev"];
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
@@ -166,9 +164,9 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Test => {
             guests::build(&root)?;
-            for arguments in TESTS {
-                sh::cargo(&root, arguments)?;
-            }
+            sh::cargo(&root, UNIT_TESTS)?;
+            sh::cargo(&root, DOCUMENTATION_TESTS)?;
+            sh::cargo(&root, &[OPTIMIZED_TESTS, &["--test", "*"]].concat())?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Docs => {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::sh;
+use crate::{OPTIMIZED_TESTS, sh};
 
 /// Folder that the package is unpacked into, without an installation and its service.
 const TOOLS: &str = "target/tools/promtool";
@@ -20,7 +20,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     sh::run(&monitoring, &promtool, &["check", "rules", "alerts.yaml"])?;
     sh::run(&monitoring, &promtool, &["test", "rules", "alerts_test.yaml"])?;
     let promtool = promtool.to_str().context("the path of promtool is not UTF-8")?;
-    let arguments = ["test", "--workspace", "--profile", "dev", "--test", "cli", SCRAPE_TEST];
+    let arguments = [OPTIMIZED_TESTS, &["--test", "cli", SCRAPE_TEST]].concat();
     sh::cargo_with(root, &arguments, &[("PROMTOOL", promtool)])
 }
 
