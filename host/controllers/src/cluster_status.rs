@@ -28,8 +28,8 @@ use tokio::time::Instant;
 use crate::api_enablements::{ApiEnablements, Discovery};
 use crate::contact::Contacts;
 use crate::flags::Flags;
-use crate::member_resources;
-use crate::members::{MemberError, Members, Scope};
+use crate::member_resources::MemberResources;
+use crate::members::{MemberError, Members, ReplacedHandler, Scope};
 use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use crate::stores::Stores;
@@ -40,7 +40,7 @@ const RETRY_BASE: Duration = Duration::from_millis(5);
 /// Timeout of a probe: a server that accepts connections and does not respond is not reachable.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Maximum number of clusters whose kinds, nodes and pods are listed at the same time. Probes have no such limit:
+/// Maximum number of clusters whose kinds, nodes and pods are read at the same time. Probes have no such limit:
 /// failures that happen together must be noticed together.
 const COLLECTIONS_MAX: usize = 8;
 /// Time that a cluster waits for its turn to be listed before the previous data is kept, and timeout of the listing.
@@ -56,6 +56,8 @@ struct ClusterStatusController {
     queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
     collections: Semaphore,
+    /// Nodes and pods of each member.
+    resources: MemberResources,
     /// Discovery of each member at its last listing.
     discoveries: Mutex<BTreeMap<String, Discovery>>,
     /// Time of the last extra probe of all clusters.
@@ -114,6 +116,10 @@ pub(crate) async fn run(deps: Dependencies) {
             suspecting.probe_all();
         }
     });
+    // A watch through the previous client may go on at another cluster, which had the name before.
+    let replaced = Arc::clone(&controller);
+    let forget: Arc<ReplacedHandler> = Arc::new(move |cluster, _| replaced.resources.forget(cluster));
+    deps.members.on_replaced(&forget);
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
@@ -149,6 +155,7 @@ impl ClusterStatusController {
             queue,
             debounce: Mutex::default(),
             collections: Semaphore::new(COLLECTIONS_MAX),
+            resources: MemberResources::default(),
             discoveries: Mutex::default(),
             last_probe_of_all: Mutex::default(),
             start: Instant::now(),
@@ -188,6 +195,7 @@ impl ClusterStatusController {
         let Some(cluster) = deps.stores.clusters.get(&key) else {
             self.debounce().forget(&key.name);
             self.discoveries().remove(&key.name);
+            self.resources.forget(&key.name);
             deps.contacts.forget(&key.name);
             deps.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
@@ -196,6 +204,7 @@ impl ClusterStatusController {
             return Err(Error::NotYet(format!("Cluster {key} has no finalizer yet")));
         }
         if !deps.can_probe(&cluster) {
+            self.resources.forget(&key.name);
             return Ok(Action::Wait);
         }
         self.sync(&cluster).await?;
@@ -298,7 +307,7 @@ impl ClusterStatusController {
             .map(|info| info.git_version)
             .unwrap_or_default();
         let resources = if self.deps.flags.enable_cluster_resource_modeling {
-            member_resources::collect(client, models).await
+            self.resources.sums(name, client, models).await
         } else {
             None
         };

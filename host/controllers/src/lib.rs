@@ -73,7 +73,7 @@ pub use evaluate::{Evaluator, Lane, Pool, PoolLimits, Unanswered};
 pub use failover_notes::FailoverNotes;
 pub use interpreter::{InterpretersLoaded, NoInterpreter, UncoveredKinds};
 pub use manager::{Manager, controller_names};
-pub use member_resources::collect as collect_member_resources;
+pub use member_resources::MemberResources;
 pub use members::{
     MemberAccess, MemberClients, MemberError, Members, OneMember, ReplacedHandler, Scope, member_access,
 };

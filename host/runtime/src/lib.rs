@@ -16,7 +16,7 @@
 //! | [`queue`], [`controller`] | work queue; the reconcile loop, its errors and retries |
 //! | [`write`](mod@write), [`object_lock`] | writes that are safe against concurrent writers |
 //! | [`connection`], [`write_priority`], [`journal_barrier`] | clients, and the conditions of their writes |
-//! | [`list_stream`], [`pages`] | lists that are read item by item, and page by page |
+//! | [`informer`], [`excerpt`], [`pages`] | lists and watches for other caches, of whole objects or of some fields; lists page by page |
 //! | [`events`], [`failures`], [`causes`] | reports: Kubernetes events, counts of failures, texts of errors |
 //! | [`clock`], [`boot_clock`] | time for deadlines and for permits |
 //! | [`tasks`], [`panics`], [`lease_runtime`] | background tasks, and a runtime that they cannot delay |
@@ -95,14 +95,15 @@ pub mod connection;
 pub mod controller;
 pub mod dynamic;
 pub mod events;
+pub mod excerpt;
 pub mod failures;
 pub mod handlers;
 mod in_flight;
+pub mod informer;
 pub mod journal_barrier;
 pub mod key;
 pub mod kinds;
 pub mod lease_runtime;
-pub mod list_stream;
 pub mod object_lock;
 pub mod pages;
 pub mod panics;

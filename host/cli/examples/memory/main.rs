@@ -44,7 +44,7 @@ struct Arguments {
 enum Subject {
     /// Open a journal of 256 MiB for writing.
     Journal,
-    /// Sum up eight members with 20,000 pods each, page by page.
+    /// List eight members with 20,000 pods each, and sum them up.
     Pods,
     /// Receive the first half of 100 webhook reviews of the largest size.
     Reviews {

@@ -12,15 +12,14 @@ use crate::model::{NodeSummary, ResourceSummary};
 use crate::pod::{Amounts, amount, container_requests, printed};
 use crate::quantity::Quantity;
 
-/// Paths of the fields of a node that [`Totals::add_node`] reads.
+/// Paths of the fields of a node that [`NodeResources::of`] reads.
 pub const NODE_FIELDS: &[&str] = &[
-    "metadata.name",
     "status.allocatable",
     "status.conditions.type",
     "status.conditions.status",
 ];
 
-/// Paths of the fields of a pod that [`Totals::add_pod`] reads.
+/// Paths of the fields of a pod that [`PodRequests::of`] reads.
 pub const POD_FIELDS: &[&str] = &[
     "spec.nodeName",
     "spec.containers.resources",
@@ -28,6 +27,71 @@ pub const POD_FIELDS: &[&str] = &[
     "spec.overhead",
     "status.phase",
 ];
+
+/// Resources of a node, as far as totals need them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeResources {
+    is_ready: bool,
+    allocatable: Amounts,
+}
+
+impl NodeResources {
+    /// Reads a node, of which [`NODE_FIELDS`] count.
+    pub fn of(node: &Value) -> Self {
+        Self {
+            is_ready: is_ready(node),
+            allocatable: amounts_of(&node["status"]["allocatable"]),
+        }
+    }
+}
+
+/// Requests of a pod, as far as totals need them. Many pods of a cluster have equal ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRequests {
+    /// Sums over the containers.
+    containers: Amounts,
+    /// Maximums over the init containers.
+    init_containers: Amounts,
+    overhead: Amounts,
+}
+
+impl PodRequests {
+    /// Reads a pod, of which [`POD_FIELDS`] count. Returns the name of its node, which is empty for a pod without one,
+    /// and its requests; `None` for a finished pod, which keeps its node name but uses no resources.
+    pub fn of(pod: &Value) -> Option<(&str, Self)> {
+        let node = text(&pod["spec"]["nodeName"]);
+        if !node.is_empty() && matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed") {
+            return None;
+        }
+        let mut requests = Self {
+            containers: Amounts::new(),
+            init_containers: Amounts::new(),
+            overhead: amounts_of(&pod["spec"]["overhead"]),
+        };
+        for container in items(&pod["spec"]["containers"]) {
+            add(
+                &mut requests.containers,
+                &container_requests(container).unwrap_or_default(),
+            );
+        }
+        for container in items(&pod["spec"]["initContainers"]) {
+            raise(
+                &mut requests.init_containers,
+                &container_requests(container).unwrap_or_default(),
+            );
+        }
+        Some((node, requests))
+    }
+
+    /// Adds the requests, and one pod. As in Karmada, an init container raises the sum over *all* pods to its request,
+    /// instead of the sum of its own pod (`pkg/util/resource.go:AddPodRequest`).
+    fn add_to(&self, sum: &mut Amounts) {
+        add(sum, &self.containers);
+        raise(sum, &self.init_containers);
+        add(sum, &self.overhead);
+        change(sum, "pods", |pods| pods.saturating_add(1));
+    }
+}
 
 /// Accumulator of node counts and resource totals, one object at a time. Pods are not retained; of a node, only the
 /// resources named in the resource model grades are.
@@ -66,32 +130,30 @@ impl Totals {
         }
     }
 
-    /// Adds a node, of which [`NODE_FIELDS`] count.
-    pub fn add_node(&mut self, node: &Value) {
-        let mut allocatable = allocatable_of(node);
+    /// Adds a node by its name.
+    pub fn add_node(&mut self, name: &str, node: &NodeResources) {
         self.nodes += 1;
-        self.ready_nodes += usize::from(is_ready(node));
-        add(&mut self.allocatable, &allocatable);
+        self.ready_nodes += usize::from(node.is_ready);
+        add(&mut self.allocatable, &node.allocatable);
         if !self.grades.is_empty() {
+            let mut allocatable = node.allocatable.clone();
             allocatable.retain(|name, _| counts_for(&self.grades, name));
-            self.node_usage
-                .entry(text(&node["metadata"]["name"]).to_owned())
-                .or_default()
-                .allocatable = Some(allocatable);
+            self.node_usage.entry(name.to_owned()).or_default().allocatable = Some(allocatable);
         }
     }
 
-    /// Adds a pod, of which [`POD_FIELDS`] count.
-    pub fn add_pod(&mut self, pod: &Value) {
-        if node_of(pod).is_empty() {
-            add_requests(&mut self.allocating, pod);
-        } else if takes_room(pod) {
-            add_requests(&mut self.allocated, pod);
-            if !self.grades.is_empty() {
-                let used = &mut self.node_usage.entry(node_of(pod).to_owned()).or_default().used;
-                add_requests(used, pod);
-                used.retain(|name, _| counts_for(&self.grades, name));
-            }
+    /// Adds a pod by the name of its node, which is empty for a pod without one. The totals depend on the order of the
+    /// pods if some have init containers.
+    pub fn add_pod(&mut self, node: &str, requests: &PodRequests) {
+        if node.is_empty() {
+            requests.add_to(&mut self.allocating);
+            return;
+        }
+        requests.add_to(&mut self.allocated);
+        if !self.grades.is_empty() {
+            let used = &mut self.node_usage.entry(node.to_owned()).or_default().used;
+            requests.add_to(used);
+            used.retain(|name, _| counts_for(&self.grades, name));
         }
     }
 
@@ -126,50 +188,30 @@ fn is_ready(node: &Value) -> bool {
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-fn node_of(pod: &Value) -> &str {
-    text(&pod["spec"]["nodeName"])
-}
-
-/// Returns true if the pod uses resources of its node. A finished pod keeps its node name but uses none.
-fn takes_room(pod: &Value) -> bool {
-    !node_of(pod).is_empty() && !matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
-}
-
-fn allocatable_of(node: &Value) -> Amounts {
-    let entries = node["status"]["allocatable"].as_object();
+fn amounts_of(quantities: &Value) -> Amounts {
+    let entries = quantities.as_object();
     let read = |(name, value): (&String, &Value)| Some((name.clone(), amount(name, Quantity::from_json(value).ok()?)?));
     entries.into_iter().flatten().filter_map(read).collect()
 }
 
-fn add(sum: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        let existing = sum.entry(name.clone()).or_default();
-        *existing = existing.saturating_add(*amount);
+/// Changes the amount of a resource, which is zero if there is none yet.
+fn change(amounts: &mut Amounts, name: &str, change: impl Fn(i128) -> i128) {
+    match amounts.get_mut(name) {
+        Some(amount) => *amount = change(*amount),
+        None => drop(amounts.insert(name.to_owned(), change(0))),
     }
 }
 
-/// Adds the requests of a pod, and one pod. As in Karmada, an init container raises the sum over *all* pods to its
-/// request, instead of the sum of its own pod (`pkg/util/resource.go:AddPodRequest`).
-fn add_requests(sum: &mut Amounts, pod: &Value) {
-    for container in items(&pod["spec"]["containers"]) {
-        add(sum, &container_requests(container).unwrap_or_default());
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        change(sum, name, |sum| sum.saturating_add(*amount));
     }
-    for container in items(&pod["spec"]["initContainers"]) {
-        for (name, amount) in container_requests(container).unwrap_or_default() {
-            let most = sum.entry(name).or_default();
-            *most = amount.max(*most);
-        }
+}
+
+fn raise(sum: &mut Amounts, least: &Amounts) {
+    for (name, least) in least {
+        change(sum, name, |sum| sum.max(*least));
     }
-    let overhead = pod["spec"]["overhead"].as_object();
-    for (name, value) in overhead.into_iter().flatten() {
-        if let Some(amount) = Quantity::from_json(value)
-            .ok()
-            .and_then(|quantity| amount(name, quantity))
-        {
-            *sum.entry(name.clone()).or_default() += amount;
-        }
-    }
-    *sum.entry("pods".to_owned()).or_default() += 1;
 }
 
 /// Returns the resources with a positive amount.
@@ -269,10 +311,10 @@ mod tests {
     fn summarize(nodes: &[Value], pods: &[Value], models: &[Value]) -> (NodeSummary, ResourceSummary) {
         let mut totals = Totals::new(models);
         for node in nodes {
-            totals.add_node(node);
+            totals.add_node(text(&node["metadata"]["name"]), &NodeResources::of(node));
         }
-        for pod in pods {
-            totals.add_pod(pod);
+        for (node, requests) in pods.iter().filter_map(PodRequests::of) {
+            totals.add_pod(node, &requests);
         }
         totals.finish()
     }

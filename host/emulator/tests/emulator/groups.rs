@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bulkhead_apiserver::Fidelity;
-use bulkhead_core::decide::summary::Totals;
+use bulkhead_core::decide::summary::{NodeResources, PodRequests, Totals};
 use bulkhead_emulator::{Capacity, FailureMode, MemberCluster, MemberOptions, pods_in};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -60,10 +60,11 @@ fn status(member: &MemberCluster, kind: &str, name: &str) -> Value {
 fn resources(member: &MemberCluster) -> Value {
     let mut totals = Totals::new(&[]);
     for node in &objects(member, "Node") {
-        totals.add_node(node);
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        totals.add_node(name, &NodeResources::of(node));
     }
-    for pod in &objects(member, "Pod") {
-        totals.add_pod(pod);
+    for (node, requests) in objects(member, "Pod").iter().filter_map(PodRequests::of) {
+        totals.add_pod(node, &requests);
     }
     let (_, summary) = totals.finish();
     json!(summary)

@@ -1,18 +1,16 @@
-//! Informer of a store: list, watch, and the handling of their errors.
+//! Informer of a store: what lists and watches change in it.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use futures::StreamExt;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use super::Store;
-use crate::causes::causes;
+use crate::informer::{self, Receiver};
 use crate::key::Key;
 use crate::object_lock::is_newer;
 
@@ -25,49 +23,6 @@ pub(super) struct Listing {
     pub(super) written: BTreeSet<Key>,
 }
 
-/// First pause after a failed list or watch; doubles from there.
-const RETRY_BASE: Duration = Duration::from_millis(800);
-/// Longest pause between attempts to list or watch.
-const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Describes a failed list or watch. Returns `None` for the expected case of a watch that is too old and starts
-/// again.
-fn failure_text(error: &watcher::Error) -> Option<String> {
-    let of = |error: &kube::Error| match error {
-        kube::Error::Api(status) if status.code == 404 => {
-            format!(
-                "it is not served in the API version of this program ({})",
-                status.message.trim()
-            )
-        }
-        kube::Error::Api(status) => status.message.clone(),
-        other => causes(other),
-    };
-    match error {
-        watcher::Error::InitialListFailed(error) => Some(format!("cannot be listed: {}", of(error))),
-        watcher::Error::WatchStartFailed(error) => Some(format!("cannot be watched: {}", of(error))),
-        watcher::Error::WatchError(status) if status.code == 410 => None,
-        watcher::Error::WatchError(status) => Some(format!("the watch failed: {}", status.message)),
-        watcher::Error::WatchFailed(error) => Some(format!("the watch was cut: {}", of(error))),
-        watcher::Error::NoResourceVersion => Some("cannot be watched: the list has no resourceVersion".to_owned()),
-    }
-}
-
-/// True if a watch cannot resume because its version has expired. The watcher lists again only if it learns this in
-/// the middle of a watch. At the start of a watch it would retry the same version forever.
-fn is_outdated(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
-}
-
-/// True if the error is not a response of the API server.
-fn is_silence(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
-    }
-}
-
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -76,34 +31,7 @@ where
     /// deleted once the new list is complete. Failures are retried, and shown by [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
         self.has_informer.store(true, Ordering::Release);
-        let mut pause = RETRY_BASE;
-        loop {
-            let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => {
-                        pause = RETRY_BASE;
-                        self.note(None);
-                        self.handle(event);
-                    }
-                    Err(error) => {
-                        if let Some(failure) = failure_text(&error) {
-                            self.note(Some(failure));
-                        }
-                        if is_silence(&error)
-                            && let Some(handler) = self.on_silence.get()
-                        {
-                            handler();
-                        }
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(RETRY_MAX);
-                        if is_outdated(&error) {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
+        informer::run(&*self, api, config).await;
     }
 
     /// Replaces all objects, as a complete list does. For stores without an informer, for example in tests.
@@ -148,10 +76,31 @@ where
     }
 }
 
+impl<K> Receiver<K> for Store<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    fn receive(&self, event: watcher::Event<K>) {
+        self.note(None);
+        self.handle(event);
+    }
+
+    fn failed(&self, reason: String) {
+        self.note(Some(reason));
+    }
+
+    fn silent(&self) {
+        if let Some(handler) = self.on_silence.get() {
+            handler();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use bulkhead_apiserver::{Link, LinkState};
     use k8s_openapi::api::core::v1::ConfigMap;
