@@ -135,9 +135,8 @@ impl Execution {
         if !deps.scope.serves(&cluster) {
             return Ok(Action::Wait);
         }
-        let cluster = cluster.to_model();
         if work.metadata.deletion_timestamp.is_some() {
-            return self.remove(&work, &cluster).await;
+            return self.remove(&work, &cluster.to_model()).await;
         }
         let suspended = work.spec.suspend_dispatching.unwrap_or(false);
         if suspended || !cluster.is_ready() {
@@ -211,19 +210,15 @@ impl Execution {
         let operation = || Error::api(format!("applying {} in {cluster}", describe(manifest)));
         let mut desired: DynamicObject = serde_json::from_value(manifest.clone())
             .map_err(|error| Error::Undecided(format!("{}: {error}", describe(manifest))))?;
+        if self.is_absent(work, cluster, &kind, &key) {
+            match self.create(work, cluster, manifest, &desired).await {
+                // It exists without the label of the informer, or is newer than its cache.
+                Err(error) if error.is_conflict() => {}
+                result => return result,
+            }
+        }
         let Some((api, observed)) = self.observe(cluster, manifest).await? else {
-            let client = self.deps.members.required(cluster)?;
-            self.ensure_namespace(cluster, &key.namespace).await?;
-            let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
-            let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
-            let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
-            let created = async {
-                api.create(&PostParams::default(), &desired)
-                    .await
-                    .map(drop)
-                    .map_err(operation())
-            };
-            return self.deps.log.apply(&[record], created).await;
+            return self.create(work, cluster, manifest, &desired).await;
         };
         self.check_owner(work, (cluster, manifest), &desired, &observed)?;
         retain(&mut desired, &observed);
@@ -240,6 +235,37 @@ impl Execution {
                 .map_err(operation())
         };
         self.deps.log.apply(&[record], replaced).await
+    }
+
+    /// True if the object need not be read before it is created: the informer does not know it, and the last attempt to
+    /// apply the Work did not fail, for example because an object of that name exists already.
+    fn is_absent(&self, work: &Work, cluster: &str, kind: &ObjectKind, key: &Key) -> bool {
+        let applied = Condition::find(&work.status.conditions, APPLIED);
+        let failed = applied.is_some_and(|applied| applied.status == ConditionStatus::False);
+        let known = self.deps.member_objects.store(cluster, kind);
+        !failed && known.is_some_and(|known| known.has_synced() && known.get(key).is_none())
+    }
+
+    /// Creates the object of a manifest in the member, and its namespace if the member does not have it.
+    async fn create(&self, work: &Work, cluster: &str, manifest: &Value, desired: &DynamicObject) -> Result<(), Error> {
+        let (kind, key) = identify(manifest);
+        let client = self.deps.members.required(cluster)?;
+        let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
+        let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
+        let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
+        let created = async {
+            let parameters = PostParams::default();
+            let created = match api.create(&parameters, desired).await {
+                Err(error) if lacks_namespace(&error) => {
+                    self.ensure_namespace(cluster, &key.namespace).await?;
+                    api.create(&parameters, desired).await
+                }
+                created => created,
+            };
+            let operation = Error::api(format!("applying {} in {cluster}", describe(manifest)));
+            created.map(drop).map_err(operation)
+        };
+        self.deps.log.apply(&[record], created).await
     }
 
     /// Refuses to replace an object that did not come from the Work. `overwrite` takes over an object that no control
@@ -309,14 +335,7 @@ impl Execution {
     /// Creates the namespace of an object in the member. Karmada synchronises namespaces with a controller of its
     /// own.
     async fn ensure_namespace(&self, cluster: &str, namespace: &str) -> Result<(), Error> {
-        if namespace.is_empty() {
-            return Ok(());
-        }
         let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.deps.members.required(cluster)?);
-        let reading = Error::api(format!("reading namespace {namespace} in {cluster}"));
-        if api.get_opt(namespace).await.map_err(reading)?.is_some() {
-            return Ok(());
-        }
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap_or_default();
         match api.create(&PostParams::default(), &object).await {
             Err(error) if !controller::is_conflict(&error) => Err(Error::api(format!(
@@ -390,6 +409,13 @@ impl Execution {
             inputs: vec![input(work)],
         })
     }
+}
+
+/// True if an object was not created because its namespace does not exist.
+fn lacks_namespace(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let missing = status.details.as_ref().map(|details| details.kind.as_str());
+    status.code == 404 && missing == Some("namespaces")
 }
 
 fn describe(manifest: &Value) -> String {

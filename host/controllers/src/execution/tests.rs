@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bulkhead_core::journal::Outcome;
 use bulkhead_plugin::Layer;
 use bulkhead_runtime::events;
 use http::{Method, Request};
@@ -186,6 +187,98 @@ async fn an_object_that_changes_hands_before_its_deletion_stays() {
     hub.apply(work("id-1", "template", "ours", "abort")).await.unwrap();
     hub.remove().await;
     assert_eq!(observed(&member).await, Some(is("id-1", "ours")));
+}
+
+/// Returns a client of the member, and its requests other than lists and watches.
+fn noted(member: Client) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let requests = Arc::<Mutex<Vec<String>>>::default();
+    let noted = Arc::clone(&requests);
+    let service = service_fn(move |request: Request<Body>| {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        if request.method() != Method::GET || path.ends_with("/settings") {
+            noted.lock().unwrap().push(format!("{} {path}", request.method()));
+        }
+        assert!(!query.contains("dryRun"), "{query}");
+        let member = member.clone();
+        async move { member.send(request).await }
+    });
+    (Client::new(service, "default"), requests)
+}
+
+const READ: &str = "GET /api/v1/namespaces/default/configmaps/settings";
+const CREATE: &str = "POST /api/v1/namespaces/default/configmaps";
+
+fn taken(requests: &Mutex<Vec<String>>) -> Vec<String> {
+    std::mem::take(&mut *requests.lock().unwrap())
+}
+
+/// Lets the informers of the member deliver its changes.
+async fn delivered() {
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_no_cache_has_is_created_without_a_read_and_its_namespace_on_demand() {
+    let clock = bulkhead_apiserver::Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let member = bulkhead_apiserver::ApiServer::new(bulkhead_apiserver::Options {
+        kinds: bulkhead_apiserver::kinds::kubernetes(),
+        ..bulkhead_apiserver::Options::new("m1", 7, clock)
+    })
+    .client();
+    let (client, requests) = noted(member.clone());
+    let hub = Hub::new(1, &client);
+    hub.apply(work("id-1", "template", "a", "abort")).await.unwrap();
+    assert_eq!(
+        taken(&requests),
+        [READ, CREATE, "POST /api/v1/namespaces", CREATE],
+        "no list is complete yet"
+    );
+    delivered().await;
+    let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
+    api.delete("settings", &DeleteParams::default()).await.unwrap();
+    delivered().await;
+    hub.apply(work("id-1", "template", "b", "abort")).await.unwrap();
+    assert_eq!(taken(&requests), [CREATE]);
+    assert_eq!(observed(&member).await, Some(is("id-1", "b")));
+    delivered().await;
+    hub.apply(work("id-1", "template", "c", "abort")).await.unwrap();
+    assert_eq!(
+        taken(&requests),
+        [READ, "PUT /api/v1/namespaces/default/configmaps/settings"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_exists_without_the_label_of_the_cache_is_read_and_stays() {
+    let member = member().client();
+    let (client, requests) = noted(member.clone());
+    let hub = Hub::new(1, &client);
+    hub.apply(work("id-1", "template", "a", "abort")).await.unwrap();
+    delivered().await;
+    let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
+    let released = Patch::Merge(json!({"metadata": {"labels": {keys::MANAGED: null}}}));
+    api.patch("settings", &PatchParams::default(), &released).await.unwrap();
+    delivered().await;
+    taken(&requests);
+    for expected in [&[CREATE, READ][..], &[READ]] {
+        let refused = if expected.len() == 2 {
+            hub.apply(work("id-1", "template", "b", "abort")).await.map(drop)
+        } else {
+            let failed = hub.works.get("settings").await.unwrap();
+            hub.execution.apply_all(&failed, "m1").await.map(drop)
+        };
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("already exists in the cluster m1"), "{refused}");
+        assert_eq!(taken(&requests), expected);
+    }
+    assert_eq!(observed(&member).await, Some(is("id-1", "a")));
+    let records = hub.execution.deps.log.journal.records();
+    let outcomes: Vec<_> = records.iter().map(|record| record.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [Outcome::Taken, Outcome::Abandoned],
+        "the second one was not written"
+    );
 }
 
 #[tokio::test]
