@@ -37,6 +37,7 @@ pub(crate) async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
         .await?;
     federation.wait_deployed("member1", "nginx", Some(1)).await?;
     federation.wait_deployed("member2", "nginx", Some(2)).await?;
+    federation.wait_summed("member2").await?;
     match loss {
         Loss::Killed => federation.member("member1")?.kill_api_server(),
         Loss::Hangs => federation.member("member1")?.pause_api_server()?,
@@ -44,12 +45,14 @@ pub(crate) async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     federation.wait_deployed("member2", "nginx", Some(3)).await?;
+    federation.wait_summed("member2").await?;
     match loss {
         Loss::Killed => federation.member("member1")?.start_api_server().await?,
         Loss::Hangs => federation.member("member1")?.resume_api_server()?,
     }
     federation.wait_ready("member1", true).await?;
     federation.wait_deployed("member1", "nginx", None).await?;
+    federation.wait_summed("member1").await?;
     nothing_moves_back(&federation, &[("member2", 3)]).await?;
     let steps = [
         (FailoverState::Evicted, "member1"),
@@ -151,7 +154,8 @@ pub(crate) async fn agent(site: &Site) -> anyhow::Result<()> {
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     federation.start_agent("member1")?;
     federation.wait_ready("member1", true).await?;
-    federation.wait_deployed("member1", "nginx", None).await
+    federation.wait_deployed("member1", "nginx", None).await?;
+    federation.wait_summed("member1").await
 }
 
 /// One process leads while the others wait, and each new leader continues the work of the previous one.

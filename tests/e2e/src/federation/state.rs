@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use bulkhead_api::{Cluster, FailoverRecord, ResourceBinding};
 use bulkhead_core::model::{FailoverState, Health};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
+use kube::api::ListParams;
 
 use super::Federation;
 use crate::wait;
@@ -111,6 +113,39 @@ impl Federation<'_> {
                 Ok(())
             } else {
                 Err(format!("{seen:?}"))
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Waits until the status of a member counts the pods that run in it.
+    pub(crate) async fn wait_summed(&self, member: &str) -> anyhow::Result<()> {
+        let plane = self
+            .members
+            .get(member)
+            .with_context(|| format!("there is no member {member}"))?;
+        let (pods, clusters): (Api<Pod>, Api<Cluster>) =
+            (Api::all(plane.client().await?), Api::all(self.client.clone()));
+        let what = format!("the status of {member} counts its pods");
+        wait::until(&what, Duration::from_secs(30), async || {
+            let pods = pods
+                .list(&ListParams::default())
+                .await
+                .map_err(|error| error.to_string())?;
+            let cluster = clusters.get(member).await.map_err(|error| error.to_string())?;
+            let takes_room = |pod: &&Pod| {
+                let on_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                on_node && !matches!(phase, Some("Succeeded" | "Failed"))
+            };
+            let running = pods.items.iter().filter(takes_room).count();
+            let summary = cluster.status.resource_summary.unwrap_or_default();
+            let counted = summary.allocated.get("pods").map_or("0", String::as_str);
+            if counted == running.to_string() {
+                Ok(())
+            } else {
+                Err(format!("{counted} of {running}"))
             }
         })
         .await?;
