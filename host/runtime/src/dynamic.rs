@@ -1,18 +1,17 @@
 //! Caches of objects of any kind: templates in the control plane, and their copies in member clusters.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
-use kube::core::DynamicResourceScope;
 use kube::runtime::watcher;
-use kube::{Client, Resource, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
+use crate::any_kind::resource_of_any_kind;
 use crate::controller::Error;
 use crate::handlers::Handlers;
 use crate::key::Key;
@@ -113,34 +112,7 @@ impl<'de> Deserialize<'de> for KeptObject {
     }
 }
 
-impl Resource for KeptObject {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::kind(resource)
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::group(resource)
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::version(resource)
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::plural(resource)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_any_kind!(KeptObject);
 
 /// Returns the object as the subject of an event.
 pub fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api::core::v1::ObjectReference {

@@ -1,17 +1,15 @@
 //! Objects of which an informer reads and keeps some fields only: most of a pod is managed fields, volumes and
 //! environment.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use kube::api::{ApiResource, DynamicObject};
-use kube::core::DynamicResourceScope;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+
+use crate::any_kind::resource_of_any_kind;
 
 /// Fields of an object that every excerpt has: its identity and its version.
 const IDENTITY: [&str; 4] = [
@@ -56,34 +54,7 @@ impl<'de, T: FromFields> Deserialize<'de> for Excerpt<T> {
     }
 }
 
-impl<T> Resource for Excerpt<T> {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::kind(resource)
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::group(resource)
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::version(resource)
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::plural(resource)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_any_kind!(Excerpt<T>, T);
 
 /// Fields of an object, as a tree. A field without fields of its own is read whole. A value that is neither object nor list,
 /// but would have to be one to have a field, is read as null.

@@ -85,6 +85,7 @@
 //! # }
 //! ```
 
+mod any_kind;
 pub mod boot_clock;
 #[cfg(test)]
 #[path = "../../../tests/logs/captured.rs"]
