@@ -25,6 +25,7 @@ use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_runtime::queue::WorkQueue;
 use bulkhead_runtime::store::Change;
 use kube::api::{DynamicObject, PostParams};
+use kube::core::response::StatusDetails;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -207,7 +208,6 @@ impl Execution {
             .member_objects
             .ensure(cluster, &kind, &self.deps.kinds, || Ok(client))
             .await?;
-        let operation = || Error::api(format!("applying {} in {cluster}", describe(manifest)));
         let mut desired: DynamicObject = serde_json::from_value(manifest.clone())
             .map_err(|error| Error::Undecided(format!("{}: {error}", describe(manifest))))?;
         if self.is_absent(work, cluster, &kind, &key) {
@@ -232,7 +232,7 @@ impl Execution {
             api.replace(&key.name, &PostParams::default(), &desired)
                 .await
                 .map(drop)
-                .map_err(operation())
+                .map_err(applying(manifest, cluster))
         };
         self.deps.log.apply(&[record], replaced).await
     }
@@ -262,8 +262,7 @@ impl Execution {
                 }
                 created => created,
             };
-            let operation = Error::api(format!("applying {} in {cluster}", describe(manifest)));
-            created.map(drop).map_err(operation)
+            created.map(drop).map_err(applying(manifest, cluster))
         };
         self.deps.log.apply(&[record], created).await
     }
@@ -413,9 +412,12 @@ impl Execution {
 
 /// True if an object was not created because its namespace does not exist.
 fn lacks_namespace(error: &kube::Error) -> bool {
-    let kube::Error::Api(status) = error else { return false };
-    let missing = status.details.as_ref().map(|details| details.kind.as_str());
-    status.code == 404 && missing == Some("namespaces")
+    let is_namespace = |details: &StatusDetails| details.kind == "namespaces";
+    matches!(error, kube::Error::Api(status) if status.code == 404 && status.details.as_ref().is_some_and(is_namespace))
+}
+
+fn applying(manifest: &Value, cluster: &str) -> impl FnOnce(kube::Error) -> Error + use<> {
+    Error::api(format!("applying {} in {cluster}", describe(manifest)))
 }
 
 fn describe(manifest: &Value) -> String {

@@ -90,23 +90,14 @@ impl<C> Cache<C> {
 
 impl<C: Contents> Receiver<Excerpt<C::Value>> for Cache<C> {
     fn receive(&self, event: Event<Excerpt<C::Value>>) {
+        let is_listed = !matches!(event, Event::Init | Event::InitApply(_));
         let mut versions = self.versions();
-        let mut is_listed = false;
         match event {
             Event::Init => versions.listing = Some(C::default()),
             Event::InitApply(object) => versions.listing.get_or_insert_default().insert(object),
-            Event::InitDone => {
-                versions.current = versions.listing.take().unwrap_or_default();
-                is_listed = true;
-            }
-            Event::Apply(object) => {
-                versions.current.insert(object);
-                is_listed = true;
-            }
-            Event::Delete(object) => {
-                versions.current.remove(&object);
-                is_listed = true;
-            }
+            Event::InitDone => versions.current = versions.listing.take().unwrap_or_default(),
+            Event::Apply(object) => versions.current.insert(object),
+            Event::Delete(object) => versions.current.remove(&object),
         }
         drop(versions);
         let state = State {

@@ -23,7 +23,6 @@ pub(super) struct Pods {
     requests: Shared<PodRequests>,
 }
 
-#[derive(Clone)]
 struct Pod {
     /// Name of the node; empty for a pod without one.
     node: Arc<str>,
@@ -95,8 +94,8 @@ impl Contents for Pods {
     }
 
     fn remove(&mut self, pod: &Excerpt<PodExcerpt>) {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        self.take(&text(&pod.metadata.namespace), &text(&pod.metadata.name));
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        self.take(namespace, pod.metadata.name.as_deref().unwrap_or_default());
     }
 }
 

@@ -7,8 +7,8 @@ use bulkhead_api::{Cluster, FailoverRecord, ResourceBinding};
 use bulkhead_core::model::{FailoverState, Health};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, Client};
 
 use super::Federation;
 use crate::wait;
@@ -100,11 +100,7 @@ impl Federation<'_> {
     /// Waits until a Deployment in a member has `ready` ready replicas; `None` means that the Deployment must not
     /// exist.
     pub(crate) async fn wait_deployed(&self, member: &str, name: &str, ready: Option<i32>) -> anyhow::Result<()> {
-        let plane = self
-            .members
-            .get(member)
-            .with_context(|| format!("there is no member {member}"))?;
-        let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
+        let api: Api<Deployment> = Api::namespaced(self.client_of(member).await?, "default");
         let what = format!("{name} in {member} has {ready:?} ready replicas");
         wait::until(&what, Duration::from_mins(1), async || {
             let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
@@ -121,12 +117,8 @@ impl Federation<'_> {
 
     /// Waits until the status of a member counts the pods that run in it.
     pub(crate) async fn wait_summed(&self, member: &str) -> anyhow::Result<()> {
-        let plane = self
-            .members
-            .get(member)
-            .with_context(|| format!("there is no member {member}"))?;
         let (pods, clusters): (Api<Pod>, Api<Cluster>) =
-            (Api::all(plane.client().await?), Api::all(self.client.clone()));
+            (Api::all(self.client_of(member).await?), Api::all(self.client.clone()));
         let what = format!("the status of {member} counts its pods");
         wait::until(&what, Duration::from_secs(30), async || {
             let pods = pods
@@ -152,13 +144,15 @@ impl Federation<'_> {
         Ok(())
     }
 
+    async fn client_of(&self, member: &str) -> anyhow::Result<Client> {
+        let plane = self.members.get(member);
+        let plane = plane.with_context(|| format!("there is no member {member}"))?;
+        plane.client().await
+    }
+
     /// Returns the UID of a Deployment in a member.
     pub(crate) async fn deployment_uid(&self, member: &str, name: &str) -> anyhow::Result<String> {
-        let plane = self
-            .members
-            .get(member)
-            .with_context(|| format!("there is no member {member}"))?;
-        let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
+        let api: Api<Deployment> = Api::namespaced(self.client_of(member).await?, "default");
         api.get(name).await?.metadata.uid.context("a Deployment without a uid")
     }
 }
