@@ -153,8 +153,14 @@ impl<'de> Deserializer<'de> for Node<'de> {
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, FieldError> {
-        visitor.visit_newtype_struct(self)
+    /// Leaves newtypes to `serde_json`, which alone can read raw values. No type of an object has fields within one.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        let read = self.0.deserialize_newtype_struct(name, visitor);
+        read.map_err(de::Error::custom)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -3,9 +3,9 @@
 use bulkhead_core::model::{Condition, Health};
 use kube::core::NamespaceResourceScope;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_transcode::Transcoder;
+use serde_json::value::RawValue;
 
 use crate::object::api_object;
 
@@ -50,44 +50,45 @@ pub struct WorkloadTemplate {
     pub manifests: Vec<Manifest>,
 }
 
-/// Object of a [`Work`], stored as JSON without spaces. A control plane holds very many of them and reads few at a
+/// Object of a [`Work`], stored as the JSON that was read. A control plane holds very many of them and reads few at a
 /// time; a tree takes several times as much memory. Manifests are equal if their values are, in any order of the
 /// fields.
-#[derive(Clone, Debug)]
-pub struct Manifest(Box<str>);
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Manifest(Box<RawValue>);
 
 impl Manifest {
+    /// Returns the object as JSON.
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
     /// Returns the object.
-    pub fn value(&self) -> Value {
-        // `serde_json` wrote the text.
-        serde_json::from_str(&self.0).unwrap_or_default()
+    ///
+    /// # Errors
+    ///
+    /// The object has more than 127 levels, a number beyond the range of a 64-bit float, or an escape that is no Unicode
+    /// character.
+    pub fn value(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_str(self.text())
     }
 }
 
 impl From<&Value> for Manifest {
     fn from(object: &Value) -> Self {
-        Self(object.to_string().into())
+        // A value can always be serialized.
+        Self(serde_json::value::to_raw_value(object).unwrap_or_default())
     }
 }
 
 impl PartialEq for Manifest {
     fn eq(&self, other: &Self) -> bool {
         // API servers sort the fields, so that equal values nearly always have equal texts.
-        let value = |manifest: &Self| serde_json::from_str::<Value>(&manifest.0).ok();
-        self.0 == other.0 || value(self).is_some_and(|own| Some(own) == value(other))
-    }
-}
-
-impl Serialize for Manifest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Transcoder::new(&mut serde_json::Deserializer::from_str(&self.0)).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Manifest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = serde_json::to_string(&Transcoder::new(deserializer)).map_err(de::Error::custom)?;
-        Ok(Self(text.into()))
+        let is_same_text = self.text() == other.text();
+        is_same_text
+            || self
+                .value()
+                .is_ok_and(|own| other.value().is_ok_and(|other| own == other))
     }
 }
 
@@ -150,10 +151,21 @@ mod tests {
         let sorted = read(r#"{"a":{"b":[1,-2,0.5,null,true],"c":"\u003cé\""},"kind":"Job"}"#);
         let other = read(r#" {"kind": "Job", "a": {"c": "<é\"", "b": [1, -2, 0.5, null, true]}} "#);
         assert_eq!(sorted, other);
-        assert_eq!(sorted, Manifest::from(&sorted.value()));
-        assert_eq!(serde_json::to_value(&other).unwrap(), sorted.value());
+        assert_eq!(sorted, Manifest::from(&sorted.value().unwrap()));
+        assert_eq!(serde_json::to_value(&other).unwrap(), sorted.value().unwrap());
         assert_ne!(sorted, read(r#"{"kind":"Job"}"#));
         assert!(serde_json::from_str::<Manifest>(r#"{"kind":}"#).is_err());
+    }
+
+    #[test]
+    fn a_manifest_that_cannot_be_read_does_not_hide_the_others() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let work = format!(r#"{{"spec": {{"workload": {{"manifests": [{deep}, {{"kind": "Job"}}]}}}}}}"#);
+        let work: Work = serde_json::from_str(&work).unwrap();
+        let manifests = work.spec.workload.manifests;
+        assert!(manifests[0].value().is_err());
+        assert_eq!(manifests[0], manifests[0].clone());
+        assert_eq!(manifests[1].value().unwrap(), json!({"kind": "Job"}));
     }
 
     #[test]

@@ -16,7 +16,6 @@ use bulkhead_core::names::{self};
 use bulkhead_core::overriding::{Applied, Overridden};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{Action, Error, is_conflict, is_not_found};
-use bulkhead_runtime::dynamic;
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
@@ -295,7 +294,9 @@ impl BindingController {
             .templates
             .read(&kind, &Key::new(&resource.namespace, &resource.name))
             .await?;
-        Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
+        template
+            .map(|template| template.to_value(&kind).map(Arc::new))
+            .transpose()
     }
 
     /// Returns the template with the cluster's replicas, if an interpreter can set them.

@@ -9,7 +9,6 @@ use bulkhead_core::decide::{dispatch, report};
 use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{Action, Error, is_not_found};
-use bulkhead_runtime::dynamic;
 use bulkhead_runtime::failures::Failures;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::ObjectKind;
@@ -145,7 +144,7 @@ impl BindingStatus {
         let Some(template) = deps.templates.get(&kind, &key) else {
             return Ok(());
         };
-        let object = Arc::new(dynamic::to_value(&kind, &template));
+        let object = Arc::new(template.to_value(&kind)?);
         let aggregated = deps
             .interpreters
             .interpret(

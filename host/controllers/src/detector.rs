@@ -279,7 +279,7 @@ async fn bind<B: Binding>(
         }
         check_owner(deps, refused, &**existing, (kind, template), &claim)?;
     }
-    let digest = Digest::of(template.texts().into_iter().map(str::as_bytes)).to_string();
+    let digest = Digest::of(template.canonical_texts().iter().map(String::as_bytes)).to_string();
     let is_known = |existing: &B| {
         existing
             .meta()
@@ -390,7 +390,7 @@ async fn describe(
     claim: &Claim,
     spec: &mut BindingSpec,
 ) -> Result<(), Error> {
-    let object = Arc::new(dynamic::to_value(kind, template));
+    let object = Arc::new(template.to_value(kind)?);
     if deps.flags.health_without_interpreter == NoInterpreter::Refuse && !deps.interpreters.covers_health(&object) {
         let name = template.name_any();
         let message = format!(

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::Work;
-use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
+use bulkhead_api::work::{APPLIED, DISPATCHING};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::ownership::Ownership;
@@ -35,7 +35,7 @@ use crate::member_owner;
 use crate::members::{Members, ReplacedHandler, Scope};
 use crate::stores::Stores;
 use crate::subjects::{about, input};
-use crate::works::{binding_subject, cluster_of, identify, work_of};
+use crate::works::{binding_subject, cluster_of, identify, object_of, work_of};
 use crate::writers::Writers;
 
 const NAME: &str = "execution-controller";
@@ -100,11 +100,11 @@ pub(crate) async fn run(deps: Dependencies) {
             // Kinds without a status, such as ConfigMap, have no generation.
             Change::Updated { new, .. } if new.metadata.generation.is_none() => dynamic::is_template_change(change),
             Change::Updated { old, new } => {
-                let work_id = |object: &KeptObject| object.labels().remove(keys::WORK_ID);
+                let work_id = |object: &KeptObject| object.some_labels([keys::WORK_ID]);
                 old.metadata.generation != new.metadata.generation || work_id(old) != work_id(new)
             }
         };
-        if let Some(key) = work_of(change.object()).filter(|_| drift) {
+        if drift && let Some(key) = work_of(change.object()) {
             drifted.add(key);
         }
     });
@@ -175,8 +175,12 @@ impl Execution {
 
     async fn apply_all(&self, work: &Work, cluster: &str) -> Result<Action, Error> {
         let (mut errors, total) = (Vec::new(), work.spec.workload.manifests.len());
-        for manifest in work.spec.workload.manifests.iter().map(Manifest::value) {
-            if let Err(error) = self.apply(work, cluster, &manifest).await {
+        for manifest in &work.spec.workload.manifests {
+            let applied = match object_of(manifest) {
+                Ok(manifest) => self.apply(work, cluster, &manifest).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = applied {
                 errors.push((error.describe(), error));
             }
         }

@@ -1,7 +1,5 @@
 //! Ownership of objects in member clusters, derived from the labels and annotations on them and on their Works.
 
-use std::collections::BTreeMap;
-
 use bulkhead_api::Work;
 use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata, ownership};
 use bulkhead_core::names::keys;
@@ -15,23 +13,30 @@ use crate::stores::Stores;
 
 /// Reads the owner that is recorded on an object in a member.
 pub(crate) fn recorded(object: &DynamicObject) -> OwnershipMetadata {
-    read(object.labels(), object.annotations())
+    read(
+        LABELS.map(|key| object.labels().get(key).cloned()),
+        ANNOTATIONS.map(|key| object.annotations().get(key).cloned()),
+    )
 }
 
 /// Reads the owner that is recorded on a cached object of a member.
 pub(crate) fn recorded_on_cached(object: &KeptObject) -> OwnershipMetadata {
-    let (labels, annotations) = object.labels_and_annotations();
-    read(&labels, &annotations)
+    read(object.some_labels(LABELS), object.some_annotations(ANNOTATIONS))
 }
 
-fn read(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> OwnershipMetadata {
-    let label = |key| labels.get(key).cloned().unwrap_or_default();
-    let annotation = |key| annotations.get(key).cloned().unwrap_or_default();
+/// Labels that name the owner of an object.
+const LABELS: [&str; 2] = [keys::MANAGED, keys::WORK_ID];
+/// Annotations that name the owner of an object.
+const ANNOTATIONS: [&str; 3] = [keys::WORK_NAMESPACE, keys::WORK_NAME, keys::TEMPLATE_UID];
+
+fn read(labels: [Option<String>; 2], annotations: [Option<String>; 3]) -> OwnershipMetadata {
+    let [managed, work_id] = labels.map(Option::unwrap_or_default);
+    let [work_namespace, work_name, template_uid] = annotations.map(Option::unwrap_or_default);
     OwnershipMetadata {
-        managed: label(keys::MANAGED) == "true",
-        work_id: label(keys::WORK_ID),
-        work: (annotation(keys::WORK_NAMESPACE), annotation(keys::WORK_NAME)),
-        template_uid: annotation(keys::TEMPLATE_UID),
+        managed: managed == "true",
+        work_id,
+        work: (work_namespace, work_name),
+        template_uid,
     }
 }
 

@@ -216,7 +216,7 @@ mod tests {
             work(&source, overridden, &target, existing).unwrap()
         };
         let check = |work: &Work, resume: &str, job: Option<&str>| {
-            let manifest = work.spec.workload.manifests[0].value();
+            let manifest = work.spec.workload.manifests[0].value().unwrap();
             let label = |key: &str| {
                 manifest
                     .pointer("/metadata/labels")

@@ -17,7 +17,6 @@ use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
 use bulkhead_runtime::controller::{self, Action, Error};
-use bulkhead_runtime::dynamic;
 use bulkhead_runtime::dynamic::DynamicStores;
 use bulkhead_runtime::events::EventType;
 use bulkhead_runtime::failures::Failures;
@@ -38,7 +37,7 @@ use crate::members::Scope;
 use crate::status_batcher::StatusChange;
 use crate::stores::Stores;
 use crate::subjects::{about, input};
-use crate::works::{binding_subject, cluster_of, identify, work_of};
+use crate::works::{binding_subject, cluster_of, identify, identity_of, work_of};
 use crate::writers::Writers;
 
 const NAME: &str = "work-status-controller";
@@ -145,7 +144,7 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     let Some(manifest) = work.spec.workload.manifests.first() else {
         return Ok(Action::Wait);
     };
-    let manifest = manifest.value();
+    let manifest = identity_of(manifest)?;
     let (kind, object) = identify(&manifest);
     let is_placed = is_applied(&work) && work.metadata.deletion_timestamp.is_none();
     let found = deps.member_objects.get(&cluster, &kind, &object);
@@ -162,7 +161,7 @@ async fn reconcile(deps: Dependencies, memory: Arc<Memory>, key: Key) -> Result<
     if !known.is_ready() {
         return Ok(Action::Wait);
     }
-    let observed = Arc::new(dynamic::to_value(&kind, &found));
+    let observed = Arc::new(found.to_value(&kind)?);
     let recorded = member_owner::recorded_on_cached(&found);
     let ownership = member_owner::of(&deps.stores, &work, &manifest, &recorded);
     let ReflectedStatus {

@@ -1,9 +1,14 @@
 //! Relations of Works: to their binding, their cluster and their objects.
 
+use std::sync::LazyLock;
+
 use bulkhead_api::Work;
+use bulkhead_api::work::Manifest;
 use bulkhead_core::journal::Subject;
 use bulkhead_core::names::{self, keys};
+use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::dynamic::KeptObject;
+use bulkhead_runtime::excerpt::Fields;
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::ObjectKind;
 use kube::ResourceExt;
@@ -37,6 +42,21 @@ pub(crate) fn binding_subject(work: &Work) -> Subject {
     Subject::new(kind, &binding.namespace, &binding.name)
 }
 
+/// Returns the object of a manifest.
+pub(crate) fn object_of(manifest: &Manifest) -> Result<Value, Error> {
+    manifest.value().map_err(unreadable)
+}
+
+/// Returns the fields of the object of a manifest that [`identify`] and [`crate::member_owner::of`] read.
+pub(crate) fn identity_of(manifest: &Manifest) -> Result<Value, Error> {
+    static FIELDS: LazyLock<Fields> = LazyLock::new(|| Fields::of(&["apiVersion", "kind", "metadata.annotations"]));
+    FIELDS.read(manifest.text()).map_err(unreadable)
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::Undecided(format!("a manifest of the Work cannot be read: {error}"))
+}
+
 /// Returns kind and key of a manifest.
 pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -49,10 +69,6 @@ pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
 
 /// Returns the Work that a managed object in a member cluster came from.
 pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
-    let mut annotations = object.annotations();
-    let mut annotation = |key| annotations.remove(key);
-    Some(Key::new(
-        annotation(keys::WORK_NAMESPACE)?,
-        annotation(keys::WORK_NAME)?,
-    ))
+    let [namespace, name] = object.some_annotations([keys::WORK_NAMESPACE, keys::WORK_NAME]);
+    Some(Key::new(namespace?, name?))
 }

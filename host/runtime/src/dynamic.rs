@@ -1,118 +1,22 @@
 //! Caches of objects of any kind: templates in the control plane, and their copies in member clusters.
 
+mod kept_object;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
-use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
-use crate::any_kind::resource_of_any_kind;
+pub use self::kept_object::{KeptObject, live_value};
 use crate::controller::Error;
 use crate::handlers::Handlers;
 use crate::key::Key;
 use crate::kinds::{Kinds, ObjectKind};
 use crate::store::{Change, Store, Subscription};
 use crate::tasks::Tasks;
-
-/// Object of any kind as informers keep it. Name and version are parsed. The rest is text until it is needed, because
-/// a parsed tree takes several times as much memory, and most objects are never read twice.
-#[derive(Clone, Debug)]
-pub struct KeptObject {
-    /// Metadata without labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] return.
-    pub metadata: ObjectMeta,
-    /// [`LabelsAndAnnotations`], in canonical form; empty if there are none.
-    labels_and_annotations: Box<str>,
-    /// Everything but metadata and status, in canonical form.
-    content: Box<str>,
-    /// The status, in canonical form; empty if there is none.
-    status: Box<str>,
-}
-
-/// Labels and annotations of an object.
-#[derive(Default, PartialEq, Serialize, Deserialize)]
-struct LabelsAndAnnotations {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    labels: Option<BTreeMap<String, String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    annotations: Option<BTreeMap<String, String>>,
-}
-
-impl From<DynamicObject> for KeptObject {
-    fn from(object: DynamicObject) -> Self {
-        Self::new(object.metadata, object.data)
-    }
-}
-
-impl KeptObject {
-    fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
-        let status = data.as_object_mut().and_then(|data| data.remove("status"));
-        // Values and maps of strings can always be serialized. The `Display` of a value is slower by half.
-        let text = |value: &Value| serde_json::to_string(value).unwrap_or_default();
-        let status = status.as_ref().map(text).unwrap_or_default();
-        let labels_and_annotations = LabelsAndAnnotations {
-            labels: metadata.labels.take(),
-            annotations: metadata.annotations.take(),
-        };
-        let labels_and_annotations = if labels_and_annotations == LabelsAndAnnotations::default() {
-            None
-        } else {
-            serde_json::to_string(&labels_and_annotations).ok()
-        };
-        let (labels_and_annotations, content) = (labels_and_annotations.unwrap_or_default(), text(&data));
-        Self {
-            metadata,
-            labels_and_annotations: labels_and_annotations.into(),
-            content: content.into(),
-            status: status.into(),
-        }
-    }
-
-    fn decoded(&self) -> LabelsAndAnnotations {
-        serde_json::from_str(&self.labels_and_annotations).unwrap_or_default()
-    }
-
-    /// Returns the texts of which the object consists, without its status and the bookkeeping of the API server, in
-    /// canonical form. Equal texts mean that nothing else changed.
-    pub fn texts(&self) -> [&str; 2] {
-        [&self.labels_and_annotations, &self.content]
-    }
-
-    /// Returns the labels.
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        self.decoded().labels.unwrap_or_default()
-    }
-
-    /// Returns the annotations.
-    pub fn annotations(&self) -> BTreeMap<String, String> {
-        self.decoded().annotations.unwrap_or_default()
-    }
-
-    /// Returns the labels and the annotations.
-    pub fn labels_and_annotations(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
-        let LabelsAndAnnotations { labels, annotations } = self.decoded();
-        (labels.unwrap_or_default(), annotations.unwrap_or_default())
-    }
-}
-
-impl<'de> Deserialize<'de> for KeptObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Unlike `DynamicObject`, which buffers all fields once more to tell them apart.
-        let mut fields = Map::deserialize(deserializer)?;
-        fields.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
-        let metadata = fields.remove("metadata").map(ObjectMeta::deserialize).transpose();
-        Ok(Self::new(
-            metadata.map_err(de::Error::custom)?.unwrap_or_default(),
-            Value::Object(fields),
-        ))
-    }
-}
-
-resource_of_any_kind!(KeptObject);
 
 /// Returns the object as the subject of an event.
 pub fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api::core::v1::ObjectReference {
@@ -302,74 +206,17 @@ pub fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
     };
     let is_same_object = old.metadata.uid == new.metadata.uid;
     let is_going = |object: &KeptObject| object.metadata.deletion_timestamp.is_some();
-    let is_same = old.labels_and_annotations == new.labels_and_annotations && old.content == new.content;
-    !is_same_object || !is_same || is_going(old) != is_going(new)
-}
-
-/// Returns the object as plain JSON, the form that policies get.
-pub fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-    let mut value = parsed(&object.content)
-        .filter(Value::is_object)
-        .unwrap_or_else(|| json!({}));
-    if let Some(status) = parsed(&object.status) {
-        value["status"] = status;
-    }
-    let LabelsAndAnnotations { labels, annotations } = object.decoded();
-    identified(
-        kind,
-        value,
-        &ObjectMeta {
-            labels,
-            annotations,
-            ..object.metadata.clone()
-        },
-    )
-}
-
-/// Returns an object that was just read as plain JSON.
-pub fn live_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
-    let data = Some(&object.data).filter(|data| data.is_object());
-    identified(kind, data.cloned().unwrap_or_else(|| json!({})), &object.metadata)
-}
-
-fn identified(kind: &ObjectKind, mut value: Value, metadata: &ObjectMeta) -> Value {
-    value["apiVersion"] = Value::from(kind.api_version.as_str());
-    value["kind"] = Value::from(kind.kind.as_str());
-    value["metadata"] = json!(metadata);
-    value
+    !is_same_object || !old.has_texts_of(new) || is_going(old) != is_going(new)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn kept(value: &Value) -> Arc<KeptObject> {
         Arc::new(serde_json::from_value(value.clone()).unwrap())
-    }
-
-    #[test]
-    fn what_is_kept_as_text_is_what_was_read() {
-        let kind = ObjectKind::new("apps/v1", "Deployment");
-        let metadata = json!({"name": "a", "labels": {"b": "c"}, "annotations": {}});
-        let mut object = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
-            "spec": {"replicas": 3, "ratio": 0.5, "z": null, "template": {"spec": {"containers": []}}},
-            "status": {"readyReplicas": 2},
-        });
-        assert_eq!(to_value(&kind, &kept(&object)), object);
-        let as_json = |map: BTreeMap<String, String>| json!(map);
-        let (labels, annotations) = (as_json(kept(&object).labels()), as_json(kept(&object).annotations()));
-        assert_eq!((labels, annotations), (json!({"b": "c"}), json!({})));
-        object.as_object_mut().unwrap().remove("status");
-        assert_eq!(to_value(&kind, &kept(&object)), object);
-        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
-        let read: DynamicObject = serde_json::from_value(config.clone()).unwrap();
-        let kind = ObjectKind::new("v1", "ConfigMap");
-        assert_eq!(
-            (live_value(&kind, &read), to_value(&kind, &read.into())),
-            (config.clone(), config)
-        );
     }
 
     #[test]

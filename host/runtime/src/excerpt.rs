@@ -73,6 +73,15 @@ impl Fields {
         }
         fields
     }
+
+    /// Reads these fields of an object that is JSON.
+    ///
+    /// # Errors
+    ///
+    /// The text is malformed up to the end of the object.
+    pub fn read(&self, object: &str) -> Result<Value, serde_json::Error> {
+        self.deserialize(&mut serde_json::Deserializer::from_str(object))
+    }
 }
 
 /// Name of a field in JSON, which is looked up in these fields.
@@ -173,7 +182,7 @@ mod tests {
     #[test]
     fn an_object_has_the_fields_that_are_asked_for() {
         let fields = Fields::of(&["spec.containers.resources", "spec.node", "status"]);
-        let read = |json: &str| fields.deserialize(&mut serde_json::Deserializer::from_str(json));
+        let read = |json: &str| fields.read(json);
         let check = |object: Value, expected: Value| {
             assert_eq!(read(&object.to_string()).unwrap(), expected, "{object}");
         };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use bulkhead_api::work::Manifest;
 use bulkhead_api::{PropagationPolicy, ResourceBinding, Work};
 use bulkhead_core::names::keys;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
@@ -156,13 +157,14 @@ fn key(work: &Work) -> String {
 async fn change_image(federation: &Federation<'_>, works: &Api<Work>) -> anyhow::Result<String> {
     let found = works.list(&Default::default()).await?.items;
     let of_nginx = |work: &&Work| {
-        let manifest = work.spec.workload.manifests.first();
-        let is_deployment = manifest.is_some_and(|manifest| manifest.value()["kind"] == "Deployment");
+        let manifest = work.spec.workload.manifests.first().map(Manifest::value);
+        let is_deployment =
+            manifest.is_some_and(|manifest| manifest.is_ok_and(|object| object["kind"] == "Deployment"));
         is_deployment && work.namespace().as_deref() == Some("karmada-es-member2")
     };
     let work = found.iter().find(of_nginx).context("member2 has no Work of nginx")?;
     let manifest = work.spec.workload.manifests.first().context("the Work is empty")?;
-    let mut manifest = manifest.value();
+    let mut manifest = manifest.value()?;
     manifest["spec"]["template"]["spec"]["containers"][0]["image"] = json!(IMAGE);
     let patch = json!({"spec": {"workload": {"manifests": [manifest]}}});
     let api: Api<Work> = Api::namespaced(federation.client.clone(), "karmada-es-member2");

@@ -133,7 +133,7 @@ fn add(key: &str, value: &str) -> Value {
 }
 
 fn data(work: &Work) -> Value {
-    work.spec.workload.manifests[0].value()["data"].clone()
+    work.spec.workload.manifests[0].value().unwrap()["data"].clone()
 }
 
 fn record(work: &Work, key: &str) -> Option<Value> {
@@ -161,7 +161,7 @@ async fn override_policies_change_the_manifest_of_a_work_and_are_recorded() {
         record(&work, names::keys::APPLIED_CLUSTER_OVERRIDES),
         shadow("all", "all")
     );
-    let manifest = work.spec.workload.manifests[0].value();
+    let manifest = work.spec.workload.manifests[0].value().unwrap();
     let annotations = manifest["metadata"]["annotations"].as_object().unwrap();
     assert!(
         !annotations.contains_key(names::keys::APPLIED_OVERRIDES),

@@ -184,7 +184,7 @@ async fn interpreted(
         .read(&kind, &Key::new(&resource.namespace, &resource.name))
         .await?;
     let Some(template) = template else { return Ok(None) };
-    let object = Arc::new(dynamic::to_value(&kind, &template));
+    let object = Arc::new(template.to_value(&kind)?);
     match deps
         .interpreters
         .interpret(NAME, &subject(binding), Operation::Dependencies { object: &object })

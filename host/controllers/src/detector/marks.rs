@@ -74,7 +74,7 @@ pub(super) async fn claim_template(
     claim: &Claim,
 ) -> Result<Option<KeptObject>, Error> {
     let wanted = metadata(claim);
-    let (labels, annotations) = template.labels_and_annotations();
+    let (labels, annotations) = (template.labels(), template.annotations());
     if has(&wanted["labels"], &labels) && has(&wanted["annotations"], &annotations) {
         return Ok(None);
     }

@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use bulkhead_api::Work;
-use bulkhead_api::work::Manifest;
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::ownership::Ownership;
 use bulkhead_core::journal::Decision;
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use super::{DELETE_ATTEMPTS_MAX, Execution, NAME, describe};
 use crate::member_owner;
 use crate::subjects::about;
+use crate::works::object_of;
 
 impl Execution {
     /// Deletes the objects of the Work in the member, then removes the finalizer of the Work. While the member is not
@@ -25,7 +25,8 @@ impl Execution {
     pub(super) async fn remove(&self, work: &Work, cluster: &bulkhead_core::model::Cluster) -> Result<Action, Error> {
         let key = Key::of(work);
         if cluster.is_ready() {
-            for manifest in work.spec.workload.manifests.iter().map(Manifest::value) {
+            for manifest in &work.spec.workload.manifests {
+                let manifest = object_of(manifest)?;
                 if work.spec.preserve_resources_on_deletion == Some(true) {
                     self.release_object(work, &cluster.name, &manifest).await?;
                 } else {
