@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bulkhead_runtime::panics::Panics;
 use bulkhead_runtime::store::Store;
 use bulkhead_runtime::tasks::Tasks;
+use bulkhead_runtime::unread::Unread;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -287,7 +288,7 @@ impl Manager {
         }
     }
 
-    fn start_informer<K>(&self, store: &Arc<Store<K>>, api: Api<K>)
+    fn start_informer<K>(&self, store: &Arc<Store<K>>, api: Api<Unread<K>>)
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {

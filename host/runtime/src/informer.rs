@@ -14,6 +14,7 @@ use crate::causes::causes;
 const RETRY_BASE: Duration = Duration::from_millis(800);
 /// Longest pause between attempts to list or watch.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+
 /// Describes a failed list or watch. Returns `None` for the expected case of a watch that is too old and starts
 /// again.
 fn failure_text(error: &watcher::Error) -> Option<String> {
@@ -57,7 +58,11 @@ fn is_silence(error: &watcher::Error) -> bool {
 pub trait Receiver<K> {
     /// Handles an event. A list begins with `Init` and is complete with `InitDone`; objects that it does not have were
     /// deleted.
-    fn receive(&self, event: watcher::Event<K>);
+    ///
+    /// # Errors
+    ///
+    /// The reason why the object cannot be read. It counts as a failed list, and all objects are listed again.
+    fn receive(&self, event: watcher::Event<K>) -> Result<(), String>;
 
     /// Called if a list or a watch failed, with the reason. It is retried.
     fn failed(&self, reason: String);
@@ -66,7 +71,8 @@ pub trait Receiver<K> {
     fn silent(&self) {}
 }
 
-/// Lists and watches a kind until the future is dropped. After a failure it waits for 0.8 to 30 s.
+/// Lists and watches a kind until the future is dropped. After a failure it waits for 0.8 to 30 s, longer from one to the
+/// next until a list is complete or a watch delivers something.
 pub async fn run<K>(receiver: &(impl Receiver<K> + Sync), api: Api<K>, config: watcher::Config)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -75,10 +81,21 @@ where
     loop {
         let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
         while let Some(event) = events.next().await {
-            match event {
+            let starts_again = match event {
                 Ok(event) => {
-                    pause = RETRY_BASE;
-                    receiver.receive(event);
+                    let is_progress = !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_));
+                    match receiver.receive(event) {
+                        Ok(()) => {
+                            if is_progress {
+                                pause = RETRY_BASE;
+                            }
+                            continue;
+                        }
+                        Err(reason) => {
+                            receiver.failed(format!("cannot be read: {reason}"));
+                            true
+                        }
+                    }
                 }
                 Err(error) => {
                     if let Some(failure) = failure_text(&error) {
@@ -87,12 +104,13 @@ where
                     if is_silence(&error) {
                         receiver.silent();
                     }
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY_MAX);
-                    if is_outdated(&error) {
-                        break;
-                    }
+                    is_outdated(&error)
                 }
+            };
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_MAX);
+            if starts_again {
+                break;
             }
         }
     }

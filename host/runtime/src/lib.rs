@@ -113,5 +113,6 @@ pub mod store;
 pub mod tasks;
 #[cfg(test)]
 mod testing;
+pub mod unread;
 pub mod write;
 pub mod write_priority;

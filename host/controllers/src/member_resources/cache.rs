@@ -89,7 +89,7 @@ impl<C> Cache<C> {
 }
 
 impl<C: Contents> Receiver<Excerpt<C::Value>> for Cache<C> {
-    fn receive(&self, event: Event<Excerpt<C::Value>>) {
+    fn receive(&self, event: Event<Excerpt<C::Value>>) -> Result<(), String> {
         let is_listed = !matches!(event, Event::Init | Event::InitApply(_));
         let mut versions = self.versions();
         match event {
@@ -106,6 +106,7 @@ impl<C: Contents> Receiver<Excerpt<C::Value>> for Cache<C> {
         };
         self.state
             .send_if_modified(|known| std::mem::replace(known, state) != state);
+        Ok(())
     }
 
     fn failed(&self, _: String) {
