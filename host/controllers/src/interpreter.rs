@@ -11,7 +11,7 @@ use bulkhead_core::composition::HealthRule;
 use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
 use bulkhead_core::journal::redact::without_echoes;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, Subject, plan};
-use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::policy::{self, Policy, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Layer;
 use bulkhead_runtime::clock::Clock;
@@ -186,7 +186,7 @@ impl Interpreters {
             )
         };
         self.decider
-            .ask(controller, policies, |policy| covers(policy, call), decide)
+            .ask(controller, policies, policy::answers(call), decide)
             .await
     }
 
@@ -221,11 +221,11 @@ impl Interpreters {
                 policies,
             )
         };
-        let lane = Lane::of(controller, &policies, |policy| covers(policy, &call));
+        let lane = Lane::of(controller, &policies, policy::answers(&call));
         let make = |policies| {
             self.decider
                 .log
-                .recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call))
+                .recorder_for(policies, &[CallKind::Health], policy::answers(&call))
         };
         let (recorder, outcome) = self
             .decider
@@ -272,7 +272,7 @@ impl Interpreters {
         let decide =
             move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).attribution;
         self.decider
-            .ask(controller, before, |policy| covers(policy, &call), decide)
+            .ask(controller, before, policy::answers(&call), decide)
             .await
             .policy
             .is_none()
@@ -306,10 +306,6 @@ pub(crate) fn recordable(mut diagnostics: Diagnostics, object: &Value) -> Diagno
         fault.fault.message = without_echoes(&fault.fault.message, object);
     }
     diagnostics
-}
-
-fn covers(policy: &dyn Policy, call: &Call<'_>) -> bool {
-    policy.capabilities().iter().any(|capability| capability.answers(call))
 }
 
 #[cfg(test)]

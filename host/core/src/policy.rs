@@ -404,16 +404,8 @@ impl PolicySet {
     }
 
     fn covering<'a>(&'a self, call: &Call<'_>, mode: Mode) -> impl Iterator<Item = &'a PolicyEntry> {
-        let kind = call.kind();
-        let object = call.object().map(|object| object_kind(object));
-        let covers = |entry: &&PolicyEntry| {
-            entry.mode == mode
-                && entry
-                    .policy
-                    .capabilities()
-                    .iter()
-                    .any(|capability| capability.covers(kind, object))
-        };
+        let answers = answers(call);
+        let covers = |entry: &&PolicyEntry| entry.mode == mode && answers(&*entry.policy);
         let covering: Vec<_> = self.entries.iter().filter(covers).collect();
         covering.into_iter()
     }
@@ -424,6 +416,16 @@ impl fmt::Debug for PolicySet {
         f.debug_list()
             .entries(self.entries.iter().map(|entry| (entry.policy.id(), entry.mode)))
             .finish()
+    }
+}
+
+/// Returns a function that is true for policies that cover the call. It looks up the kind of the object once.
+pub fn answers<'a>(call: &'a Call<'_>) -> impl Fn(&dyn Policy) -> bool + use<'a> {
+    let kind = call.kind();
+    let object = call.object().map(|object| object_kind(object));
+    move |policy| {
+        let mut capabilities = policy.capabilities().iter();
+        capabilities.any(|capability| capability.covers(kind, object))
     }
 }
 
