@@ -24,6 +24,7 @@ mod delete;
 mod document;
 mod fault;
 mod field_labels;
+mod history;
 pub mod json;
 mod kind;
 mod kubectl;

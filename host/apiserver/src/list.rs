@@ -88,7 +88,7 @@ impl ListRequest {
     /// pages were read, so the reader converges even though later pages show newer objects.
     pub(crate) fn page(&self, state: &State) -> Result<Page, StatusError> {
         let table = state.table(self.kind);
-        self.check_version(state, table.compacted)?;
+        self.check_version(state, table.history.dropped())?;
         let after = self
             .position
             .as_ref()
@@ -121,9 +121,9 @@ impl ListRequest {
         })
     }
 
-    fn check_version(&self, state: &State, compacted: u64) -> Result<(), StatusError> {
+    fn check_version(&self, state: &State, dropped: u64) -> Result<(), StatusError> {
         if let Some(position) = &self.position
-            && position.resource_version < compacted
+            && position.resource_version < dropped
         {
             return Err(StatusError::expired(
                 "The provided continue parameter is too old to display a consistent list result",

@@ -1,5 +1,6 @@
 //! Stored objects and their changes: immutable, shared by `Arc`, serialised at most once.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -13,15 +14,29 @@ use crate::kind::KindId;
 pub struct Object {
     value: Arc<Value>,
     resource_version: u64,
-    bytes: OnceLock<Bytes>,
+    /// Type of the change that led to this version.
+    change_type: ChangeType,
+    /// Watch event of that change as one line of JSON, of which the object is a part.
+    line: OnceLock<Bytes>,
 }
 
 impl Object {
-    pub(crate) fn new(value: Value, resource_version: u64) -> Self {
+    pub(crate) fn new(value: Value, resource_version: u64, change_type: ChangeType) -> Self {
         Self {
             value: Arc::new(value),
             resource_version,
-            bytes: OnceLock::new(),
+            change_type,
+            line: OnceLock::new(),
+        }
+    }
+
+    /// Reads an object that another one returned as a watch event.
+    pub(crate) fn from_line(line: Bytes, resource_version: u64, change_type: ChangeType) -> Self {
+        let object = &line[part_of(change_type, &line)];
+        let value = serde_json::from_slice(object).unwrap_or_default();
+        Self {
+            line: OnceLock::from(line),
+            ..Self::new(value, resource_version, change_type)
         }
     }
 
@@ -35,11 +50,29 @@ impl Object {
         self.resource_version
     }
 
+    /// Returns the type of the change that led to this version.
+    pub(crate) fn change_type(&self) -> ChangeType {
+        self.change_type
+    }
+
     /// Returns the object serialised as JSON. Computed on the first call and shared afterwards.
     pub fn bytes(&self) -> Bytes {
-        // A value can always be serialized. Its `Display` is slower by half.
-        let serialize = || Bytes::from(serde_json::to_vec(&*self.value).unwrap_or_default());
-        self.bytes.get_or_init(serialize).clone()
+        let line = self.line();
+        line.slice(part_of(self.change_type, &line))
+    }
+
+    /// Returns the watch event of the change that led to this version, as one line of JSON. Computed on the first call
+    /// and shared afterwards.
+    pub(crate) fn line(&self) -> Bytes {
+        let serialize = || {
+            let mut line = Vec::with_capacity(LINE_CAPACITY);
+            line.extend_from_slice(head(self.change_type).as_bytes());
+            // A value can always be serialized. Its `Display` is slower by half.
+            let _ = serde_json::to_writer(&mut line, &*self.value);
+            line.extend_from_slice(TAIL.as_bytes());
+            Bytes::from(line)
+        };
+        self.line.get_or_init(serialize).clone()
     }
 
     /// Returns `metadata.name`.
@@ -84,6 +117,26 @@ impl ChangeType {
     }
 }
 
+/// Initial capacity of the text of a watch event, in bytes.
+const LINE_CAPACITY: usize = 1_024;
+
+/// Returns the text before the object in a watch event.
+fn head(change_type: ChangeType) -> &'static str {
+    match change_type {
+        ChangeType::Added => r#"{"type":"ADDED","object":"#,
+        ChangeType::Modified => r#"{"type":"MODIFIED","object":"#,
+        ChangeType::Deleted => r#"{"type":"DELETED","object":"#,
+    }
+}
+
+/// Text after the object in a watch event.
+const TAIL: &str = "}\n";
+
+/// Returns the range of the object in a watch event.
+fn part_of(change_type: ChangeType, line: &[u8]) -> Range<usize> {
+    head(change_type).len()..line.len() - TAIL.len()
+}
+
 /// Entry of the event log.
 #[derive(Debug)]
 pub struct Change {
@@ -95,20 +148,12 @@ pub struct Change {
     pub object: Arc<Object>,
     /// Object before the change; absent on creation.
     pub previous: Option<Arc<Object>>,
-    pub(crate) line: OnceLock<Bytes>,
 }
 
 impl Change {
     /// Returns the state version of the change; unique and increasing within a server.
     pub fn resource_version(&self) -> u64 {
         self.object.resource_version
-    }
-
-    /// Returns the watch event as one line of JSON. Computed once and shared by all watchers.
-    pub(crate) fn line(&self) -> Bytes {
-        self.line
-            .get_or_init(|| event_line(self.change_type, &self.object))
-            .clone()
     }
 }
 
@@ -136,14 +181,10 @@ impl ObjectKey {
 
 /// Returns a watch event of the given type as one line of JSON.
 pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
-    let bytes = object.bytes();
-    let mut line = Vec::with_capacity(bytes.len() + 40);
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(change_type.wire_name().as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(&bytes);
-    line.extend_from_slice(b"}\n");
-    Bytes::from(line)
+    if change_type == object.change_type {
+        return object.line();
+    }
+    Bytes::from([head(change_type).as_bytes(), &object.bytes(), TAIL.as_bytes()].concat())
 }
 
 /// Returns the uids in `metadata.ownerReferences`.

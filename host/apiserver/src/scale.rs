@@ -135,6 +135,7 @@ fn view(kind: &ResourceKind, object: &Object) -> Result<Value, StatusError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::ChangeType;
 
     #[test]
     fn a_custom_kind_scales_the_fields_that_it_declares() {
@@ -147,11 +148,13 @@ mod tests {
         kind.scale = Some(paths.clone());
         let mut value = json!({"metadata": {"name": "w"}, "spec": {}, "status": {"size": 1, "selector": "app=w"}});
         assert_eq!(
-            view(&kind, &Object::new(value.clone(), 1)).expect_err("no size").code,
+            view(&kind, &Object::new(value.clone(), 1, ChangeType::Added))
+                .expect_err("no size")
+                .code,
             500
         );
         set(&mut value, &paths.spec_replicas, json!(3));
-        let scale = view(&kind, &Object::new(value, 1)).expect("a scale");
+        let scale = view(&kind, &Object::new(value, 1, ChangeType::Added)).expect("a scale");
         assert_eq!(scale["spec"]["replicas"], 3);
         assert_eq!(scale["status"], json!({"replicas": 1, "selector": "app=w"}));
     }

@@ -194,7 +194,7 @@ impl ApiServer {
     /// Drops the event log of a kind, as etcd's compaction does. A watch that lags behind, or resumes from an older
     /// version, gets 410.
     pub fn compact(&self, kind: KindId) {
-        self.shared.lock_state().table_mut(kind).compact();
+        self.shared.lock_state().table_mut(kind).history.compact();
     }
 
     /// Returns the number of requests by `verb resource`, such as `list deployments.apps`, without health and

@@ -3,7 +3,7 @@
 //! This module knows no rules of the Kubernetes API. They are in `write` and `delete`, which call [`State::put`] and
 //! [`State::take`], the only two functions that change objects.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::definition;
 use crate::document::Document;
+use crate::history::History;
 use crate::json::text;
 use crate::kind::{KindId, ResourceKind};
 use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids};
@@ -26,9 +27,7 @@ pub(crate) struct Table {
     pub(crate) is_served: bool,
     objects: BTreeMap<String, BTreeMap<String, Arc<Object>>>,
     objects_total: usize,
-    log: VecDeque<Arc<Change>>,
-    /// Version of the newest change dropped from the log; the oldest version from which a watch can resume.
-    pub(crate) compacted: u64,
+    pub(crate) history: History,
     /// Counter that is increased to end the open watches of this kind.
     pub(crate) watch_epoch: u64,
     /// End of the pause of open watches; absent if they are not paused.
@@ -66,31 +65,6 @@ impl Table {
                     .range::<str, _>((start, Bound::Unbounded))
                     .map(|(_, object)| object)
             })
-    }
-
-    /// Returns the changes after `version`, oldest first. The caller has compared `version` with `compacted`.
-    pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
-        let is_new = |change: &&Arc<Change>| change.resource_version() > version;
-        let count = self.log.iter().rev().take_while(is_new).count();
-        self.log.range(self.log.len() - count..)
-    }
-
-    /// Drops all changes. A watch that has not seen the last of them gets 410.
-    pub(crate) fn compact(&mut self) {
-        if let Some(last) = self.log.back() {
-            self.compacted = last.resource_version();
-        }
-        self.log.clear();
-    }
-
-    fn record(&mut self, change: Change, history_events_max: usize) {
-        self.log.push_back(Arc::new(change));
-        while self.log.len() > history_events_max {
-            if let Some(dropped) = self.log.pop_front() {
-                self.compacted = dropped.resource_version();
-            }
-        }
-        self.changed.notify_waiters();
     }
 }
 
@@ -144,8 +118,7 @@ impl State {
             is_served: true,
             objects: BTreeMap::new(),
             objects_total: 0,
-            log: VecDeque::new(),
-            compacted: 0,
+            history: History::default(),
             watch_epoch: 0,
             quiet_until: None,
             repeat_until: None,
@@ -235,7 +208,11 @@ impl State {
     pub(crate) fn put(&mut self, key: ObjectKey, mut value: Value) -> Arc<Object> {
         self.version += 1;
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        let object = Arc::new(Object::new(value, self.version));
+        let change_type = match self.get_key(&key) {
+            Some(_) => ChangeType::Modified,
+            None => ChangeType::Added,
+        };
+        let object = Arc::new(Object::new(value, self.version, change_type));
         let table = &mut self.tables[key.kind.0 as usize];
         let previous = table
             .objects
@@ -254,11 +231,6 @@ impl State {
         for uid in owner_uids(object.value()) {
             self.by_owner_uid.entry(uid.to_owned()).or_default().insert(key.clone());
         }
-        let change_type = if previous.is_some() {
-            ChangeType::Modified
-        } else {
-            ChangeType::Added
-        };
         self.record(change_type, key, Arc::clone(&object), previous);
         object
     }
@@ -289,8 +261,7 @@ impl State {
         }
         self.version = contents.version;
         for table in &mut self.tables {
-            table.log.clear();
-            table.compacted = contents.version;
+            table.history = History::from(contents.version);
         }
         self.persistence = persistence;
         homeless
@@ -308,7 +279,7 @@ impl State {
         self.version += 1;
         let mut value = Value::clone(previous.value());
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        let object = Arc::new(Object::new(value, self.version));
+        let object = Arc::new(Object::new(value, self.version, ChangeType::Deleted));
         self.unindex_owners(&key, &previous);
         self.by_uid.remove(previous.uid());
         if let Some(count) = self.objects_by_namespace.get_mut(&key.namespace) {
@@ -339,13 +310,14 @@ impl State {
             key,
             object,
             previous,
-            line: OnceLock::new(),
         };
         if let Some(persistence) = &self.persistence {
             persistence.keep(&self.table(kind).kind, &change);
         }
         let history_events_max = self.history_events_max;
-        self.table_mut(kind).record(change, history_events_max);
+        let table = self.table_mut(kind);
+        table.history.push(change, history_events_max);
+        table.changed.notify_waiters();
         self.changed.notify_waiters();
     }
 }

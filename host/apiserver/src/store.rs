@@ -103,7 +103,7 @@ impl Store {
     /// Returns the retained changes of a kind, oldest first.
     pub fn history(&self, kind: KindId) -> Vec<Arc<Change>> {
         let state = self.shared.lock_state();
-        state.table(kind).changes_after(0).cloned().collect()
+        state.table(kind).history.after(0).collect()
     }
 
     /// Returns the version of the whole state, which increases by one with each change.
@@ -141,10 +141,10 @@ impl Subscription {
         let mut changes = Vec::new();
         for &kind in &self.kinds {
             let table = state.table(kind);
-            if cursor < table.compacted {
+            if cursor < table.history.dropped() {
                 return Err(Lagged);
             }
-            changes.extend(table.changes_after(cursor).cloned());
+            changes.extend(table.history.after(cursor));
         }
         changes.sort_by_key(|change| change.resource_version());
         Ok(changes)

@@ -103,8 +103,8 @@ impl Watch {
             Start::After(version) if version > state.version => {
                 return Err(StatusError::version_too_large(version, state.version));
             }
-            Start::After(version) if version < table.compacted => {
-                return Err(too_old(version, table.compacted));
+            Start::After(version) if version < table.history.dropped() => {
+                return Err(too_old(version, table.history.dropped()));
             }
             Start::After(version) => version,
         };
@@ -164,8 +164,8 @@ impl Watch {
             self.phase = Phase::Breaking;
             return;
         }
-        if self.cursor < table.compacted {
-            let error = too_old(self.cursor, table.compacted).to_value();
+        if self.cursor < table.history.dropped() {
+            let error = too_old(self.cursor, table.history.dropped()).to_value();
             let event = json!({"type": "ERROR", "object": error});
             self.lines.push_back(Bytes::from(format!("{event}\n")));
             self.phase = Phase::Ending;
@@ -176,9 +176,9 @@ impl Watch {
         } else {
             1
         };
-        for change in table.changes_after(self.cursor) {
+        for change in table.history.after(self.cursor) {
             self.lines.extend(
-                self.line(change)
+                self.line(&change)
                     .into_iter()
                     .flat_map(|line| std::iter::repeat_n(line, times)),
             );
@@ -197,7 +197,7 @@ impl Watch {
             return None;
         }
         if self.selector.is_empty() {
-            return Some(self.form.change(change));
+            return Some(self.form.event(change.change_type, &change.object));
         }
         let matches_now = change.change_type != ChangeType::Deleted && self.selector.matches(change.object.value());
         let matched_before = change
@@ -210,11 +210,7 @@ impl Watch {
             (true, true) => ChangeType::Modified,
             (true, false) => ChangeType::Deleted,
         };
-        Some(if event == change.change_type {
-            self.form.change(change)
-        } else {
-            self.form.event(event, &change.object)
-        })
+        Some(self.form.event(event, &change.object))
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionError>> {

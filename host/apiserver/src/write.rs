@@ -11,7 +11,7 @@ use crate::json::{array, text};
 use crate::kind::{KindId, ResourceKind};
 use crate::kubectl::apply::{self, Applied, Author};
 use crate::kubectl::schema::{self, UnknownFields};
-use crate::object::{Object, ObjectKey, has_finalizers};
+use crate::object::{ChangeType, Object, ObjectKey, has_finalizers};
 use crate::shape::{
     Part, SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
     differs_outside_metadata_and_status, is_same, keep_only_status, keep_server_fields, metadata_mut, remove,
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
     fn put(&mut self, key: ObjectKey, value: Value) -> Arc<Object> {
         if self.terms.dry_run {
             let version = self.state.get_key(&key).map_or(0, |object| object.resource_version());
-            return Arc::new(Object::new(value, version));
+            return Arc::new(Object::new(value, version, ChangeType::Modified));
         }
         self.state.put(key, value)
     }

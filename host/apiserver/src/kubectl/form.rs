@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::kind::ResourceKind;
 use crate::kubectl::table::{Include, Tables, partial};
 use crate::list::Page;
-use crate::object::{Change, ChangeType, Object, event_line};
+use crate::object::{ChangeType, Object, event_line};
 use crate::status_error::StatusError;
 
 /// Representation of objects.
@@ -74,14 +74,6 @@ impl Form {
                 });
                 Bytes::from(list.to_string())
             }
-        }
-    }
-
-    /// Returns the watch line for a change.
-    pub(crate) fn change(&self, change: &Change) -> Bytes {
-        match self {
-            Self::Whole => change.line(),
-            _ => self.event(change.change_type, &change.object),
         }
     }
 
