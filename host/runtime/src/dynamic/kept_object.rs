@@ -103,9 +103,7 @@ impl KeptObject {
 
     /// True if the other object was received with the same labels, annotations and content.
     pub(super) fn has_texts_of(&self, other: &Self) -> bool {
-        self.content == other.content
-            && text(&self.labels) == text(&other.labels)
-            && text(&self.annotations) == text(&other.annotations)
+        self.content == other.content && texts(self) == texts(other)
     }
 
     /// Returns the labels.
@@ -129,8 +127,9 @@ impl KeptObject {
     }
 }
 
-fn text(value: &Option<Box<RawValue>>) -> Option<&str> {
-    value.as_deref().map(RawValue::get)
+/// Returns labels and annotations, as they were received.
+fn texts(object: &KeptObject) -> [Option<&str>; 2] {
+    [&object.labels, &object.annotations].map(|map| map.as_deref().map(RawValue::get))
 }
 
 /// Returns a map of strings. API servers send no others.
