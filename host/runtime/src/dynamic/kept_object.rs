@@ -58,6 +58,32 @@ struct LabelsAndAnnotations {
 }
 
 impl KeptObject {
+    fn new(metadata: Metadata, content: String, status: Option<Box<RawValue>>) -> Self {
+        Self {
+            metadata: ObjectMeta {
+                annotations: None,
+                creation_timestamp: metadata.creation_timestamp,
+                deletion_grace_period_seconds: metadata.deletion_grace_period_seconds,
+                deletion_timestamp: metadata.deletion_timestamp,
+                finalizers: metadata.finalizers,
+                generate_name: metadata.generate_name,
+                generation: metadata.generation,
+                labels: None,
+                managed_fields: None,
+                name: metadata.name,
+                namespace: metadata.namespace,
+                owner_references: metadata.owner_references,
+                resource_version: metadata.resource_version,
+                self_link: metadata.self_link,
+                uid: metadata.uid,
+            },
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            content: content.into(),
+            status,
+        }
+    }
+
     /// Returns the object as plain JSON, the form that policies get.
     ///
     /// # Errors
@@ -279,34 +305,6 @@ fn push(object: &mut String, name: &str, value: &RawValue) -> Result<(), serde_j
     object.push(':');
     object.push_str(value.get());
     Ok(())
-}
-
-impl KeptObject {
-    fn new(metadata: Metadata, content: String, status: Option<Box<RawValue>>) -> Self {
-        Self {
-            metadata: ObjectMeta {
-                annotations: None,
-                creation_timestamp: metadata.creation_timestamp,
-                deletion_grace_period_seconds: metadata.deletion_grace_period_seconds,
-                deletion_timestamp: metadata.deletion_timestamp,
-                finalizers: metadata.finalizers,
-                generate_name: metadata.generate_name,
-                generation: metadata.generation,
-                labels: None,
-                managed_fields: None,
-                name: metadata.name,
-                namespace: metadata.namespace,
-                owner_references: metadata.owner_references,
-                resource_version: metadata.resource_version,
-                self_link: metadata.self_link,
-                uid: metadata.uid,
-            },
-            labels: metadata.labels,
-            annotations: metadata.annotations,
-            content: content.into(),
-            status,
-        }
-    }
 }
 
 resource_of_any_kind!(KeptObject);

@@ -48,11 +48,6 @@ where
         *self.listing() = Some(Listing::default());
     }
 
-    /// Notes that an object is on the list.
-    fn note_listed(&self, key: Key) {
-        self.listing().get_or_insert_default().found.insert(key);
-    }
-
     /// Stores an object of a list. A list is authoritative even if it is older, for example after the control plane was
     /// restored from a backup. But it may lack writes made since it was requested.
     fn listed(&self, object: K) {
@@ -83,7 +78,8 @@ where
         self.insert(object, |known, new| !known.is_some_and(|known| is_newer(new, known)));
     }
 
-    /// True if the store has this version of the object, as it does after a write of this process.
+    /// True if the store has this version of the object, as it does after a write of this process. Only a list can show
+    /// that the control plane was restored from a backup and gave the version to another state.
     fn has(&self, object: &Unread<K>) -> bool {
         let known = self.get(&object.key());
         known.is_some_and(|known| {
@@ -102,7 +98,6 @@ where
     fn receive(&self, event: watcher::Event<Unread<K>>) -> Result<(), String> {
         match event {
             watcher::Event::Init => self.begin_list(),
-            watcher::Event::InitApply(object) if self.has(&object) => self.note_listed(object.key()),
             watcher::Event::InitApply(object) => self.listed(object.read()?),
             watcher::Event::InitDone => self.end_list(),
             watcher::Event::Apply(object) if self.has(&object) => {}
@@ -244,10 +239,10 @@ mod tests {
             );
         }
         store.begin_list();
-        let listed = unread(&json!({"metadata": metadata("u", "7"), "data": 5}));
+        let listed = unread(&json!({"metadata": metadata("u", "7"), "data": {"restored": "from a backup"}}));
         store.receive(watcher::Event::InitApply(listed)).unwrap();
         store.end_list();
-        assert!(store.get(&Key::new("", "b")).is_some());
+        assert!(store.get(&Key::new("", "b")).unwrap().data.is_some());
     }
 
     #[tokio::test(start_paused = true)]
