@@ -46,7 +46,7 @@ impl Identity {
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
                     if name == "metadata" {
                         *self.0 = Some(map.next_value()?);
-                        // Of an unfinished map, the reader makes an error.
+                        // The reader returns an error for an unfinished map, which does not count.
                         break;
                     }
                     map.next_value::<IgnoredAny>()?;
