@@ -27,7 +27,6 @@ enum Kept {
 
 /// Change whose objects are text.
 struct Text {
-    change_type: ChangeType,
     key: ObjectKey,
     object: Line,
     previous: Option<Line>,
@@ -60,7 +59,6 @@ impl Line {
 impl From<&Change> for Text {
     fn from(change: &Change) -> Self {
         Self {
-            change_type: change.change_type,
             key: change.key.clone(),
             object: Line::from(&*change.object),
             previous: change.previous.as_deref().map(Line::from),
@@ -80,7 +78,6 @@ impl Kept {
         match self {
             Self::Whole(change) => Arc::clone(change),
             Self::Text(change) => Arc::new(Change {
-                change_type: change.change_type,
                 key: change.key.clone(),
                 object: change.object.object(),
                 previous: change.previous.as_ref().map(Line::object),
@@ -159,7 +156,6 @@ mod tests {
             };
             let object = object(version, change_type);
             let change = Change {
-                change_type,
                 key: ObjectKey::new(KindId(0), "", "a"),
                 object: Arc::clone(&object),
                 previous: previous.replace(object),
@@ -173,7 +169,7 @@ mod tests {
         let changes: Vec<_> = history.after(10).collect();
         assert_eq!(changes.len(), 190);
         for (change, version) in changes.iter().zip(11..) {
-            let expected = object(version, change.change_type);
+            let expected = object(version, change.change_type());
             assert_eq!(change.resource_version(), version);
             assert_eq!(change.object.value(), expected.value());
             assert_eq!(
@@ -181,9 +177,9 @@ mod tests {
                 (expected.line(), expected.bytes())
             );
             let previous = change.previous.as_ref().unwrap();
-            assert_eq!(previous.value(), object(version - 1, change.change_type).value());
+            assert_eq!(previous.value(), object(version - 1, change.change_type()).value());
         }
-        assert_eq!(changes[139].change_type, ChangeType::Deleted);
+        assert_eq!(changes[139].change_type(), ChangeType::Deleted);
         history.compact();
         assert_eq!((history.dropped(), history.after(10).count()), (200, 0));
     }

@@ -121,12 +121,8 @@ impl ChangeType {
 const LINE_CAPACITY: usize = 1_024;
 
 /// Returns the text before the object in a watch event.
-fn head(change_type: ChangeType) -> &'static str {
-    match change_type {
-        ChangeType::Added => r#"{"type":"ADDED","object":"#,
-        ChangeType::Modified => r#"{"type":"MODIFIED","object":"#,
-        ChangeType::Deleted => r#"{"type":"DELETED","object":"#,
-    }
+fn head(change_type: ChangeType) -> String {
+    [r#"{"type":""#, change_type.wire_name(), r#"","object":"#].concat()
 }
 
 /// Text after the object in a watch event.
@@ -140,8 +136,6 @@ fn part_of(change_type: ChangeType, line: &[u8]) -> Range<usize> {
 /// Entry of the event log.
 #[derive(Debug)]
 pub struct Change {
-    /// Type of the change.
-    pub change_type: ChangeType,
     /// Key of the object.
     pub key: ObjectKey,
     /// Object after the change; for a removal, its last state with the resourceVersion of the removal.
@@ -151,6 +145,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns the type of the change.
+    pub fn change_type(&self) -> ChangeType {
+        self.object.change_type
+    }
+
     /// Returns the state version of the change; unique and increasing within a server.
     pub fn resource_version(&self) -> u64 {
         self.object.resource_version

@@ -231,7 +231,7 @@ impl State {
         for uid in owner_uids(object.value()) {
             self.by_owner_uid.entry(uid.to_owned()).or_default().insert(key.clone());
         }
-        self.record(change_type, key, Arc::clone(&object), previous);
+        self.record(key, Arc::clone(&object), previous);
         object
     }
 
@@ -288,7 +288,7 @@ impl State {
                 self.objects_by_namespace.remove(&key.namespace);
             }
         }
-        self.record(ChangeType::Deleted, key, Arc::clone(&object), Some(previous));
+        self.record(key, Arc::clone(&object), Some(previous));
         Some(object)
     }
 
@@ -303,14 +303,9 @@ impl State {
         }
     }
 
-    fn record(&mut self, change_type: ChangeType, key: ObjectKey, object: Arc<Object>, previous: Option<Arc<Object>>) {
+    fn record(&mut self, key: ObjectKey, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let kind = key.kind;
-        let change = Change {
-            change_type,
-            key,
-            object,
-            previous,
-        };
+        let change = Change { key, object, previous };
         if let Some(persistence) = &self.persistence {
             persistence.keep(&self.table(kind).kind, &change);
         }

@@ -197,9 +197,9 @@ impl Watch {
             return None;
         }
         if self.selector.is_empty() {
-            return Some(self.form.event(change.change_type, &change.object));
+            return Some(self.form.event(change.change_type(), &change.object));
         }
-        let matches_now = change.change_type != ChangeType::Deleted && self.selector.matches(change.object.value());
+        let matches_now = change.change_type() != ChangeType::Deleted && self.selector.matches(change.object.value());
         let matched_before = change
             .previous
             .as_ref()

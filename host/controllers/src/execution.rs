@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::Work;
-use bulkhead_api::work::{APPLIED, DISPATCHING};
+use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::ownership::Ownership;
@@ -176,11 +176,7 @@ impl Execution {
     async fn apply_all(&self, work: &Work, cluster: &str) -> Result<Action, Error> {
         let (mut errors, total) = (Vec::new(), work.spec.workload.manifests.len());
         for manifest in &work.spec.workload.manifests {
-            let applied = match object_of(manifest) {
-                Ok(manifest) => self.apply(work, cluster, &manifest).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = applied {
+            if let Err(error) = self.apply(work, cluster, manifest).await {
                 errors.push((error.describe(), error));
             }
         }
@@ -205,7 +201,8 @@ impl Execution {
             .map_or(Ok(Action::Wait), |(_, error)| Err(error))
     }
 
-    async fn apply(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
+    async fn apply(&self, work: &Work, cluster: &str, manifest: &Manifest) -> Result<(), Error> {
+        let manifest = &object_of(manifest)?;
         let (kind, key) = identify(manifest);
         let client = self.deps.members.required(cluster)?;
         self.deps

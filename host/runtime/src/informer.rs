@@ -84,18 +84,14 @@ where
             let starts_again = match event {
                 Ok(event) => {
                     let is_progress = !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_));
-                    match receiver.receive(event) {
-                        Ok(()) => {
-                            if is_progress {
-                                pause = RETRY_BASE;
-                            }
-                            continue;
+                    let Err(reason) = receiver.receive(event) else {
+                        if is_progress {
+                            pause = RETRY_BASE;
                         }
-                        Err(reason) => {
-                            receiver.failed(format!("cannot be read: {reason}"));
-                            true
-                        }
-                    }
+                        continue;
+                    };
+                    receiver.failed(format!("cannot be read: {reason}"));
+                    true
                 }
                 Err(error) => {
                     if let Some(failure) = failure_text(&error) {

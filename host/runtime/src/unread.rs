@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::key::Key;
 
 /// Object in a list or a watch, as the text that was received.
+#[derive(Clone)]
 pub struct Unread<K> {
     /// Name, namespace, uid and resourceVersion; nothing else.
     metadata: ObjectMeta,
@@ -43,7 +44,7 @@ impl Identity {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-                while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+                while let Some(name) = map.next_key::<String>()? {
                     if name == "metadata" {
                         *self.0 = Some(map.next_value()?);
                         // The reader returns an error for an unfinished map, which does not count.
@@ -61,7 +62,7 @@ impl Identity {
     }
 }
 
-impl<K: DeserializeOwned> Unread<K> {
+impl<K: Resource + DeserializeOwned> Unread<K> {
     /// Parses the object.
     ///
     /// # Errors
@@ -69,32 +70,14 @@ impl<K: DeserializeOwned> Unread<K> {
     /// The name of the object, and the field that does not have the expected type.
     pub fn read(&self) -> Result<K, String> {
         let read = serde_json::from_str(self.text.get());
-        read.map_err(|error| format!("{}: {error}", self.key()))
-    }
-}
-
-impl<K> Unread<K> {
-    /// Returns namespace and name of the object.
-    pub fn key(&self) -> Key {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Key::new(text(&self.metadata.namespace), text(&self.metadata.name))
-    }
-}
-
-impl<K> Clone for Unread<K> {
-    fn clone(&self) -> Self {
-        Self {
-            metadata: self.metadata.clone(),
-            text: self.text.clone(),
-            kind: PhantomData,
-        }
+        read.map_err(|error| format!("{}: {error}", Key::of(self)))
     }
 }
 
 /// The text is left out: it may be that of a Secret.
-impl<K> fmt::Debug for Unread<K> {
+impl<K: Resource> fmt::Debug for Unread<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Unread").field(&self.key()).finish()
+        formatter.debug_tuple("Unread").field(&Key::of(self)).finish()
     }
 }
 
@@ -167,10 +150,10 @@ mod tests {
                 (Some("u"), Some("7")),
                 "{text}"
             );
-            assert_eq!(unread.key(), Key::new("", "a"));
+            assert_eq!(Key::of(&unread), Key::new("", "a"));
             assert_eq!(unread.read().unwrap().data.unwrap()["k"], "v");
         }
-        assert_eq!(read(r#"{"data": {}}"#).unwrap().key(), Key::new("", ""));
+        assert_eq!(Key::of(&read(r#"{"data": {}}"#).unwrap()), Key::new("", ""));
         for malformed in [
             "[]",
             r#"{"metadata": {"name": "a"}, "data": }"#,

@@ -101,7 +101,7 @@ impl Observer {
         loop {
             changes.changed().await;
             for change in changes.drain()? {
-                if change.change_type == ChangeType::Deleted {
+                if change.change_type() == ChangeType::Deleted {
                     continue;
                 }
                 if change.key.kind == leases {

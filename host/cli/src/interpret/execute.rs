@@ -7,7 +7,7 @@ use anyhow::bail;
 use bulkhead_conformance::{Outputs, OwnedCall, Request};
 use bulkhead_core::call::{Interpretation, Reply};
 use bulkhead_core::model::DependentObjectReference;
-use bulkhead_core::policy::{Capability, Fault, FaultKind};
+use bulkhead_core::policy::{self, Capability, Fault, FaultKind};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ fn answer<'a>(interpreters: &'a [Interpreter], call: &OwnedCall) -> Result<Optio
 fn ask(interpreter: &Interpreter, call: &OwnedCall) -> Result<Option<Reply>, Fault> {
     let policy = &interpreter.policy;
     call.with_call(|call| {
-        if !policy.capabilities().iter().any(|capability| capability.answers(call)) {
+        if !policy::answers(call)(&**policy) {
             return Ok(None);
         }
         match policy.call(call) {

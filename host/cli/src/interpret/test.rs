@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases_with};
 use bulkhead_core::manifest::Budget;
+use bulkhead_core::policy;
 use bulkhead_engine_lua::EmptyItems;
 
 use super::interpreter::{Loader, files_of, is_test};
@@ -119,11 +120,9 @@ fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::R
                 .and_then(serde_json::Value::as_str);
             kind.unwrap_or("?").to_owned()
         });
-        let asked = interpreters.iter().find(|interpreter| {
-            let capabilities = interpreter.policy.capabilities();
-            case.call
-                .with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
-        });
+        let asked = interpreters
+            .iter()
+            .find(|interpreter| case.call.with_call(|call| policy::answers(call)(&*interpreter.policy)));
         let name = format!("{kind}: {}", case.name);
         checks.push(match asked {
             None => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, OwnedCall};
-use bulkhead_core::policy::{Fault, Policy};
+use bulkhead_core::policy::{self, Fault, Policy};
 use bulkhead_plugin::Loaded;
 use bulkhead_simulator::table::{Column, Table};
 use clap::Args;
@@ -218,9 +218,9 @@ fn shown(time: Duration) -> String {
 /// Measures the first built-in policy that answers the call; `None` if none does.
 fn native_time(call: &OwnedCall) -> Option<Duration> {
     let native = bulkhead_plugins_builtin::all();
-    let native = native.iter().find(|native| {
-        call.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
-    })?;
+    let native = native
+        .iter()
+        .find(|native| call.with_call(|call| policy::answers(call)(&***native)))?;
     Some(time(&**native, call))
 }
 

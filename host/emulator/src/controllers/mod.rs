@@ -216,7 +216,7 @@ impl Emulator {
             if change.key.kind == self.kinds.pod || change.key.kind == self.kinds.replica_set {
                 self.mark_owners(&change.object);
             }
-            if change.change_type == ChangeType::Deleted {
+            if change.change_type() == ChangeType::Deleted {
                 self.forget(&change.key);
             } else {
                 self.mark(change.key.clone());

@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -172,7 +172,7 @@ fn some<const N: usize>(map: Option<&RawValue>, names: [&str; N]) -> [Option<Str
             values: &mut values,
         };
         // API servers send maps of strings. Values before an error count.
-        let _ = search.deserialize(&mut serde_json::Deserializer::from_str(map.get()));
+        let _ = serde_json::Deserializer::from_str(map.get()).deserialize_map(search);
     }
     values
 }
@@ -183,14 +183,6 @@ struct Search<'a> {
     values: &'a mut [Option<String>],
 }
 
-impl<'de> DeserializeSeed<'de> for Search<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
 impl<'de> Visitor<'de> for Search<'_> {
     type Value = ();
 
@@ -199,36 +191,13 @@ impl<'de> Visitor<'de> for Search<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(position) = map.next_key_seed(Position(self.names))? {
-            match position {
+        while let Some(key) = map.next_key::<String>()? {
+            match self.names.iter().position(|name| *name == key) {
                 Some(position) => self.values[position] = Some(map.next_value()?),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
-    }
-}
-
-/// Position of a key in a list of names.
-struct Position<'a>(&'a [&'a str]);
-
-impl<'de> DeserializeSeed<'de> for Position<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Position<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|name| *name == key))
     }
 }
 
@@ -356,6 +325,7 @@ mod tests {
             (config.clone(), config)
         );
     }
+
     #[test]
     fn the_same_object_has_the_same_canonical_texts_in_any_form() {
         let read = |text: &str| serde_json::from_str::<KeptObject>(text).unwrap();

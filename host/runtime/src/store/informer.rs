@@ -81,7 +81,7 @@ where
     /// True if the store has this version of the object, as it does after a write of this process. Only a list can show
     /// that the control plane was restored from a backup and gave the version to another state.
     fn has(&self, object: &Unread<K>) -> bool {
-        let known = self.get(&object.key());
+        let known = self.get(&Key::of(object));
         known.is_some_and(|known| {
             let (known, metadata) = (known.meta(), object.meta());
             known.resource_version.is_some()
@@ -102,7 +102,7 @@ where
             watcher::Event::InitDone => self.end_list(),
             watcher::Event::Apply(object) if self.has(&object) => {}
             watcher::Event::Apply(object) => self.watched(object.read()?),
-            watcher::Event::Delete(object) => self.delete(&object.key()),
+            watcher::Event::Delete(object) => self.delete(&Key::of(&object)),
         }
         self.note(None);
         Ok(())
@@ -216,6 +216,7 @@ mod tests {
         assert!(store.informer().failure.is_some());
         informer.abort();
     }
+
     fn unread(object: &serde_json::Value) -> Unread<ConfigMap> {
         serde_json::from_str(&object.to_string()).unwrap()
     }

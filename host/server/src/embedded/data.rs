@@ -212,7 +212,7 @@ impl Persistence for Kept {
     fn keep(&self, kind: &ResourceKind, change: &Change) {
         let (namespace, name) = (change.key.namespace.clone(), change.key.name.clone());
         let key = (kind.api_version(), kind.kind.to_string(), namespace, name);
-        let object = (change.change_type != ChangeType::Deleted).then(|| change.object.bytes());
+        let object = (change.change_type() != ChangeType::Deleted).then(|| change.object.bytes());
         self.attempt(|log| log.keep(key, object, change.resource_version()));
     }
 }

@@ -86,7 +86,7 @@ impl Observer {
             for change in changes {
                 let object = change.object.value();
                 let key = workload_key(object);
-                if change.change_type == ChangeType::Deleted {
+                if change.change_type() == ChangeType::Deleted {
                     followed.workloads.remove(&key);
                 } else {
                     followed.workloads.insert(key, workload(object));

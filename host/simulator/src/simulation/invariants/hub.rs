@@ -104,7 +104,7 @@ impl Hub {
             return None;
         };
         let step = |change: Arc<bulkhead_apiserver::Change>| {
-            let exists = change.change_type != ChangeType::Deleted;
+            let exists = change.change_type() != ChangeType::Deleted;
             self.apply(change.key.kind, &change.object, exists)
         };
         Some(changes.into_iter().filter_map(step).collect())

@@ -223,7 +223,7 @@ impl Member {
         }
         for change in self.changes.drain().unwrap_or_default() {
             let object = change.object.value();
-            let is_gone = change.change_type == bulkhead_apiserver::ChangeType::Deleted;
+            let is_gone = change.change_type() == bulkhead_apiserver::ChangeType::Deleted;
             let ready = object
                 .pointer("/status/readyReplicas")
                 .and_then(Value::as_i64)
