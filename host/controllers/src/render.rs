@@ -50,10 +50,7 @@ pub(crate) fn work<B: AnyBinding>(
     } = overridden;
     let spec = binding.spec();
     let resource = &spec.resource;
-    let generation = manifest
-        .pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .filter(|g| *g > 0);
+    let generation = manifest["metadata"]["generation"].as_i64().filter(|g| *g > 0);
     let conflict = conflict_resolution(&manifest, &spec.conflict_resolution);
     prune(&mut manifest)?;
     prune_time_to_live(&mut manifest);
@@ -134,10 +131,7 @@ fn record_overrides(work: &mut Work, applied: &[Applied]) {
 
 /// Returns the conflict resolution of the template if it is valid, otherwise that of the binding.
 fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
-    let annotation = template
-        .pointer("/metadata/annotations")
-        .and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
-    match annotation.and_then(Value::as_str) {
+    match template["metadata"]["annotations"][keys::CONFLICT_RESOLUTION].as_str() {
         Some("overwrite") => "overwrite",
         Some("abort") => "abort",
         _ if of_binding == "Overwrite" => "overwrite",

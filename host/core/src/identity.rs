@@ -9,23 +9,21 @@ use serde_json::Value;
 ///
 /// The field that differs, with both values.
 pub fn same_identity(given: &Value, returned: &Value) -> Result<(), String> {
-    for pointer in ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"] {
-        let text = |object: &Value| {
-            object
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let (given, returned) = (text(given), text(returned));
+    for field in ["apiVersion", "kind", "metadata.namespace", "metadata.name"] {
+        let (given, returned) = (text(given, field), text(returned, field));
         if given != returned {
-            let field = pointer.trim_start_matches('/').replace('/', ".");
             return Err(format!(
                 "the interpreter returned another object: {field} is {returned:?}, not {given:?}"
             ));
         }
     }
     Ok(())
+}
+
+/// Returns the string at a path such as `metadata.name`; empty if absent.
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    let found = path.split('.').try_fold(object, |value, name| value.get(name));
+    found.and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

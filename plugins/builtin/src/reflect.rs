@@ -79,7 +79,7 @@ fn collected(kind: (&str, &str)) -> Option<&'static [&'static str]> {
 /// manually.
 pub(crate) fn status(kind: (&str, &str), object: &Value) -> Result<Option<Value>, Malformed> {
     // Karmada reads the type first, and takes one of the wrong type for a missing one.
-    let service_type = object.pointer("/spec/type").and_then(Value::as_str);
+    let service_type = object["spec"]["type"].as_str();
     if kind == ("v1", "Service") && service_type != Some("LoadBalancer") {
         return Ok(None);
     }
@@ -113,10 +113,7 @@ fn workload(kind: &str, shape: Shape, object: &Value, names: &[&str]) -> Result<
     let names: Vec<_> = names.iter().copied().chain(observed).collect();
     let mut fragment = shape.printed(&picked(statuses::status(object), &names));
     // A generation of the wrong type counts as none.
-    let generation = object
-        .pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
     for (name, value) in [
         ("generation", generation),
         ("resourceTemplateGeneration", template_generation),

@@ -290,9 +290,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
 
 /// Returns a label if it is set and not empty.
 fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object
-        .pointer("/metadata/labels")?
-        .get(key)?
+    object["metadata"]["labels"][key]
         .as_str()
         .filter(|value| !value.is_empty())
 }
