@@ -21,6 +21,7 @@ use bulkhead_runtime::object_lock::is_newer_version;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
+use kube::api::{Api, DynamicObject};
 use tokio::time::Instant;
 
 use crate::heartbeat::Unreported;
@@ -398,7 +399,7 @@ impl Reported {
         let resource = &binding.spec.resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let known = self.kinds.resolve(&kind).await.map_err(|_| Unconfirmed::Outdated)?;
-        let api = known.api(client, &resource.namespace);
+        let api: Api<DynamicObject> = known.api(client, &resource.namespace);
         let answer = tokio::time::timeout(ANSWER_MAX, api.get_metadata_opt(&resource.name)).await;
         match answer {
             Ok(Ok(object)) => object.map(|object| Some(object.metadata)).ok_or(Unconfirmed::Outdated),

@@ -251,7 +251,8 @@ impl Execution {
     async fn create(&self, work: &Work, cluster: &str, manifest: &Value, desired: &DynamicObject) -> Result<(), Error> {
         let (kind, key) = identify(manifest);
         let client = self.deps.members.required(cluster)?;
-        let api = self.deps.kinds.resolve(&kind).await?.api(client, &key.namespace);
+        let kind = self.deps.kinds.resolve(&kind).await?;
+        let api: Api<DynamicObject> = kind.api(client, &key.namespace);
         let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
         let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
         let created = async {

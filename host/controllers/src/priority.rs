@@ -10,7 +10,7 @@ use bulkhead_core::model::BindingSpec;
 use bulkhead_runtime::controller::Error;
 use bulkhead_runtime::kinds::ObjectKind;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::flags::{FeatureGate, Flags};
 use crate::templates::Templates;
@@ -45,10 +45,8 @@ pub(crate) async fn describe(
             "{resource} is not bound: PriorityClass {name} of its policy does not exist"
         )));
     };
-    let value = class
-        .data
-        .get("value")
-        .and_then(Value::as_i64)
+    let value = class.to_value(&kind)?["value"]
+        .as_i64()
         .and_then(|value| i32::try_from(value).ok());
     let value =
         value.ok_or_else(|| Error::Undecided(format!("PriorityClass {}: value is not a number", class.name_any())))?;

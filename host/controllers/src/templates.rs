@@ -8,7 +8,6 @@ use bulkhead_runtime::dynamic::{DynamicStores, KeptObject};
 use bulkhead_runtime::key::Key;
 use bulkhead_runtime::kinds::{Kinds, ObjectKind};
 use bulkhead_runtime::store::Store;
-use kube::api::DynamicObject;
 use kube::{Api, Client, ResourceExt};
 
 /// Name of the control plane among the API servers that dynamic informers watch.
@@ -41,7 +40,7 @@ impl Templates {
     }
 
     /// Returns the API for templates of a kind; `namespace` is ignored for cluster scope.
-    pub(crate) async fn api(&self, kind: &ObjectKind, namespace: &str) -> Result<Api<DynamicObject>, Error> {
+    pub(crate) async fn api(&self, kind: &ObjectKind, namespace: &str) -> Result<Api<KeptObject>, Error> {
         Ok(self.kinds.resolve(kind).await?.api(self.hub.clone(), namespace))
     }
 
@@ -55,7 +54,7 @@ impl Templates {
             .get_opt(&key.name)
             .await
             .map_err(Error::api(format!("reading {} {key}", kind.kind)))?;
-        Ok(found.map(|found| Arc::new(found.into())))
+        Ok(found.map(Arc::new))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, ApiResource};
+use kube::core::{DynamicResourceScope, GroupVersionKind};
 use kube::discovery::{self, Scope};
+use kube::{Client, Resource};
 
 use crate::controller::Error;
 
@@ -53,7 +53,10 @@ pub struct KnownKind {
 
 impl KnownKind {
     /// Returns an API for objects of this kind; `namespace` is ignored for cluster scope.
-    pub fn api(&self, client: Client, namespace: &str) -> Api<DynamicObject> {
+    pub fn api<K>(&self, client: Client, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         if self.namespaced {
             Api::namespaced_with(client, namespace, &self.resource)
         } else {

@@ -304,7 +304,7 @@ async fn objects(
             .list(&ListParams::default())
             .await
             .map_err(Error::api(format!("listing {kind}")))?;
-        listed.items.into_iter().map(|object| Arc::new(object.into())).collect()
+        listed.items.into_iter().map(Arc::new).collect()
     };
     let selected = all.into_iter().filter(|object| refers_to(reference, &kind, object));
     Ok(selected.map(|object| (kind.clone(), object)).collect())

@@ -85,9 +85,7 @@ pub(super) async fn claim_template(
     let patch = Patch::Merge(json!({"metadata": wanted}));
     let operation = format!("claiming {} {}", kind.kind, template.name_any());
     let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
-    claimed
-        .map(|claimed| Some(claimed.into()))
-        .map_err(Error::api(operation))
+    claimed.map(Some).map_err(Error::api(operation))
 }
 
 /// True if a merge patch changes nothing.

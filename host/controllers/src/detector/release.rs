@@ -207,7 +207,7 @@ async fn unclaim_templates(
         Err(error) if error.is_kind_unknown() => return Ok(()),
         Err(error) => return Err(error),
     };
-    let api = match (namespace, known.namespaced) {
+    let api: Api<KeptObject> = match (namespace, known.namespaced) {
         ("", _) => Api::all_with(deps.hub.clone(), &known.resource),
         (_, true) => known.api(deps.hub.clone(), namespace),
         (_, false) => return Ok(()),

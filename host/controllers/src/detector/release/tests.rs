@@ -38,7 +38,8 @@ const CLAIMED: [&str; 3] = [
 
 async fn template(hub: &Hub) -> DynamicObject {
     let known = hub.components.detector().templates;
-    let templates = known.api(&deployments(), "default").await.unwrap();
+    let kind = known.kinds.resolve(&deployments()).await.unwrap();
+    let templates: Api<DynamicObject> = kind.api(known.hub.clone(), "default");
     templates.get("web").await.unwrap()
 }
 

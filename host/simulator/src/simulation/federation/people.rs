@@ -8,7 +8,7 @@ use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
 use bulkhead_apiserver::conform;
 use bulkhead_runtime::causes::causes;
 use bulkhead_runtime::kinds::ObjectKind;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::Federation;
@@ -91,7 +91,7 @@ impl Federation {
             .map_err(anyhow::Error::new)
             .with_context(about)?;
         let namespace = if namespace.is_empty() { "default" } else { namespace };
-        let api = known.api(self.client(), namespace);
+        let api: Api<DynamicObject> = known.api(self.client(), namespace);
         if api.get_opt(name).await.map_err(failed)?.is_some() {
             let patch = Patch::Merge(&object.value);
             api.patch(name, &PatchParams::default(), &patch).await.map_err(failed)?;
@@ -116,7 +116,7 @@ impl Federation {
             .await
             .map_err(anyhow::Error::new)
             .with_context(about)?;
-        let api = known.api(self.client(), &object.namespace);
+        let api: Api<DynamicObject> = known.api(self.client(), &object.namespace);
         api.delete(&object.name, &DeleteParams::background())
             .await
             .with_context(about)?;
