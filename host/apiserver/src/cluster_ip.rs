@@ -46,7 +46,7 @@ pub(crate) fn allocate(state: &State, kind: &ResourceKind, service: &mut Value) 
         .kind_by_path("", "v1", "services")
         .into_iter()
         .flat_map(|id| state.table(id).scan(None, None))
-        .map(|service| text(service.value(), "/spec/clusterIP").to_owned())
+        .map(|service| text(service.content(), "/spec/clusterIP").to_owned())
         .collect();
     let (namespace, name) = (
         text(service, "/metadata/namespace").to_owned(),

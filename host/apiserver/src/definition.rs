@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
-use crate::json::{array, text};
+use crate::json::{HasFields, array, text};
 use crate::kind::{Column, ResourceKind, ScalePaths, Scope, kinds};
 use crate::status_error::StatusError;
 
@@ -19,7 +19,7 @@ use crate::status_error::StatusError;
 /// # Errors
 ///
 /// 422 with the field that is missing or invalid.
-pub(crate) fn kinds(definition: &Value) -> Result<Vec<ResourceKind>, StatusError> {
+pub(crate) fn kinds(definition: &impl HasFields) -> Result<Vec<ResourceKind>, StatusError> {
     let name = text(definition, "/metadata/name");
     let refuse = |field: &str, why: &str| StatusError::invalid(&kinds::definitions(), name, field, why);
     let needed = |pointer: &str, field: &str| match text(definition, pointer) {

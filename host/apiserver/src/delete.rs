@@ -108,7 +108,7 @@ impl Writer<'_> {
         object: &Object,
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
-        let version = text(object.value(), "/metadata/resourceVersion");
+        let version = text(object.content(), "/metadata/resourceVersion");
         let checks = [
             ("UID", options.uid.as_deref(), object.uid()),
             ("ResourceVersion", options.resource_version.as_deref(), version),
@@ -141,20 +141,22 @@ impl Writer<'_> {
             return;
         };
         let is_namespace = self.state.kind(key.kind).is_namespace();
-        let is_held = has_finalizers(object.value()) || (is_namespace && !self.state.namespace_is_empty(&key.name));
+        let is_held = has_finalizers(object.content()) || (is_namespace && !self.state.namespace_is_empty(&key.name));
         if object.is_terminating() || !is_held {
             return;
         }
-        let mut value = Value::clone(object.value());
-        value["metadata"]["deletionTimestamp"] = json!(rfc3339(self.rules.clock.now()));
-        value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-        if object.value()["metadata"].get("generation").is_some() {
-            bump_generation(&mut value);
-        }
+        let mut content = object.content().clone();
+        content.edit("metadata", |metadata| {
+            metadata["deletionTimestamp"] = json!(rfc3339(self.rules.clock.now()));
+            metadata["deletionGracePeriodSeconds"] = json!(0);
+            if metadata.get("generation").is_some() {
+                bump_generation(metadata);
+            }
+        });
         if is_namespace {
-            value["status"]["phase"] = json!("Terminating");
+            content.edit("status", |status| status["phase"] = json!("Terminating"));
         }
-        self.state.put(key.clone(), value);
+        self.state.put(key.clone(), content);
     }
 
     /// Removes each pending object that nothing blocks any more, then its dependents.
@@ -167,7 +169,7 @@ impl Writer<'_> {
                 self.empty_namespace(&key.name, pending);
                 continue;
             }
-            if has_finalizers(object.value()) {
+            if has_finalizers(object.content()) {
                 continue;
             }
             self.state.take(key.clone());
@@ -183,7 +185,7 @@ impl Writer<'_> {
         if !self.state.kind(key.kind).is_definition() {
             return;
         }
-        for kind in definition::kinds(object.value()).unwrap_or_default() {
+        for kind in definition::kinds(object.content()).unwrap_or_default() {
             let Some(id) = self.state.kind_by_path(&kind.group, &kind.version, &kind.plural) else {
                 continue;
             };
@@ -204,12 +206,12 @@ impl Writer<'_> {
         if dependents.is_empty() {
             return;
         }
-        let mut value = Value::clone(object.value());
-        let mut finalizers = array(&value, "/metadata/finalizers").to_vec();
+        let mut content = object.content().clone();
+        let mut finalizers = array(&content, "/metadata/finalizers").to_vec();
         if !finalizers.iter().any(|known| known == FOREGROUND) {
             finalizers.push(json!(FOREGROUND));
-            value["metadata"]["finalizers"] = Value::Array(finalizers);
-            self.state.put(key.clone(), value);
+            content.set_metadata("finalizers", finalizers);
+            self.state.put(key.clone(), content);
         }
         for dependent in dependents {
             self.mark_deleted(&dependent);
@@ -219,19 +221,19 @@ impl Writer<'_> {
 
     /// Resumes the deletion of owners whose last blocking dependent was removed.
     fn release_owners(&mut self, gone: &Object, pending: &mut VecDeque<ObjectKey>) {
-        for uid in owner_uids(gone.value()) {
+        for uid in owner_uids(gone.content()) {
             let Some(key) = self.state.key_of_uid(uid) else {
                 continue;
             };
             let Some(owner) = self.state.get_key(&key).cloned() else {
                 continue;
             };
-            let finalizers = array(owner.value(), "/metadata/finalizers");
+            let finalizers = array(owner.content(), "/metadata/finalizers");
             let blocks = |key: &ObjectKey| {
                 let references = self
                     .state
                     .get_key(key)
-                    .map(|object| array(object.value(), "/metadata/ownerReferences"));
+                    .map(|object| array(object.content(), "/metadata/ownerReferences"));
                 let mut references = references.unwrap_or_default().iter();
                 references.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
             };
@@ -242,9 +244,9 @@ impl Writer<'_> {
                     .filter(|known| **known != FOREGROUND)
                     .cloned()
                     .collect();
-                let mut value = Value::clone(owner.value());
-                value["metadata"]["finalizers"] = Value::Array(remaining);
-                self.state.put(key.clone(), value);
+                let mut content = owner.content().clone();
+                content.set_metadata("finalizers", remaining);
+                self.state.put(key.clone(), content);
                 pending.push_back(key);
             }
         }
@@ -289,7 +291,7 @@ impl Writer<'_> {
             let Some(dependent) = self.state.get_key(&key).cloned() else {
                 continue;
             };
-            if owner_uids(dependent.value()).any(|owner| self.state.uid_exists(owner)) {
+            if owner_uids(dependent.content()).any(|owner| self.state.uid_exists(owner)) {
                 self.drop_owner(&key, &dependent, uid);
             } else {
                 self.mark_deleted(&key);
@@ -307,13 +309,13 @@ impl Writer<'_> {
     }
 
     fn drop_owner(&mut self, key: &ObjectKey, dependent: &Object, uid: &str) {
-        let mut value = Value::clone(dependent.value());
-        let owners: Vec<Value> = array(&value, "/metadata/ownerReferences")
+        let mut content = dependent.content().clone();
+        let owners: Vec<Value> = array(&content, "/metadata/ownerReferences")
             .iter()
             .filter(|owner| owner["uid"] != uid)
             .cloned()
             .collect();
-        value["metadata"]["ownerReferences"] = Value::Array(owners);
-        self.state.put(key.clone(), value);
+        content.set_metadata("ownerReferences", owners);
+        self.state.put(key.clone(), content);
     }
 }

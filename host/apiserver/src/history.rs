@@ -137,11 +137,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::content::Content;
     use crate::kind::KindId;
 
     fn object(version: u64, change_type: ChangeType) -> Arc<Object> {
         let value = json!({"metadata": {"name": "a", "resourceVersion": version.to_string()}, "size": 0.5});
-        Arc::new(Object::new(value, version, change_type))
+        Arc::new(Object::new(Content::from(value), version, change_type))
     }
 
     #[test]
@@ -171,13 +172,13 @@ mod tests {
         for (change, version) in changes.iter().zip(11..) {
             let expected = object(version, change.change_type());
             assert_eq!(change.resource_version(), version);
-            assert_eq!(change.object.value(), expected.value());
+            assert_eq!(change.object.content(), expected.content());
             assert_eq!(
                 (change.object.line(), change.object.bytes()),
                 (expected.line(), expected.bytes())
             );
             let previous = change.previous.as_ref().unwrap();
-            assert_eq!(previous.value(), object(version - 1, change.change_type()).value());
+            assert_eq!(previous.content(), object(version - 1, change.change_type()).content());
         }
         assert_eq!(changes[139].change_type(), ChangeType::Deleted);
         history.compact();

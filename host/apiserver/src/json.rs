@@ -2,18 +2,31 @@
 
 use serde_json::Value;
 
-/// Returns the value at a path such as `/metadata/name`.
-fn field<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+/// Object with fields that have names: a JSON value, or the [`Content`](crate::Content) of a stored object.
+pub trait HasFields {
+    /// Returns a field, if it exists.
+    fn field(&self, name: &str) -> Option<&Value>;
+}
+
+impl HasFields for Value {
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.get(name)
+    }
+}
+
+/// Returns the value at a path such as `/metadata/name`, and `None` for the empty path.
+pub fn field<'a>(object: &'a impl HasFields, path: &str) -> Option<&'a Value> {
     let mut names = path.split('/').skip(1);
-    names.try_fold(value, |value, name| value.get(name))
+    let first = object.field(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
 }
 
 /// Returns the string at a path such as `/metadata/name`; empty if absent.
-pub fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    field(value, path).and_then(Value::as_str).unwrap_or_default()
+pub fn text<'a>(object: &'a impl HasFields, path: &str) -> &'a str {
+    field(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the array at a path such as `/status/conditions`; empty if absent.
-pub fn array<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    field(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+pub fn array<'a>(object: &'a impl HasFields, path: &str) -> &'a [Value] {
+    field(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

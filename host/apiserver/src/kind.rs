@@ -137,6 +137,14 @@ impl ResourceKind {
         }
     }
 
+    /// Returns true if `text` is what [`ResourceKind::api_version`] returns.
+    pub(crate) fn has_api_version(&self, text: &str) -> bool {
+        match text.rsplit_once('/') {
+            Some((group, version)) => (group, version) == (&*self.group, &*self.version) && !group.is_empty(),
+            None => self.group.is_empty() && text == self.version,
+        }
+    }
+
     /// Returns the kind in lower case.
     pub fn singular(&self) -> String {
         self.kind.to_lowercase()
@@ -340,6 +348,20 @@ mod tests {
     #[test]
     fn a_kind_can_be_a_constant_and_knows_its_names() {
         assert_eq!(WIDGET.api_version(), "example.io/v1");
+        let config = ResourceKind::namespaced("", "v1", "ConfigMap", "configmaps");
+        let has = |text: &str| (WIDGET.has_api_version(text), config.has_api_version(text));
+        assert_eq!(["example.io/v1", "v1"].map(has), [(true, false), (false, true)]);
+        for other in [
+            "",
+            "/v1",
+            "io/v1",
+            "example.io/",
+            "example.io/v2",
+            "a/example.io/v1",
+            "v2",
+        ] {
+            assert_eq!(has(other), (false, false), "{other}");
+        }
         assert_eq!(WIDGET.group_resource(), "widgets.example.io");
         assert_eq!(WIDGET.singular(), "widget");
         assert!(!WIDGET.is_builtin());

@@ -19,6 +19,7 @@ mod call;
 mod cause;
 mod clock;
 mod cluster_ip;
+mod content;
 mod definition;
 mod delete;
 mod document;
@@ -52,6 +53,7 @@ mod write;
 
 pub use admission::{Admission, AdmissionRequest, DenialReason, Denied, Operation};
 pub use clock::{Clock, rfc3339};
+pub use content::Content;
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use fault::Fault;
 pub use kind::{Column, KindId, ResourceKind, ScalePaths, Scope, kinds};

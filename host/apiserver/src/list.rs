@@ -95,7 +95,7 @@ impl ListRequest {
             .map(|position| (position.namespace.as_str(), position.name.as_str()));
         let mut matching = table
             .scan(self.namespace.as_deref(), after)
-            .filter(|object| self.selector.is_empty() || self.selector.matches(object.value()))
+            .filter(|object| self.selector.is_empty() || self.selector.matches(object.content()))
             .cloned();
         let resource_version = self
             .position

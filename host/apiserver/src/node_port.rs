@@ -93,7 +93,7 @@ fn used_by_others(state: &State, namespace: &str, name: &str) -> BTreeSet<i64> {
     let services = services.flat_map(|id| state.table(id).scan(None, None));
     let others = services.filter(|other| (other.namespace(), other.name()) != (namespace, name));
     others
-        .flat_map(|other| array(other.value(), "/spec/ports").iter().filter_map(node_port))
+        .flat_map(|other| array(other.content(), "/spec/ports").iter().filter_map(node_port))
         .collect()
 }
 

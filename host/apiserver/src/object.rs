@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::json::{array, text};
+use crate::content::Content;
+use crate::json::{HasFields, array, text};
 use crate::kind::KindId;
 
 /// One stored version of an object.
 #[derive(Debug)]
 pub struct Object {
-    value: Arc<Value>,
+    content: Content,
     resource_version: u64,
     /// Type of the change that led to this version.
     change_type: ChangeType,
@@ -21,9 +22,9 @@ pub struct Object {
 }
 
 impl Object {
-    pub(crate) fn new(value: Value, resource_version: u64, change_type: ChangeType) -> Self {
+    pub(crate) fn new(content: Content, resource_version: u64, change_type: ChangeType) -> Self {
         Self {
-            value: Arc::new(value),
+            content,
             resource_version,
             change_type,
             line: OnceLock::new(),
@@ -33,16 +34,16 @@ impl Object {
     /// Reads an object that another one returned as a watch event.
     pub(crate) fn from_line(line: Bytes, resource_version: u64, change_type: ChangeType) -> Self {
         let object = &line[part_of(change_type, &line)];
-        let value = serde_json::from_slice(object).unwrap_or_default();
+        let value: Value = serde_json::from_slice(object).unwrap_or_default();
         Self {
             line: OnceLock::from(line),
-            ..Self::new(value, resource_version, change_type)
+            ..Self::new(Content::from(value), resource_version, change_type)
         }
     }
 
-    /// Returns the object as JSON.
-    pub fn value(&self) -> &Arc<Value> {
-        &self.value
+    /// Returns the fields of the object.
+    pub fn content(&self) -> &Content {
+        &self.content
     }
 
     /// Returns the version of the server's state at which this object was written.
@@ -64,35 +65,28 @@ impl Object {
     /// Returns the watch event of the change that led to this version, as one line of JSON. Computed on the first call
     /// and shared afterwards.
     pub(crate) fn line(&self) -> Bytes {
-        let serialize = || {
-            let mut line = Vec::with_capacity(LINE_CAPACITY);
-            line.extend_from_slice(head(self.change_type).as_bytes());
-            // A value can always be serialized. Its `Display` is slower by half.
-            let _ = serde_json::to_writer(&mut line, &*self.value);
-            line.extend_from_slice(TAIL.as_bytes());
-            Bytes::from(line)
-        };
+        let serialize = || self.content.between(&head(self.change_type), TAIL);
         self.line.get_or_init(serialize).clone()
     }
 
     /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
-        text(&self.value, "/metadata/name")
+        text(&self.content, "/metadata/name")
     }
 
     /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
-        text(&self.value, "/metadata/namespace")
+        text(&self.content, "/metadata/namespace")
     }
 
     /// Returns `metadata.uid`.
     pub fn uid(&self) -> &str {
-        text(&self.value, "/metadata/uid")
+        text(&self.content, "/metadata/uid")
     }
 
     /// Returns true if `metadata.deletionTimestamp` is set.
     pub fn is_terminating(&self) -> bool {
-        is_terminating(&self.value)
+        is_terminating(&self.content)
     }
 }
 
@@ -116,9 +110,6 @@ impl ChangeType {
         }
     }
 }
-
-/// Initial capacity of the text of a watch event, in bytes.
-const LINE_CAPACITY: usize = 1_024;
 
 /// Returns the text before the object in a watch event.
 fn head(change_type: ChangeType) -> String {
@@ -187,16 +178,16 @@ pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
 }
 
 /// Returns the uids in `metadata.ownerReferences`.
-pub(crate) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn owner_uids(value: &impl HasFields) -> impl Iterator<Item = &str> {
     array(value, "/metadata/ownerReferences")
         .iter()
         .filter_map(|owner| owner["uid"].as_str())
 }
 
-pub(crate) fn has_finalizers(value: &Value) -> bool {
+pub(crate) fn has_finalizers(value: &impl HasFields) -> bool {
     !array(value, "/metadata/finalizers").is_empty()
 }
 
-pub(crate) fn is_terminating(value: &Value) -> bool {
+pub(crate) fn is_terminating(value: &impl HasFields) -> bool {
     !text(value, "/metadata/deletionTimestamp").is_empty()
 }

@@ -5,6 +5,7 @@
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
+use crate::json::text;
 use crate::kind::ResourceKind;
 use crate::kubectl::topology;
 use crate::status_error::StatusError;
@@ -28,29 +29,28 @@ fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Applies a patch of type `content_type` to `old` and returns the result.
+/// Applies a patch of type `content_type` to an object and returns the result.
 ///
 /// # Errors
 ///
 /// 400 for an invalid body, 415 for a patch type not supported for the kind, 422 for a JSON patch that does not
 /// apply.
-pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: &[u8]) -> Result<Value, StatusError> {
+pub(crate) fn apply(
+    kind: &ResourceKind,
+    mut object: Value,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Value, StatusError> {
     let media_type = media_type(content_type);
-    let mut new = old.clone();
     match media_type {
         JSON_PATCH => {
             let patch: json_patch::Patch = parse(body)?;
-            apply_operations(&mut new, &patch).map_err(|problem| {
-                StatusError::invalid(
-                    kind,
-                    old["metadata"]["name"].as_str().unwrap_or_default(),
-                    "patch",
-                    &problem,
-                )
-            })?;
+            let name = text(&object, "/metadata/name").to_owned();
+            apply_operations(&mut object, &patch)
+                .map_err(|problem| StatusError::invalid(kind, &name, "patch", &problem))?;
         }
-        MERGE_PATCH => json_patch::merge(&mut new, &parse_object(body)?),
-        STRATEGIC_MERGE_PATCH if kind.is_builtin() => strategic_merge(&mut new, parse_object(body)?),
+        MERGE_PATCH => json_patch::merge(&mut object, &parse_object(body)?),
+        STRATEGIC_MERGE_PATCH if kind.is_builtin() => strategic_merge(&mut object, parse_object(body)?),
         _ => {
             let supported: &[&str] = if kind.is_builtin() {
                 &[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH]
@@ -60,7 +60,7 @@ pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: 
             return Err(StatusError::unsupported_media_type(media_type, supported));
         }
     }
-    Ok(new)
+    Ok(object)
 }
 
 /// Applies the operations of a JSON patch, whose number and copies are bounded as by Kubernetes
@@ -255,7 +255,7 @@ mod tests {
         let apply = |patch: Value| {
             apply(
                 &kind,
-                &json!({"data": {"a": "b"}}),
+                json!({"data": {"a": "b"}}),
                 JSON_PATCH,
                 patch.to_string().as_bytes(),
             )
@@ -284,7 +284,7 @@ mod tests {
     fn an_unsupported_patch_type_names_the_supported_ones() {
         let custom = ResourceKind::namespaced("example.io", "v1", "Widget", "widgets");
         for content_type in [APPLY_PATCH, STRATEGIC_MERGE_PATCH] {
-            let error = apply(&custom, &json!({}), content_type, b"{}").expect_err(content_type);
+            let error = apply(&custom, json!({}), content_type, b"{}").expect_err(content_type);
             assert_eq!(error.code, 415);
             assert!(error.message.contains(MERGE_PATCH), "{}", error.message);
         }

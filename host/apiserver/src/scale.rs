@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::call::Call;
-use crate::json::text;
+use crate::content::Content;
+use crate::json::{HasFields, text};
 use crate::kind::{ResourceKind, ScalePaths};
 use crate::object::{Object, ObjectKey};
 use crate::patch;
@@ -24,7 +25,7 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
         Verb::Update => call.object()?,
         Verb::Patch => {
             let scale = ResourceKind::namespaced("autoscaling", "v1", "Scale", "scales");
-            patch::apply(&scale, &view(&kind, &object)?, call.content_type(), &call.body)?
+            patch::apply(&scale, view(&kind, &object)?, call.content_type(), &call.body)?
         }
         _ => return view(&kind, &object),
     };
@@ -37,7 +38,7 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
             "spec.replicas: Invalid value: {given}: must be greater than or equal to 0"
         ))
     })?;
-    let mut changed = Value::clone(object.value());
+    let mut changed = object.content().to_value();
     changed["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
     match &kind.scale {
         Some(paths) => set(&mut changed, &paths.spec_replicas, json!(replicas)),
@@ -47,10 +48,10 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
 }
 
 /// Returns the value at a path such as `.spec.replicas`.
-fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.')
-        .filter(|field| !field.is_empty())
-        .try_fold(object, |value, field| value.get(field))
+fn at<'a>(object: &'a Content, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('.').filter(|name| !name.is_empty());
+    let first = object.field(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
 }
 
 /// Sets the value at a path; missing objects are created.
@@ -74,7 +75,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of_workload(value: &Value) -> Self {
+    fn of_workload(value: &Content) -> Self {
         let labels = value["spec"]["selector"]["matchLabels"]
             .as_object()
             .into_iter()
@@ -89,7 +90,7 @@ impl Scale {
         }
     }
 
-    fn of_custom(kind: &ResourceKind, paths: &ScalePaths, value: &Value) -> Result<Self, StatusError> {
+    fn of_custom(kind: &ResourceKind, paths: &ScalePaths, value: &Content) -> Result<Self, StatusError> {
         let wanted = at(value, &paths.spec_replicas).and_then(Value::as_i64).ok_or_else(|| {
             let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
             StatusError::internal(&format!(
@@ -112,7 +113,7 @@ impl Scale {
 }
 
 fn view(kind: &ResourceKind, object: &Object) -> Result<Value, StatusError> {
-    let value = object.value();
+    let value = object.content();
     let scale = match &kind.scale {
         Some(paths) => Scale::of_custom(kind, paths, value)?,
         None => Scale::of_workload(value),
@@ -137,6 +138,10 @@ mod tests {
     use super::*;
     use crate::object::ChangeType;
 
+    fn stored(value: &Value) -> Object {
+        Object::new(Content::from(value.clone()), 1, ChangeType::Added)
+    }
+
     #[test]
     fn a_custom_kind_scales_the_fields_that_it_declares() {
         let mut kind = ResourceKind::namespaced("example.io", "v1", "Widget", "widgets");
@@ -147,14 +152,9 @@ mod tests {
         };
         kind.scale = Some(paths.clone());
         let mut value = json!({"metadata": {"name": "w"}, "spec": {}, "status": {"size": 1, "selector": "app=w"}});
-        assert_eq!(
-            view(&kind, &Object::new(value.clone(), 1, ChangeType::Added))
-                .expect_err("no size")
-                .code,
-            500
-        );
+        assert_eq!(view(&kind, &stored(&value)).expect_err("no size").code, 500);
         set(&mut value, &paths.spec_replicas, json!(3));
-        let scale = view(&kind, &Object::new(value, 1, ChangeType::Added)).expect("a scale");
+        let scale = view(&kind, &stored(&value)).expect("a scale");
         assert_eq!(scale["spec"]["replicas"], 3);
         assert_eq!(scale["status"], json!({"replicas": 1, "selector": "app=w"}));
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::field_labels;
+use crate::json::{HasFields, field};
 use crate::kind::ResourceKind;
 use crate::status_error::StatusError;
 
@@ -87,8 +88,8 @@ impl Selector {
     }
 
     /// Returns true if an object satisfies every requirement.
-    pub fn matches(&self, object: &Value) -> bool {
-        let labels = &object["metadata"]["labels"];
+    pub fn matches(&self, object: &impl HasFields) -> bool {
+        let labels = field(object, "/metadata/labels").unwrap_or(&Value::Null);
         self.labels.iter().all(|requirement| requirement.matches(labels))
             && self.fields.iter().all(|requirement| requirement.matches(object))
     }
@@ -107,8 +108,10 @@ impl LabelRequirement {
 }
 
 impl FieldRequirement {
-    fn matches(&self, object: &Value) -> bool {
-        let found = self.path.iter().try_fold(object, |value, field| value.get(field));
+    fn matches(&self, object: &impl HasFields) -> bool {
+        let mut path = self.path.iter();
+        let first = path.next().and_then(|name| object.field(name));
+        let found = first.and_then(|first| path.try_fold(first, |value, name| value.get(name)));
         let is_equal = match found {
             None | Some(Value::Null) => self.value == self.default,
             Some(Value::String(actual)) => *actual == self.value,

@@ -436,7 +436,7 @@ fn carry_out(
         }
         Verb::Patch => {
             let old = writer.existing(key)?;
-            let new = patch::apply(&kind, old.value(), call.content_type(), &call.body)?;
+            let new = patch::apply(&kind, old.content().to_value(), call.content_type(), &call.body)?;
             Ok(object(200, &*writer.update(key, part, new)?))
         }
         Verb::Delete => {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::json::{array, text};
+use crate::content::Content;
+use crate::json::{HasFields, array, text};
 use crate::kind::ResourceKind;
 use crate::object::{Object, is_terminating};
 use crate::status_error::StatusError;
@@ -37,32 +38,24 @@ impl Part {
     }
 }
 
-/// Increases `metadata.generation`.
-pub(crate) fn bump_generation(object: &mut Value) {
-    let generation = object["metadata"]["generation"].as_u64().unwrap_or_default();
-    object["metadata"]["generation"] = json!(generation + 1);
+/// Increases the generation in the metadata of an object.
+pub(crate) fn bump_generation(metadata: &mut Value) {
+    let generation = metadata["generation"].as_u64().unwrap_or_default();
+    metadata["generation"] = json!(generation + 1);
 }
 
 /// Returns `old` with the status of `object`.
-pub(crate) fn with_status_of(old: &Value, mut object: Value) -> Value {
-    let fields = old.as_object().into_iter().flatten();
-    let mut new: Map<_, _> = fields
-        .filter(|(field, _)| *field != "status")
-        .map(|(field, content)| (field.clone(), content.clone()))
-        .collect();
-    if let Some(status) = object.get_mut("status") {
-        new.insert("status".to_owned(), status.take());
-    }
-    Value::Object(new)
+pub(crate) fn with_status_of(old: &Content, mut object: Value) -> Content {
+    let mut new = old.clone();
+    new.set("status", object.get_mut("status").map(Value::take));
+    new
 }
 
 /// Returns true if an update of this part changes nothing.
-pub(crate) fn is_same(part: Part, old: &Value, new: &Value) -> bool {
+pub(crate) fn is_same(part: Part, old: &Content, new: &Content) -> bool {
     match part {
         Part::Main => old == new,
-        Part::Status => ["metadata", "status"]
-            .iter()
-            .all(|field| old.get(field) == new.get(field)),
+        Part::Status => ["metadata", "status"].iter().all(|field| new.has_field_of(old, field)),
     }
 }
 
@@ -79,19 +72,13 @@ pub(crate) fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Val
     let Some(fields) = object.as_object_mut() else {
         return Err(StatusError::bad_request("the body is not a JSON object"));
     };
-    for (field, expected) in [("apiVersion", kind.api_version()), ("kind", kind.kind.to_string())] {
-        match fields.get(field).and_then(Value::as_str) {
-            None | Some("") => {
-                fields.insert(field.to_owned(), json!(expected));
-            }
-            Some(given) if given == expected => {}
-            Some(given) => {
-                return Err(StatusError::bad_request(format!(
-                    "{field} \"{given}\" in the body does not match \"{expected}\" expected by the path"
-                )));
-            }
-        }
-    }
+    set_type(
+        fields,
+        "apiVersion",
+        |given| kind.has_api_version(given),
+        || kind.api_version(),
+    )?;
+    set_type(fields, "kind", |given| given == kind.kind, || kind.kind.to_string())?;
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     let Some(metadata) = metadata.as_object_mut() else {
         return Err(StatusError::bad_request("metadata is not a JSON object"));
@@ -102,10 +89,30 @@ pub(crate) fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Val
             "the namespace of the object ({given}) does not match the namespace on the URL ({namespace})"
         )));
     }
-    if kind.is_namespaced() {
-        metadata.insert("namespace".to_owned(), json!(namespace));
-    } else {
+    if !kind.is_namespaced() {
         metadata.remove("namespace");
+    } else if given.is_empty() {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    Ok(())
+}
+
+/// Sets a missing `apiVersion` or `kind`. Returns an error for another one.
+fn set_type(
+    fields: &mut Map<String, Value>,
+    field: &str,
+    is_expected: impl Fn(&str) -> bool,
+    expected: impl Fn() -> String,
+) -> Result<(), StatusError> {
+    match fields.get(field).and_then(Value::as_str) {
+        None | Some("") => drop(fields.insert(field.to_owned(), json!(expected()))),
+        Some(given) if is_expected(given) => {}
+        Some(given) => {
+            return Err(StatusError::bad_request(format!(
+                "{field} \"{given}\" in the body does not match \"{}\" expected by the path",
+                expected()
+            )));
+        }
     }
     Ok(())
 }
@@ -128,7 +135,7 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
         return Err(StatusError::conflict(kind, name, &why));
     }
     let version = text(object, "/metadata/resourceVersion");
-    if !matches!(version, "" | "0") && version != text(old.value(), "/metadata/resourceVersion") {
+    if !matches!(version, "" | "0") && version != text(old.content(), "/metadata/resourceVersion") {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(StatusError::conflict(kind, name, why));
     }
@@ -136,7 +143,7 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
 }
 
 /// Copies the fields that a client cannot change with the main resource.
-pub(crate) fn keep_server_fields(kind: &ResourceKind, old: &Value, new: &mut Value) {
+pub(crate) fn keep_server_fields(kind: &ResourceKind, old: &Content, new: &mut Value) {
     let metadata = metadata_mut(new);
     for field in SERVER_METADATA.into_iter().chain(["resourceVersion"]) {
         match old["metadata"].get(field) {
@@ -145,14 +152,14 @@ pub(crate) fn keep_server_fields(kind: &ResourceKind, old: &Value, new: &mut Val
         };
     }
     if kind.status_subresource {
-        match old.get("status") {
+        match old.field("status") {
             Some(status) => new["status"] = status.clone(),
             None => remove(new, "status"),
         }
     }
 }
 
-pub(crate) fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value) -> Result<(), StatusError> {
+pub(crate) fn check_new_finalizers(kind: &ResourceKind, old: &Content, new: &Value) -> Result<(), StatusError> {
     let known = array(old, "/metadata/finalizers");
     let adds = array(new, "/metadata/finalizers")
         .iter()
@@ -168,12 +175,9 @@ pub(crate) fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value
     Ok(())
 }
 
-pub(crate) fn differs_outside_metadata_and_status(old: &Value, new: &Value) -> bool {
-    fn counted(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-        let fields = value.as_object().into_iter().flatten();
-        fields.filter(|(field, _)| !matches!(field.as_str(), "metadata" | "status"))
-    }
-    !counted(old).eq(counted(new))
+pub(crate) fn differs_outside_metadata_and_status(old: &Content, new: &Content) -> bool {
+    let mut names = old.names().chain(new.names());
+    names.any(|name| !matches!(name, "metadata" | "status") && !new.has_field_of(old, name))
 }
 
 /// Returns the metadata of an object that passed [`check_shape`].

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::content::Content;
 use crate::definition;
 use crate::document::Document;
 use crate::history::History;
@@ -151,7 +152,7 @@ impl State {
 
     pub(crate) fn kind_by_name(&self, api_version: &str, kind: &str) -> Option<KindId> {
         self.tables()
-            .find(|(_, table)| table.is_served && table.kind.kind == kind && table.kind.api_version() == api_version)
+            .find(|(_, table)| table.is_served && table.kind.kind == kind && table.kind.has_api_version(api_version))
             .map(|(id, _)| id)
     }
 
@@ -204,15 +205,15 @@ impl State {
         !self.objects_by_namespace.contains_key(namespace)
     }
 
-    /// Stores `value` under `key` with a new resourceVersion and records the change.
-    pub(crate) fn put(&mut self, key: ObjectKey, mut value: Value) -> Arc<Object> {
+    /// Stores `content` under `key` with a new resourceVersion and records the change.
+    pub(crate) fn put(&mut self, key: ObjectKey, mut content: Content) -> Arc<Object> {
         self.version += 1;
-        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        content.set_metadata("resourceVersion", self.version.to_string());
         let change_type = match self.get_key(&key) {
             Some(_) => ChangeType::Modified,
             None => ChangeType::Added,
         };
-        let object = Arc::new(Object::new(value, self.version, change_type));
+        let object = Arc::new(Object::new(content, self.version, change_type));
         let table = &mut self.tables[key.kind.0 as usize];
         let previous = table
             .objects
@@ -228,7 +229,7 @@ impl State {
                 *self.objects_by_namespace.entry(key.namespace.clone()).or_default() += 1;
             }
         }
-        for uid in owner_uids(object.value()) {
+        for uid in owner_uids(object.content()) {
             self.by_owner_uid.entry(uid.to_owned()).or_default().insert(key.clone());
         }
         self.record(key, Arc::clone(&object), previous);
@@ -257,7 +258,7 @@ impl State {
             self.version = version.saturating_sub(1);
             let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
             let key = ObjectKey::new(kind, namespace, name);
-            self.put(key, object);
+            self.put(key, Content::from(object));
         }
         self.version = contents.version;
         for table in &mut self.tables {
@@ -277,9 +278,9 @@ impl State {
         }
         table.objects_total -= 1;
         self.version += 1;
-        let mut value = Value::clone(previous.value());
-        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        let object = Arc::new(Object::new(value, self.version, ChangeType::Deleted));
+        let mut content = previous.content().clone();
+        content.set_metadata("resourceVersion", self.version.to_string());
+        let object = Arc::new(Object::new(content, self.version, ChangeType::Deleted));
         self.unindex_owners(&key, &previous);
         self.by_uid.remove(previous.uid());
         if let Some(count) = self.objects_by_namespace.get_mut(&key.namespace) {
@@ -293,7 +294,7 @@ impl State {
     }
 
     fn unindex_owners(&mut self, key: &ObjectKey, object: &Object) {
-        for uid in owner_uids(object.value()) {
+        for uid in owner_uids(object.content()) {
             if let Some(keys) = self.by_owner_uid.get_mut(uid) {
                 keys.remove(key);
                 if keys.is_empty() {

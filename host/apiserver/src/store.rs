@@ -75,7 +75,7 @@ impl Store {
             let mut object = match writer.rules.fidelity {
                 // No rule reads anything else.
                 Fidelity::Controllers => json!({"metadata": {"name": key.name}}),
-                Fidelity::People => Value::clone(existing.value()),
+                Fidelity::People => existing.content().to_value(),
             };
             object["status"] = status;
             writer.update(key, Part::Status, object)

@@ -135,7 +135,7 @@ impl Watch {
         let lines = state
             .table(self.kind)
             .scan(self.namespace.as_deref(), None)
-            .filter(|object| self.selector.matches(object.value()))
+            .filter(|object| self.selector.matches(object.content()))
             .map(|object| self.form.event(ChangeType::Added, object));
         let lines: Vec<Bytes> = lines.collect();
         self.lines.extend(lines);
@@ -199,11 +199,11 @@ impl Watch {
         if self.selector.is_empty() {
             return Some(self.form.event(change.change_type(), &change.object));
         }
-        let matches_now = change.change_type() != ChangeType::Deleted && self.selector.matches(change.object.value());
+        let matches_now = change.change_type() != ChangeType::Deleted && self.selector.matches(change.object.content());
         let matched_before = change
             .previous
             .as_ref()
-            .is_some_and(|previous| self.selector.matches(previous.value()));
+            .is_some_and(|previous| self.selector.matches(previous.content()));
         let event = match (matched_before, matches_now) {
             (false, false) => return None,
             (false, true) => ChangeType::Added,

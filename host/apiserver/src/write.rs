@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{Admission, AdmissionRequest, DenialReason, Operation};
 use crate::clock::{Clock, rfc3339};
+use crate::content::Content;
 use crate::definition;
 use crate::json::{array, text};
 use crate::kind::{KindId, ResourceKind};
@@ -151,7 +152,7 @@ impl<'a> Writer<'a> {
             cluster_ip::allocate(self.state, &kind, &mut object)?;
             node_port::assign(self.state, &kind, None, &mut object)?;
         }
-        let stored = self.put(ObjectKey::new(kind_id, namespace, &name), object);
+        let stored = self.put(ObjectKey::new(kind_id, namespace, &name), Content::from(object));
         self.define(&kind, &stored);
         if kind.is_namespace() && !self.terms.dry_run {
             self.furnish(&name);
@@ -174,12 +175,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Stores an object, unless the request is a dry run.
-    fn put(&mut self, key: ObjectKey, value: Value) -> Arc<Object> {
+    fn put(&mut self, key: ObjectKey, content: Content) -> Arc<Object> {
         if self.terms.dry_run {
             let version = self.state.get_key(&key).map_or(0, |object| object.resource_version());
-            return Arc::new(Object::new(value, version, ChangeType::Modified));
+            return Arc::new(Object::new(content, version, ChangeType::Modified));
         }
-        self.state.put(key, value)
+        self.state.put(key, content)
     }
 
     /// Returns true if objects of this kind have a generation. With [`Fidelity::Controllers`] all of them do.
@@ -212,11 +213,13 @@ impl<'a> Writer<'a> {
         name: &str,
         part: Part,
         object: &mut Value,
-        old: Option<&Value>,
+        old: Option<&Content>,
     ) -> Result<(), StatusError> {
         if self.rules.fidelity != Fidelity::People {
             return Ok(());
         }
+        let old = old.map(Content::to_value);
+        let old = old.as_ref();
         self.decode(kind, object)?;
         schema::complete(kind, object);
         if let Some(old) = old {
@@ -259,8 +262,8 @@ impl<'a> Writer<'a> {
             check_identity(&kind, live, &configuration)?;
         }
         let author = self.author(part);
-        let live_value = live.as_ref().map(|live| &**live.value());
-        let object = match apply::apply(&kind, live_value, &configuration, &author, force)? {
+        let live_value = live.as_ref().map(|live| live.content().to_value());
+        let object = match apply::apply(&kind, live_value.as_ref(), &configuration, &author, force)? {
             Applied::Unchanged => return Ok((self.existing(key)?, false)),
             Applied::Changed(object) => object,
         };
@@ -344,42 +347,62 @@ impl<'a> Writer<'a> {
         let old = self.existing(key)?;
         check_shape(&kind, &key.namespace, &mut object)?;
         check_identity(&kind, &old, &object)?;
-        self.conform(&kind, &key.name, part, &mut object, Some(old.value()))?;
-        let owners = object["metadata"].get("managedFields").cloned();
-        let mut new = match part {
-            Part::Main => object,
-            Part::Status => with_status_of(old.value(), object),
+        let mut new = match (part, self.rules.fidelity) {
+            (Part::Status, Fidelity::Controllers) => with_status_of(old.content(), object),
+            _ => Content::from(self.replacement(&kind, key, part, &old, object)?),
         };
-        if part == Part::Main {
-            keep_server_fields(&kind, old.value(), &mut new);
-            self.admit(&kind, &key.namespace, Some(old.value()), &mut new)?;
-            check_new_finalizers(&kind, old.value(), &new)?;
-        }
-        if self.rules.fidelity == Fidelity::People {
-            match owners {
-                Some(owners) if self.terms.applies => new["metadata"]["managedFields"] = owners,
-                owners => apply::updated(&kind, old.value(), &mut new, owners.as_ref(), &self.author(part)),
-            }
-        }
-        if is_same(part, old.value(), &new) {
+        new.share(old.content());
+        if is_same(part, old.content(), &new) {
             return Ok(old);
         }
-        let is_main = part == Part::Main;
-        if is_main && self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
-            bump_generation(&mut new);
-        }
-        if kind.is_definition() && part == Part::Main {
-            self.accept_definition(&kind, &key.name, &mut new)?;
+        let counts_generations = part == Part::Main && self.counts_generations(&kind);
+        if counts_generations && differs_outside_metadata_and_status(old.content(), &new) {
+            new.edit("metadata", bump_generation);
         }
         let stored = self.put(key.clone(), new);
         if self.terms.dry_run {
             return Ok(stored);
         }
         self.define(&kind, &stored);
-        if stored.is_terminating() && !has_finalizers(stored.value()) {
+        if stored.is_terminating() && !has_finalizers(stored.content()) {
             return Ok(self.finish_deletion(key).unwrap_or(stored));
         }
         Ok(stored)
+    }
+
+    /// Returns the object that replaces a stored one, with the fields that the client cannot change.
+    fn replacement(
+        &mut self,
+        kind: &ResourceKind,
+        key: &ObjectKey,
+        part: Part,
+        old: &Object,
+        mut object: Value,
+    ) -> Result<Value, StatusError> {
+        self.conform(kind, &key.name, part, &mut object, Some(old.content()))?;
+        let owners = object["metadata"].get("managedFields").cloned();
+        let mut new = match part {
+            Part::Main => object,
+            Part::Status => with_status_of(old.content(), object).to_value(),
+        };
+        if part == Part::Main {
+            keep_server_fields(kind, old.content(), &mut new);
+            self.admit(kind, &key.namespace, Some(old.content()), &mut new)?;
+            check_new_finalizers(kind, old.content(), &new)?;
+        }
+        if self.rules.fidelity == Fidelity::People {
+            match owners {
+                Some(owners) if self.terms.applies => new["metadata"]["managedFields"] = owners,
+                owners => {
+                    let old = old.content().to_value();
+                    apply::updated(kind, &old, &mut new, owners.as_ref(), &self.author(part));
+                }
+            }
+        }
+        if kind.is_definition() && part == Part::Main {
+            self.accept_definition(kind, &key.name, &mut new)?;
+        }
+        Ok(new)
     }
 
     fn accept_definition(&self, kind: &ResourceKind, name: &str, definition: &mut Value) -> Result<(), StatusError> {
@@ -392,7 +415,7 @@ impl<'a> Writer<'a> {
     /// Serves the kinds of a stored definition.
     fn define(&mut self, kind: &ResourceKind, stored: &Object) {
         if kind.is_definition() && !self.terms.dry_run {
-            for defined in definition::kinds(stored.value()).unwrap_or_default() {
+            for defined in definition::kinds(stored.content()).unwrap_or_default() {
                 self.state.register(defined);
             }
         }
@@ -409,13 +432,14 @@ impl<'a> Writer<'a> {
         &mut self,
         kind: &ResourceKind,
         namespace: &str,
-        old: Option<&Value>,
+        old: Option<&Content>,
         object: &mut Value,
     ) -> Result<(), StatusError> {
         let Some(admission) = &self.rules.admission else {
             return Ok(());
         };
         let name = text(object, "/metadata/name").to_owned();
+        let old = old.map(Content::to_value);
         let (rng, table) = self.state.rng_and_table(kind);
         let objects = || table.into_iter().flat_map(|table| table.scan(None, None));
         admission
@@ -427,9 +451,9 @@ impl<'a> Writer<'a> {
                 },
                 kind,
                 namespace: kind.is_namespaced().then_some(namespace),
-                old,
+                old: old.as_ref(),
                 object,
-                others: &|| objects().map(|object| Value::clone(object.value())).collect(),
+                others: &|| objects().map(|object| object.content().to_value()).collect(),
                 ids: &mut || rng.uuid(),
                 now: self.rules.clock.now(),
             })

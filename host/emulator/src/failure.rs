@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bulkhead_apiserver::json::{array, text};
-use serde_json::Value;
+use bulkhead_apiserver::json::{HasFields, array, text};
 use tokio::sync::Notify;
 
 /// Failure mode of pods.
@@ -36,7 +35,7 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// Returns the failure that applies to a pod.
-    pub(crate) fn of_pod(&self, pod: &Value) -> Option<FailureMode> {
+    pub(crate) fn of_pod(&self, pod: &impl HasFields) -> Option<FailureMode> {
         let namespace = text(pod, "/metadata/namespace");
         let owners = array(pod, "/metadata/ownerReferences");
         let owner = match owners.first().map_or("", |owner| text(owner, "/name")) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_apiserver::json::{array, text};
+use bulkhead_apiserver::json::{HasFields, array, text};
 use bulkhead_apiserver::{ObjectKey, rfc3339};
 use bulkhead_core::quantity::Quantity;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl Amount {
     }
 
     /// Returns the requests of a pod: the sum over its containers, or those of an init container if they are higher.
-    pub(crate) fn of_pod(pod: &Value) -> Self {
+    pub(crate) fn of_pod(pod: &impl HasFields) -> Self {
         let requests = |container: &Value| {
             let resources = &container["resources"];
             // A limit without a request is the request, as the API server defaults it.

@@ -65,7 +65,7 @@ impl Form {
             Self::Whole => page.body(kind),
             Self::Table(tables) => Bytes::from(tables.table(&page.objects, &page.metadata()).to_string()),
             Self::Metadata => {
-                let items: Vec<Value> = page.objects.iter().map(|object| partial(object.value())).collect();
+                let items: Vec<Value> = page.objects.iter().map(|object| partial(object.content())).collect();
                 let list = json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": "meta.k8s.io/v1",
@@ -97,9 +97,9 @@ impl Form {
 
     fn value(&self, object: &Object) -> Value {
         match self {
-            Self::Whole => Value::clone(object.value()),
-            Self::Table(tables) => tables.of_one(object.value()),
-            Self::Metadata => partial(object.value()),
+            Self::Whole => object.content().to_value(),
+            Self::Table(tables) => tables.of_one(&object.content().to_value()),
+            Self::Metadata => partial(object.content()),
         }
     }
 }

@@ -242,7 +242,7 @@ async fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
         )
     };
     let widget = make(json!({"size": 1, "colour": "red"})).unwrap();
-    assert_eq!(widget.value()["spec"], json!({"size": 1}));
+    assert_eq!(widget.content()["spec"], json!({"size": 1}));
     assert_eq!(make(json!({"size": "big"})).unwrap_err().code, 422);
     let key = bulkhead_apiserver::ObjectKey::new(kind, "", "widgets.example.io");
     server.store().delete(&key, &Default::default()).unwrap();

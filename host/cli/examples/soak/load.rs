@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bulkhead_apiserver::ApiServer;
+use bulkhead_apiserver::{ApiServer, Content};
 use bulkhead_core::call::{Call, HealthCall};
 use bulkhead_core::manifest::{Budget, EntryPoint};
 use bulkhead_core::policy::EngineKind;
@@ -346,11 +346,11 @@ pub(crate) fn healthy(hub: &ApiServer) -> anyhow::Result<usize> {
         .kind_id("work.karmada.io/v1alpha2", "ResourceBinding")
         .context("no bindings are served")?;
     let bindings = hub.store().list(kind, Some(NAMESPACE));
-    let is_healthy = |binding: &Value| {
+    let is_healthy = |binding: &Content| {
         let items = binding["status"]["aggregatedStatus"].as_array();
         items.is_some_and(|items| !items.is_empty() && items.iter().all(|item| item["health"] == "Healthy"))
     };
-    Ok(bindings.iter().filter(|binding| is_healthy(binding.value())).count())
+    Ok(bindings.iter().filter(|binding| is_healthy(binding.content())).count())
 }
 
 /// Changes an annotation of one workload after the other. The workloads stay healthy, and every change leads to calls

@@ -114,7 +114,7 @@ impl Observer {
     }
 
     fn lease(&self, lease: &Object) {
-        let renewed = lease.value()["spec"]["renewTime"]
+        let renewed = lease.content()["spec"]["renewTime"]
             .as_str()
             .and_then(|time| time.parse::<Timestamp>().ok());
         if let Some(renewed) = renewed {
@@ -169,7 +169,7 @@ fn clusters(hub: &ApiServer) -> anyhow::Result<KindId> {
 
 /// Returns the taints of a Cluster, each with the name of the Cluster.
 fn taints(cluster: &Object) -> Vec<String> {
-    let taints = cluster.value()["spec"]["taints"]
+    let taints = cluster.content()["spec"]["taints"]
         .as_array()
         .cloned()
         .unwrap_or_default();

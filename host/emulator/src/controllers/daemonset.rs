@@ -9,7 +9,7 @@ use crate::controllers::workload::{NewPod, PodView, min_ready, template_hash, wi
 
 impl Emulator {
     pub(super) fn sync_daemon_set(&mut self, key: &ObjectKey, object: &Object) {
-        let value = object.value();
+        let value = object.content();
         let revision = template_hash(value);
         let pods = self.pods_of(object, REVISION_LABEL);
         self.keep_revisions(object, &revision, &pods);
@@ -61,7 +61,7 @@ impl Emulator {
         let outdated = pods
             .iter()
             .find(|pod| pod.revision != revision && !pod.is_terminating)
-            .filter(|_| is_settled && object.value()["spec"]["updateStrategy"]["type"] != "OnDelete");
+            .filter(|_| is_settled && object.content()["spec"]["updateStrategy"]["type"] != "OnDelete");
         has_stepped | outdated.is_some_and(|pod| self.delete(&pod.key))
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bulkhead_apiserver::{Object, ObjectKey};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::controllers::Emulator;
 use crate::controllers::group_size::set_group_size;
@@ -153,7 +153,7 @@ impl Emulator {
         let Some(group) = self.store.get(key) else {
             return false;
         };
-        let mut value = Value::clone(group.value());
+        let mut value = group.content().to_value();
         set_group_size(&mut value, pods);
         self.store.update(key, value).is_ok()
     }
@@ -190,7 +190,7 @@ impl Emulator {
 
     /// Assigns the pods of a group to nodes, which divides the group. Returns the object if all its pods have a node.
     pub(super) fn bind_group(&mut self, key: &ObjectKey, group: &Object, pods: u64) -> Option<Arc<Object>> {
-        let one = Amount::of_pod(group.value());
+        let one = Amount::of_pod(group.content());
         let mut shares = self.nodes.spread(one, pods);
         if shares.is_empty() {
             self.leave_pending(key, group);
@@ -198,7 +198,7 @@ impl Emulator {
         }
         let rest = pods - shares.iter().map(|(_, share)| share).sum::<u64>();
         let own = (rest == 0).then(|| shares.remove(0));
-        let mut value = Value::clone(group.value());
+        let mut value = group.content().to_value();
         set_group_size(&mut value, own.map_or(rest, |(_, share)| share));
         if let Some((index, _)) = own {
             value["spec"]["nodeName"] = json!(self.nodes.name(index));
@@ -222,7 +222,7 @@ impl Emulator {
         for (index, share) in shares {
             number = self.free_number(group.namespace(), prefix, number);
             let key = ObjectKey::new(self.kinds.pod, group.namespace(), &format!("{prefix}-{number}"));
-            let value = group.value();
+            let value = group.content();
             let metadata = &value["metadata"];
             let mut pod = json!({
                 "apiVersion": "v1",

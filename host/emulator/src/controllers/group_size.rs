@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_apiserver::json::array;
+use bulkhead_apiserver::json::{HasFields, array};
 use bulkhead_core::quantity::{Format, Quantity};
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,15 @@ const PODS: &str = "simulation.bulkhead.dev/pods";
 /// Annotation of a group: the overhead of one of its pods as JSON. Absent if the template has none.
 const POD_OVERHEAD: &str = "simulation.bulkhead.dev/pod-overhead";
 /// Returns the number of pods that a pod object of a member cluster stands for: the size of a group, or 1.
-pub fn pods_in(pod: &Value) -> u64 {
+pub fn pods_in(pod: &impl HasFields) -> u64 {
     group_size(pod).unwrap_or(1)
 }
 
 /// Returns the number of pods of a group, and `None` for the object of a single pod.
-pub(super) fn group_size(pod: &Value) -> Option<u64> {
+pub(super) fn group_size(pod: &impl HasFields) -> Option<u64> {
     // Only workloads make groups. A user may copy the annotation to a pod.
     array(pod, "/metadata/ownerReferences").first()?;
-    pod["metadata"]["annotations"][PODS]
+    pod.field("metadata")?["annotations"][PODS]
         .as_str()?
         .parse()
         .ok()

@@ -1,7 +1,7 @@
 //! Jobs: pods that run to completion.
 
 use bulkhead_apiserver::json::{array, text};
-use bulkhead_apiserver::{Object, ObjectKey};
+use bulkhead_apiserver::{Content, Object, ObjectKey};
 use serde_json::{Value, json};
 
 use crate::controllers::Emulator;
@@ -21,7 +21,7 @@ enum Outcome {
 
 impl Emulator {
     pub(super) fn sync_job(&mut self, key: &ObjectKey, object: &Object) {
-        let value = object.value();
+        let value = object.content();
         let is_over = ["Complete", "Failed"].iter().any(|type_| {
             condition::find(array(value, "/status/conditions"), type_)
                 .is_some_and(|condition| condition["status"] == "True")
@@ -72,7 +72,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    fn describe_outcome(&self, value: &Value, outcome: &Outcome, status: &mut Value) {
+    fn describe_outcome(&self, value: &Content, outcome: &Outcome, status: &mut Value) {
         let now = self.clock.now();
         let mut conditions = array(value, "/status/conditions").to_vec();
         let was_suspended = condition::find(&conditions, "Suspended").is_some();

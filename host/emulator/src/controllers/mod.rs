@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_apiserver::json::array;
+use bulkhead_apiserver::json::{HasFields, array};
 use bulkhead_apiserver::{ApiServer, ChangeType, Clock, DeleteOptions, KindId, Object, ObjectKey, Store, Subscription};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -198,7 +198,7 @@ impl Emulator {
     }
 
     fn mark_owners(&mut self, object: &Object) {
-        for owner in array(object.value(), "/metadata/ownerReferences") {
+        for owner in array(object.content(), "/metadata/ownerReferences") {
             let kind = owner["kind"].as_str().and_then(|kind| self.kinds.workload(kind));
             if let (Some(kind), Some(name)) = (kind, owner["name"].as_str()) {
                 self.dirty.insert(ObjectKey::new(kind, object.namespace(), name));
@@ -337,7 +337,7 @@ impl Emulator {
 
     /// Writes a status if it differs from the stored one.
     fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) {
-        if object.value().get("status") != Some(&status) {
+        if object.content().field("status") != Some(&status) {
             // The object may have been deleted in the meantime; its own event reports that.
             let _ = self.store.set_status(key, status);
         }

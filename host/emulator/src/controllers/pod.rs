@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_apiserver::json::{array, text};
-use bulkhead_apiserver::{Object, ObjectKey, rfc3339, stable_hash};
+use bulkhead_apiserver::{Content, Object, ObjectKey, rfc3339, stable_hash};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Stage {
 impl PodProgress {
     /// Returns the progress of a pod seen for the first time: it was just scheduled, or was ready before the emulator
     /// started.
-    fn seen(pod: &Value, failure: Option<FailureMode>, now: Timestamp) -> Self {
+    fn seen(pod: &Content, failure: Option<FailureMode>, now: Timestamp) -> Self {
         let ready = array(pod, "/status/conditions")
             .iter()
             .find(|condition| condition["type"] == "Ready");
@@ -84,14 +84,14 @@ impl Emulator {
         let Some(mut pod) = self.store.get(key) else {
             return;
         };
-        if matches!(text(pod.value(), "/status/phase"), "Succeeded" | "Failed") {
+        if matches!(text(pod.content(), "/status/phase"), "Succeeded" | "Failed") {
             self.release(key);
             return;
         }
         if pod.is_terminating() {
             return;
         }
-        match (text(pod.value(), "/spec/nodeName"), group_size(pod.value())) {
+        match (text(pod.content(), "/spec/nodeName"), group_size(pod.content())) {
             ("", group) => {
                 let bound = match group {
                     Some(pods) => self.bind_group(key, &pod, pods),
@@ -101,14 +101,14 @@ impl Emulator {
                 pod = bound;
             }
             (node, group) => {
-                let amount = Amount::of_pod(pod.value()).times(group.unwrap_or(1));
+                let amount = Amount::of_pod(pod.content()).times(group.unwrap_or(1));
                 if self.nodes.adopt(key, node, amount) {
                     self.retry_unscheduled();
                 }
             }
         }
         self.unscheduled.remove(key);
-        let stage = self.advance(key, pod.value());
+        let stage = self.advance(key, pod.content());
         let status = self.pod_status(&pod, stage);
         self.write_status(key, &pod, status);
         if stage.is_final() {
@@ -118,11 +118,11 @@ impl Emulator {
 
     /// Assigns a single pod to a node. Returns the changed object if there is one.
     fn bind(&mut self, key: &ObjectKey, pod: &Object) -> Option<Arc<Object>> {
-        let Some(node) = self.nodes.place(key, Amount::of_pod(pod.value())) else {
+        let Some(node) = self.nodes.place(key, Amount::of_pod(pod.content())) else {
             self.leave_pending(key, pod);
             return None;
         };
-        let mut value = Value::clone(pod.value());
+        let mut value = pod.content().to_value();
         value["spec"]["nodeName"] = json!(node);
         let bound = self.store.update(key, value).ok();
         if bound.is_none() {
@@ -141,7 +141,7 @@ impl Emulator {
     pub(super) fn leave_pending(&mut self, key: &ObjectKey, pod: &Object) {
         self.unscheduled.insert(key.clone());
         let nodes_total = self.nodes.total();
-        let mut conditions = array(pod.value(), "/status/conditions").to_vec();
+        let mut conditions = array(pod.content(), "/status/conditions").to_vec();
         let condition = Condition {
             type_: "PodScheduled",
             is_true: false,
@@ -153,7 +153,7 @@ impl Emulator {
     }
 
     /// Advances a scheduled pod to its stage at the current time and sets the timer for the next one.
-    fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
+    fn advance(&mut self, key: &ObjectKey, pod: &Content) -> Stage {
         let now = self.clock.now();
         let failure = self.failures.of_pod(pod);
         let mut progress = self
@@ -234,7 +234,7 @@ impl Emulator {
 
     fn pod_status(&self, pod: &Object, stage: Stage) -> Value {
         let now = self.clock.now();
-        let value = pod.value();
+        let value = pod.content();
         let is_ready = matches!(stage, Stage::Ready(_));
         let not_ready_reason = match stage {
             Stage::Ready(_) => "",

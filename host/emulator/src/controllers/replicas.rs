@@ -4,7 +4,7 @@
 //! pods the Deployment creates and deletes as well: see [`super::rollout`].
 
 use bulkhead_apiserver::json::{array, text};
-use bulkhead_apiserver::{Object, ObjectKey};
+use bulkhead_apiserver::{Content, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl Counts {
 
 impl Emulator {
     pub(super) fn sync_replicas(&mut self, key: &ObjectKey, object: &Object) {
-        let value = object.value();
+        let value = object.content();
         let is_deployment = key.kind == self.kinds.deployment;
         if !is_deployment && is_controlled(value) {
             // The Deployment takes care of its ReplicaSets.
@@ -100,7 +100,7 @@ impl Emulator {
     ///
     /// `owner` is the owner of new pods: the workload itself or its current ReplicaSet.
     fn scale(&self, object: &Object, owner: &Object, pods: &[PodView], revision: &str) -> usize {
-        let value = object.value();
+        let value = object.content();
         let desired = spec_number(value, "replicas", 1);
         let strategy = &value["spec"]["strategy"];
         let (current, old): (Vec<&PodView>, Vec<&PodView>) = pods.iter().partition(|pod| pod.revision == revision);
@@ -117,7 +117,7 @@ impl Emulator {
         // The counters of a status are 32-bit numbers.
         let most = desired.saturating_add(surge).min(i32::MAX as u64);
         let room = most.saturating_sub(count(pods, |_| true));
-        let prefix = if owner.value()["kind"] == "Deployment" {
+        let prefix = if owner.content()["kind"] == "Deployment" {
             format!("{}-{revision}", owner.name())
         } else {
             owner.name().to_owned()
@@ -140,7 +140,7 @@ impl Emulator {
         changed + self.remove_pods(&unready, u64::MAX) + self.remove_pods(&ready, removable)
     }
 
-    fn deployment_status(&mut self, key: &ObjectKey, value: &Value, counts: &Counts) -> Value {
+    fn deployment_status(&mut self, key: &ObjectKey, value: &Content, counts: &Counts) -> Value {
         let now = self.clock.now();
         let mut conditions = array(value, "/status/conditions").to_vec();
         let rolling = &value["spec"]["strategy"]["rollingUpdate"];
@@ -184,7 +184,7 @@ impl Emulator {
     }
 
     /// Sets the `Progressing` condition and the timer for its deadline.
-    fn set_progressing(&mut self, key: &ObjectKey, value: &Value, counts: &Counts, conditions: &mut Vec<Value>) {
+    fn set_progressing(&mut self, key: &ObjectKey, value: &Content, counts: &Counts, conditions: &mut Vec<Value>) {
         let now = self.clock.now();
         let name = key.name.as_str();
         let status = &value["status"];
@@ -243,7 +243,7 @@ impl Emulator {
 }
 
 /// Returns true if a ReplicaSet belongs to a Deployment.
-fn is_controlled(set: &Value) -> bool {
+fn is_controlled(set: &Content) -> bool {
     array(set, "/metadata/ownerReferences")
         .iter()
         .any(|owner| owner["kind"] == "Deployment")

@@ -33,7 +33,7 @@ impl Emulator {
                 let _ = self.store.create(kind, workload.namespace(), revision);
             }
             Some(current) if number_of(current) < newest => {
-                let mut renewed = Value::clone(current.value());
+                let mut renewed = current.content().to_value();
                 renewed["revision"] = json!(newest + 1);
                 let _ = self.store.update(&key(&name), renewed);
             }
@@ -46,7 +46,7 @@ impl Emulator {
         };
         let mut idle: Vec<_> = known.iter().map(|known| &**known).filter(is_idle).collect();
         idle.sort_by_key(|revision| Reverse(number_of(revision)));
-        let limit = spec_number(workload.value(), "revisionHistoryLimit", 10);
+        let limit = spec_number(workload.content(), "revisionHistoryLimit", 10);
         for revision in idle.into_iter().skip(usize::try_from(limit).unwrap_or(usize::MAX)) {
             self.delete(&key(revision.name()));
         }
@@ -54,11 +54,11 @@ impl Emulator {
 }
 
 fn number_of(revision: &Object) -> i64 {
-    revision.value()["revision"].as_i64().unwrap_or(0)
+    revision.content()["revision"].as_i64().unwrap_or(0)
 }
 
 fn revision(workload: &Object, name: &str, hash: &str, number: i64) -> Value {
-    let value = workload.value();
+    let value = workload.content();
     let mut template = value["spec"]["template"].clone();
     let mut labels = template["metadata"]["labels"].clone();
     labels[REVISION_LABEL] = json!(hash);

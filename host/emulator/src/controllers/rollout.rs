@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use bulkhead_apiserver::json::text;
-use bulkhead_apiserver::{Object, ObjectKey};
+use bulkhead_apiserver::{Content, Object, ObjectKey};
 use serde_json::{Map, Value, json};
 
 use crate::controllers::Emulator;
@@ -26,7 +26,7 @@ impl Emulator {
         }
         let mut sets = self.store.dependents(deployment.uid(), self.kinds.replica_set);
         let name = format!("{}-{hash}", deployment.name());
-        let newest = sets.iter().map(|set| revision_of(set.value())).max().unwrap_or(0);
+        let newest = sets.iter().map(|set| revision_of(set.content())).max().unwrap_or(0);
         match sets.iter().position(|set| set.name() == name) {
             None => {
                 let set = replica_set(deployment, &name, hash, newest + 1);
@@ -35,7 +35,7 @@ impl Emulator {
             }
             Some(current) => {
                 // A revision that returns gets a new number.
-                let is_old = revision_of(sets[current].value()) < newest;
+                let is_old = revision_of(sets[current].content()) < newest;
                 if let Some(renewed) = is_old.then(|| self.annotate(&sets[current], newest + 1)).flatten() {
                     sets[current] = renewed;
                 }
@@ -49,12 +49,12 @@ impl Emulator {
     pub(super) fn settle_replica_sets(&self, deployment: &Object, sets: &[Arc<Object>], pods: &[PodView], hash: &str) {
         let mut idle = Vec::new();
         for set in sets {
-            let of_set = text(set.value(), &format!("/metadata/labels/{REVISION_LABEL}"));
+            let of_set = text(set.content(), &format!("/metadata/labels/{REVISION_LABEL}"));
             let own: Vec<&PodView> = pods.iter().filter(|pod| pod.revision == of_set).collect();
             self.settle(set, &own);
             if of_set == hash {
-                let revision = revision_of(set.value());
-                if revision_of(deployment.value()) != revision {
+                let revision = revision_of(set.content());
+                if revision_of(deployment.content()) != revision {
                     let key = ObjectKey::new(self.kinds.deployment, deployment.namespace(), deployment.name());
                     self.set_revision(&key, deployment, revision);
                 }
@@ -62,8 +62,8 @@ impl Emulator {
                 idle.push(set);
             }
         }
-        let limit = spec_number(deployment.value(), "revisionHistoryLimit", 10) as usize;
-        idle.sort_by_key(|set| Reverse(revision_of(set.value())));
+        let limit = spec_number(deployment.content(), "revisionHistoryLimit", 10) as usize;
+        idle.sort_by_key(|set| Reverse(revision_of(set.content())));
         for set in idle.into_iter().skip(limit) {
             self.delete(&ObjectKey::new(self.kinds.replica_set, set.namespace(), set.name()));
         }
@@ -74,8 +74,8 @@ impl Emulator {
         let mut set = Arc::clone(set);
         let pods = || pods.iter().copied();
         let replicas = count(pods(), |_| true);
-        if set.value()["spec"]["replicas"] != replicas {
-            let mut changed = Value::clone(set.value());
+        if set.content()["spec"]["replicas"] != replicas {
+            let mut changed = set.content().to_value();
             changed["spec"]["replicas"] = json!(replicas);
             // Another writer was faster; its change causes the next sync.
             let Ok(stored) = self.store.update(&key, changed) else {
@@ -83,9 +83,9 @@ impl Emulator {
             };
             set = stored;
         }
-        let (now, min_ready) = (self.clock.now(), min_ready(set.value()));
+        let (now, min_ready) = (self.clock.now(), min_ready(set.content()));
         let status = json!({
-            "observedGeneration": set.value()["metadata"]["generation"],
+            "observedGeneration": set.content()["metadata"]["generation"],
             "replicas": replicas,
             "fullyLabeledReplicas": replicas,
             "readyReplicas": count(pods(), PodView::is_ready),
@@ -104,13 +104,13 @@ impl Emulator {
     }
 
     fn set_revision(&self, key: &ObjectKey, object: &Object, revision: u64) -> Option<Arc<Object>> {
-        let mut changed = Value::clone(object.value());
+        let mut changed = object.content().to_value();
         changed["metadata"]["annotations"][REVISION] = json!(revision.to_string());
         self.store.update(key, changed).ok()
     }
 }
 
-fn revision_of(object: &Value) -> u64 {
+fn revision_of(object: &Content) -> u64 {
     object["metadata"]["annotations"][REVISION]
         .as_str()
         .and_then(|number| number.parse().ok())
@@ -118,7 +118,7 @@ fn revision_of(object: &Value) -> u64 {
 }
 
 /// Returns the annotations of a workload that its revisions get too.
-pub(super) fn copied_annotations(workload: &Value) -> Map<String, Value> {
+pub(super) fn copied_annotations(workload: &Content) -> Map<String, Value> {
     let known = workload["metadata"]["annotations"].as_object().into_iter().flatten();
     let copied = known.filter(|(key, _)| *key != LAST_APPLIED && *key != REVISION);
     copied.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -126,7 +126,7 @@ pub(super) fn copied_annotations(workload: &Value) -> Map<String, Value> {
 
 /// Returns a new ReplicaSet without replicas.
 fn replica_set(deployment: &Object, name: &str, hash: &str, revision: u64) -> Value {
-    let value = deployment.value();
+    let value = deployment.content();
     let mut template = value["spec"]["template"].clone();
     template["metadata"]["labels"][REVISION_LABEL] = json!(hash);
     let mut selector = value["spec"]["selector"].clone();

@@ -13,7 +13,7 @@ use crate::controllers::workload::{PodView, count, min_ready, spec_number, templ
 
 impl Emulator {
     pub(super) fn sync_stateful_set(&mut self, key: &ObjectKey, object: &Object) {
-        let value = object.value();
+        let value = object.content();
         let hash = template_hash(value);
         let update_revision = format!("{}-{hash}", object.name());
         let pods = self.pods_of(object, REVISION_LABEL);
@@ -60,9 +60,9 @@ impl Emulator {
         }
         let tail = pods.partition_point(|pod| !pod.is_group);
         let (singles, groups) = pods.split_at(tail);
-        let desired = spec_number(object.value(), "replicas", 1);
+        let desired = spec_number(object.content(), "replicas", 1);
         let set = Set {
-            spec: &object.value()["spec"],
+            spec: &object.content()["spec"],
             revision,
             singles,
             groups,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_apiserver::json::{array, text};
-use bulkhead_apiserver::{Object, ObjectKey, rfc3339, stable_hash};
+use bulkhead_apiserver::{Content, Object, ObjectKey, rfc3339, stable_hash};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ impl Emulator {
 
     /// Creates a pod from a workload's template. Returns true on success.
     pub(super) fn create_pod(&self, object: &Object, new: NewPod<'_>) -> bool {
-        let owner = object.value();
+        let owner = object.content();
         let mut pod = owner["spec"]["template"].clone();
         if !pod.is_object() || !pod["spec"].is_object() {
             return false;
@@ -130,7 +130,7 @@ impl Emulator {
 }
 
 fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
-    let value = pod.value();
+    let value = pod.content();
     let ready_since = condition::find(array(value, "/status/conditions"), "Ready")
         .filter(|ready| ready["status"] == "True")
         .and_then(|ready| ready["lastTransitionTime"].as_str())
@@ -165,7 +165,7 @@ pub(super) fn count<'a>(pods: impl IntoIterator<Item = &'a PodView>, holds: impl
 
 /// Returns the owner reference to a workload that controls an object.
 pub(super) fn controller_reference(workload: &Object) -> Value {
-    let value = workload.value();
+    let value = workload.content();
     json!({
         "apiVersion": value["apiVersion"],
         "kind": value["kind"],
@@ -177,7 +177,7 @@ pub(super) fn controller_reference(workload: &Object) -> Value {
 }
 
 /// Returns a short hash of a workload's pod template.
-pub(super) fn template_hash(object: &Value) -> String {
+pub(super) fn template_hash(object: &Content) -> String {
     // Ten hexadecimal digits, as names and labels take them.
     format!(
         "{:010x}",
@@ -186,11 +186,11 @@ pub(super) fn template_hash(object: &Value) -> String {
 }
 
 /// Returns a number in a workload's spec.
-pub(super) fn spec_number(object: &Value, field: &str, default: u64) -> u64 {
+pub(super) fn spec_number(object: &Content, field: &str, default: u64) -> u64 {
     object["spec"][field].as_u64().unwrap_or(default)
 }
 
-pub(super) fn min_ready(object: &Value) -> Duration {
+pub(super) fn min_ready(object: &Content) -> Duration {
     Duration::from_secs(spec_number(object, "minReadySeconds", 0))
 }
 

@@ -47,7 +47,7 @@ async fn deploy(member: &MemberCluster, deployment: &Deployment) {
 fn objects(member: &MemberCluster, kind: &str) -> Vec<Value> {
     let id = member.server().kind_id("v1", kind).unwrap();
     let objects = member.server().store().list(id, None);
-    objects.iter().map(|object| Value::clone(object.value())).collect()
+    objects.iter().map(|object| object.content().to_value()).collect()
 }
 
 /// Returns the status of a workload in the namespace `default`.
@@ -354,7 +354,7 @@ async fn a_rollout_of_many_replicas_stays_available_and_leaves_few_objects() {
     let sets = member.server().store().list(kind, None);
     let replicas: Vec<_> = sets
         .iter()
-        .map(|set| set.value()["status"]["replicas"].clone())
+        .map(|set| set.content()["status"]["replicas"].clone())
         .collect();
     assert!(replicas.contains(&json!(100_000)), "{replicas:?}");
 }

@@ -49,5 +49,5 @@ pub(crate) fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
 pub(crate) fn stored(server: &ApiServer, api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
     let kind = server.kind_id(api_version, kind).unwrap();
     let object = server.store().get(&ObjectKey::new(kind, namespace, name));
-    object.map_or(Value::Null, |object| Value::clone(object.value()))
+    object.map_or(Value::Null, |object| object.content().to_value())
 }

@@ -349,7 +349,7 @@ async fn event_log() -> Vec<String> {
 
 fn collect_history(member: &MemberCluster, kind: bulkhead_apiserver::KindId, log: &mut Vec<(u64, String)>) {
     for change in member.server().store().history(kind) {
-        let line = format!("{:?} {}", change.change_type(), change.object.value());
+        let line = format!("{:?} {}", change.change_type(), change.object.content().to_value());
         log.push((change.resource_version(), line));
     }
 }

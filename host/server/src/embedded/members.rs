@@ -170,7 +170,7 @@ pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String,
             let annotation = |key: &str| {
                 let annotations = cluster
                     .as_ref()
-                    .map(|cluster| &cluster.value()["metadata"]["annotations"]);
+                    .map(|cluster| &cluster.content()["metadata"]["annotations"]);
                 annotations
                     .and_then(|found| found[key].as_str())
                     .unwrap_or_default()
@@ -271,7 +271,7 @@ mod tests {
         let kind = member.server().kind_id("v1", "ConfigMap").unwrap();
         let key = ObjectKey::new(kind, "default", "kube-root-ca.crt");
         let found = member.server().store().get(&key).unwrap();
-        assert_eq!(found.value()["data"]["ca.crt"], "the certificate");
+        assert_eq!(found.content()["data"]["ca.crt"], "the certificate");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bulkhead_api::Cluster;
 use bulkhead_api::definition::definitions;
+use bulkhead_apiserver::json::field;
 use bulkhead_apiserver::{ApiServer, Clock, DeleteOptions, Fidelity, ObjectKey, Options, StatusError, Store, kinds};
 use bulkhead_controllers::flags::Flags;
 use bulkhead_defaults::admission::InProcess;
@@ -287,7 +288,7 @@ fn put(store: &Store, key: &ObjectKey, mut object: Value) -> Result<(), StatusEr
         // Only CRDs have a spec that may have changed.
         Some(_) if object.get("spec").is_none() => Ok(()),
         Some(known) => {
-            object["status"] = known.value()["status"].clone();
+            object["status"] = known.content()["status"].clone();
             store.update(key, object).map(drop)
         }
     }
@@ -316,7 +317,7 @@ async fn expire_events(hub: ApiServer) {
         let oldest = hub.clock().now() - EVENT_AGE_MAX;
         for event in store.list(kind, None) {
             let seen = ["/lastTimestamp", "/metadata/creationTimestamp"];
-            let seen = seen.iter().find_map(|pointer| event.value().pointer(pointer)?.as_str());
+            let seen = seen.iter().find_map(|path| field(event.content(), path)?.as_str());
             let seen = seen.and_then(|seen| seen.parse::<k8s_openapi::jiff::Timestamp>().ok());
             if seen.is_some_and(|seen| seen < oldest) {
                 // The event may be gone already.

@@ -1,6 +1,7 @@
 //! Construction of simulated member clusters from the scenario.
 
-use bulkhead_apiserver::{Clock, Object, ObjectKey, ResourceKind};
+use bulkhead_apiserver::json::{array, field, text};
+use bulkhead_apiserver::{Clock, Content, ObjectKey, ResourceKind};
 use bulkhead_core::names::fnv1a_32;
 use bulkhead_emulator::{Behaviour, Capacity, MemberCluster, MemberOptions, ReplicaReady, WorkloadFailure, pods_in};
 use serde_json::Value;
@@ -18,14 +19,9 @@ pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] = [
 ];
 
 /// Returns kind, namespace and name of a workload, as `Kind namespace/name`.
-pub(super) fn workload_key(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    format!(
-        "{} {}/{}",
-        text("/kind"),
-        text("/metadata/namespace"),
-        text("/metadata/name")
-    )
+pub(super) fn workload_key(object: &Content) -> String {
+    let (kind, namespace) = (text(object, "/kind"), text(object, "/metadata/namespace"));
+    format!("{kind} {namespace}/{}", text(object, "/metadata/name"))
 }
 
 /// Builds a simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
@@ -88,13 +84,14 @@ pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &st
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;
     let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
-    Some(
-        object
-            .value()
-            .pointer("/status/readyReplicas")
-            .and_then(Value::as_i64)
-            .unwrap_or(0),
-    )
+    Some(ready_replicas_of(object.content()))
+}
+
+/// Returns the ready replicas in the status of a workload.
+pub(super) fn ready_replicas_of(workload: &Content) -> i64 {
+    field(workload, "/status/readyReplicas")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }
 
 /// Returns the images of a workload's containers, if it exists.
@@ -102,15 +99,13 @@ pub(super) fn images(cluster: &MemberCluster, kind: &str, namespace: &str, name:
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;
     let object = cluster.server().store().get(&ObjectKey::new(id, namespace, name))?;
-    Some(images_of(object.value()))
+    Some(images_of(object.content()))
 }
 
 /// Returns the images of the containers of a workload or a Pod.
-pub(super) fn images_of(object: &Value) -> Vec<String> {
+pub(super) fn images_of(object: &Content) -> Vec<String> {
     let containers = ["/spec/template/spec/containers", "/spec/containers"];
-    let containers = containers
-        .iter()
-        .find_map(|pointer| object.pointer(pointer)?.as_array());
+    let containers = containers.iter().find_map(|path| field(object, path)?.as_array());
     let image = |container: &Value| Some(container.get("image")?.as_str()?.to_owned());
     containers.into_iter().flatten().filter_map(image).collect()
 }
@@ -122,18 +117,14 @@ pub(super) fn free_pods(cluster: &MemberCluster) -> i64 {
         let id = server.kind_id("v1", kind);
         id.map(|id| store.list(id, None)).unwrap_or_default()
     };
-    let text = |object: &Object, pointer: &str| {
-        let text = object.value().pointer(pointer).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    };
     let places = objects("Node").into_iter().map(|node| {
-        let places = text(&node, "/status/allocatable/pods").parse::<i64>();
+        let places = text(node.content(), "/status/allocatable/pods").parse::<i64>();
         places.unwrap_or(0)
     });
     let bound = objects("Pod")
         .into_iter()
-        .filter(|pod| !text(pod, "/spec/nodeName").is_empty())
-        .map(|pod| pods_in(pod.value()))
+        .filter(|pod| !text(pod.content(), "/spec/nodeName").is_empty())
+        .map(|pod| pods_in(pod.content()))
         .fold(0, u64::saturating_add);
     places.sum::<i64>() - i64::try_from(bound).unwrap_or(i64::MAX)
 }
@@ -148,20 +139,15 @@ pub(super) fn unschedulable_pods(cluster: &MemberCluster, kind: &str, namespace:
     let Some(object) = store.get(&ObjectKey::new(id, namespace, name)) else {
         return 0;
     };
-    let uid = object.value().pointer("/metadata/uid").and_then(Value::as_str);
-    let pods = uid
-        .zip(server.kind_id("v1", "Pod"))
-        .map(|(uid, pod)| store.dependents(uid, pod))
+    let pods = server
+        .kind_id("v1", "Pod")
+        .map(|pod| store.dependents(object.uid(), pod))
         .unwrap_or_default();
-    let is_unschedulable = |pod: &Value| {
-        let mut conditions = pod
-            .pointer("/status/conditions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+    let is_unschedulable = |pod: &Content| {
+        let mut conditions = array(pod, "/status/conditions").iter();
         conditions.any(|condition| condition["reason"] == "Unschedulable" && condition["status"] == "False")
     };
-    let pods = pods.iter().map(|pod| pod.value()).filter(|pod| is_unschedulable(pod));
-    let count = pods.map(|pod| pods_in(pod)).fold(0, u64::saturating_add);
+    let pods = pods.iter().map(|pod| pod.content()).filter(|pod| is_unschedulable(pod));
+    let count = pods.map(pods_in).fold(0, u64::saturating_add);
     i64::try_from(count).unwrap_or(i64::MAX)
 }

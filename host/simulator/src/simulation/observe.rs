@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bulkhead_apiserver::{ChangeType, Subscription};
+use bulkhead_apiserver::json::field;
+use bulkhead_apiserver::{ChangeType, Content, Subscription};
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::Value;
 
 use super::federation::Federation;
-use super::member::{WORKLOAD_KINDS, workload_key};
+use super::member::{WORKLOAD_KINDS, ready_replicas_of, workload_key};
 use crate::report::{EntrySource, TimelineEntry, Tone};
 
 /// Observer of the workloads of every member cluster.
@@ -84,7 +85,7 @@ impl Observer {
             }
             let before = followed.workloads.clone();
             for change in changes {
-                let object = change.object.value();
+                let object = change.object.content();
                 let key = workload_key(object);
                 if change.change_type() == ChangeType::Deleted {
                     followed.workloads.remove(&key);
@@ -133,8 +134,8 @@ impl Observer {
 }
 
 /// True if the status does not show all replicas as updated to the current template.
-fn is_updating(object: &Value) -> bool {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+fn is_updating(object: &Content) -> bool {
+    let number = |path: &str| field(object, path).and_then(Value::as_i64);
     let is_behind = number("/status/observedGeneration") < number("/metadata/generation");
     is_behind || number("/status/updatedReplicas").is_some_and(|updated| Some(updated) < number("/spec/replicas"))
 }
@@ -177,11 +178,10 @@ fn entry(at_ms: i64, cluster: &str, workload: &str, tone: Tone, what: String) ->
     }
 }
 
-fn workload(object: &Value) -> Workload {
-    let number = |pointer: &str, default| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
+fn workload(object: &Content) -> Workload {
     let replicas = Replicas {
-        ready: number("/status/readyReplicas", 0),
-        desired: number("/spec/replicas", 1),
+        ready: ready_replicas_of(object),
+        desired: object["spec"]["replicas"].as_i64().unwrap_or(1),
     };
     Workload {
         replicas,

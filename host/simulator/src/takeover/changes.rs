@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use bulkhead_apiserver::json::{array, text};
+use bulkhead_apiserver::Content;
+use bulkhead_apiserver::json::{HasFields, array, text};
 use bulkhead_core::journal::{Difference, Subject, differences};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) struct ObjectId {
 
 impl ObjectId {
     /// Returns the identity of an object with `apiVersion` and `kind`.
-    pub(super) fn of(object: &Value) -> Self {
+    pub(super) fn of(object: &impl HasFields) -> Self {
         Self {
             subject: subject(object),
             api_version: text(object, "/apiVersion").to_owned(),
@@ -38,22 +38,22 @@ impl ObjectId {
 }
 
 /// Returns kind, namespace and name of an object.
-fn subject(object: &Value) -> Subject {
+fn subject(object: &impl HasFields) -> Subject {
     let text = |pointer| text(object, pointer);
     Subject::new(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
 /// Returns the changes, in order of effect, kind and object.
-pub(super) fn compare(before: &BTreeMap<ObjectId, Arc<Value>>, after: &BTreeMap<ObjectId, Arc<Value>>) -> Vec<Change> {
+pub(super) fn compare(before: &BTreeMap<ObjectId, Content>, after: &BTreeMap<ObjectId, Content>) -> Vec<Change> {
     let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let mut changes = Vec::new();
     for id in ids {
         match (before.get(id), after.get(id)) {
-            (Some(old), Some(new)) if Arc::ptr_eq(old, new) => {}
+            (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) if is_terminating(new) && !is_terminating(old) => {
                 changes.push(change(id, Effect::Deleted, old, Vec::new()));
             }
-            (Some(old), Some(new)) => changes.extend(changed(id, old, new)),
+            (Some(old), Some(new)) => changes.extend(changed(id, &old.to_value(), &new.to_value())),
             (Some(old), None) => changes.push(change(id, Effect::Deleted, old, Vec::new())),
             (None, Some(new)) => changes.push(change(id, Effect::Created, new, Vec::new())),
             (None, None) => {}
@@ -63,11 +63,11 @@ pub(super) fn compare(before: &BTreeMap<ObjectId, Arc<Value>>, after: &BTreeMap<
     changes
 }
 
-fn is_terminating(object: &Value) -> bool {
+fn is_terminating(object: &Content) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-fn change(id: &ObjectId, effect: Effect, object: &Value, fields: Vec<FieldChange>) -> Change {
+fn change(id: &ObjectId, effect: Effect, object: &impl HasFields, fields: Vec<FieldChange>) -> Change {
     let manifest = array(object, "/spec/workload/manifests").first();
     let manifest = manifest.filter(|_| id.subject.kind == "Work");
     Change {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_apiserver as apiserver;
-use bulkhead_apiserver::ApiServer;
+use bulkhead_apiserver::{ApiServer, Content};
 use bulkhead_controllers::Manager;
 use bulkhead_core::journal::Journal;
 use bulkhead_plugin::Registry;
 use bulkhead_runtime::controller::ErrorClass;
 use bulkhead_runtime::failures::Failure;
-use serde_json::Value;
 
 use super::changes::{ObjectId, compare};
 use super::copy::contents;
@@ -70,10 +69,10 @@ async fn run(hub: &ApiServer, clock: apiserver::Clock, registry: Arc<Registry>, 
 }
 
 /// Returns all objects of the control plane.
-fn stored(hub: &ApiServer) -> BTreeMap<ObjectId, Arc<Value>> {
+fn stored(hub: &ApiServer) -> BTreeMap<ObjectId, Content> {
     let objects = hub.kind_ids().into_iter().flat_map(|kind| hub.store().list(kind, None));
     objects
-        .map(|object| (ObjectId::of(object.value()), Arc::clone(object.value())))
+        .map(|object| (ObjectId::of(object.content()), object.content().clone()))
         .collect()
 }
 

@@ -1,15 +1,15 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use bulkhead_apiserver::Content;
 use serde_json::{Value, json};
 
 use super::changes::{ObjectId, compare};
 use super::{Change, Effect};
 
-type Objects = BTreeMap<ObjectId, Arc<Value>>;
+type Objects = BTreeMap<ObjectId, Content>;
 
 fn objects(all: &[Value]) -> Objects {
-    let one = |object: &Value| (ObjectId::of(object), Arc::new(object.clone()));
+    let one = |object: &Value| (ObjectId::of(object), Content::from(object.clone()));
     all.iter().map(one).collect()
 }
 

@@ -19,7 +19,7 @@ pub(super) fn writers<'a>(object: &Value, paths: impl Iterator<Item = &'a str>) 
             }
             fields.is_some()
         };
-        let latest = entries.iter().filter(owns).max_by_key(|entry| text(entry, "/time"));
+        let latest = entries.iter().filter(owns).max_by_key(|entry| text(*entry, "/time"));
         found.extend(latest.map(|entry| text(entry, "/manager").to_owned()));
     }
     found.into_iter().collect()

@@ -16,7 +16,7 @@ pub(super) fn change_status(hub: &ApiServer, name: &str, change: impl FnOnce(&mu
     let Some(object) = store.get(&key) else {
         return Ok(());
     };
-    let mut cluster: Cluster = serde_json::from_value(object.value().as_ref().clone())?;
+    let mut cluster: Cluster = serde_json::from_value(object.content().to_value())?;
     change(&mut cluster);
     store
         .set_status(&key, json!(cluster.status))

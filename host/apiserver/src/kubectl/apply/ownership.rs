@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::merge::{compare, fields, merge, remove};
 use super::set::FieldSet;
 use crate::clock::rfc3339;
-use crate::json::array;
 use crate::kind::ResourceKind;
 use crate::kubectl::topology::Place;
 use crate::status_error::StatusError;
@@ -300,7 +299,7 @@ fn read(managed_fields: &Value) -> Managers {
             },
         )
     };
-    array(managed_fields, "").iter().map(entry).collect()
+    managed_fields.as_array().into_iter().flatten().map(entry).collect()
 }
 
 fn write(object: &mut Value, managers: &Managers) {

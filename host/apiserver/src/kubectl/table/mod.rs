@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::json::text;
+use crate::json::{HasFields, text};
 use crate::kind::{Column, ResourceKind};
 use crate::object::Object;
 
@@ -95,7 +95,10 @@ impl Tables {
 
     /// Returns a table of objects. `metadata` is that of the list.
     pub(crate) fn table(&self, objects: &[Arc<Object>], metadata: &Value) -> Value {
-        let rows: Vec<Value> = objects.iter().map(|object| self.row(object.value())).collect();
+        let rows: Vec<Value> = objects
+            .iter()
+            .map(|object| self.row(&object.content().to_value()))
+            .collect();
         json!({
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
@@ -127,8 +130,9 @@ impl Tables {
 }
 
 /// Returns the metadata of an object as `PartialObjectMetadata`.
-pub(crate) fn partial(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+pub(crate) fn partial(object: &impl HasFields) -> Value {
+    let metadata = object.field("metadata");
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
 impl Heading {

@@ -59,7 +59,7 @@ async fn objects_and_versions_outlive_the_process() {
         .collect();
     assert_eq!(names, ["a"]);
     let again = second.store().get(&ObjectKey::new(kind, "", "a")).unwrap();
-    assert_eq!(again.value(), kept.unwrap().value());
+    assert_eq!(again.content(), kept.unwrap().content());
     let next = second
         .store()
         .create(kind, "", json!({"metadata": {"name": "c"}}))

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bulkhead_apiserver::{DeleteOptions, Fault, LinkState, ObjectKey, ReadyState};
 use bulkhead_emulator::{ClusterState, FailureMode};
-use serde_json::Value;
 
 use super::Federation;
 use super::person::Person;
@@ -91,15 +90,11 @@ impl Federation {
             .filter_map(|(version, kind)| server.kind_id(version, kind));
         for object in kinds.flat_map(|kind| store.list(kind, None).into_iter().map(move |object| (kind, object))) {
             let (kind, object) = object;
-            let text = |pointer: &str| {
-                object
-                    .value()
-                    .pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
-            if object.value().pointer("/metadata/labels/karmada.io~1managed").is_some() {
-                let key = ObjectKey::new(kind, text("/metadata/namespace"), text("/metadata/name"));
+            if object.content()["metadata"]["labels"]
+                .get("karmada.io/managed")
+                .is_some()
+            {
+                let key = ObjectKey::new(kind, object.namespace(), object.name());
                 // A missing object is not an error.
                 let _ = store.delete(&key, &DeleteOptions::default());
             }

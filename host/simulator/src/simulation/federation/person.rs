@@ -40,7 +40,7 @@ impl Person {
     }
 
     fn object(&self, key: ObjectKey) -> Option<(ObjectKey, Value)> {
-        let object = Value::clone(self.0.store().get(&key)?.value());
+        let object = self.0.store().get(&key)?.content().to_value();
         Some((key, object))
     }
 
@@ -78,7 +78,7 @@ impl Person {
         let Some(key) = kind.map(|kind| ObjectKey::new(kind, "", cluster)) else {
             return false;
         };
-        let Some(mut object) = self.0.store().get(&key).map(|object| Value::clone(object.value())) else {
+        let Some(mut object) = self.0.store().get(&key).map(|object| object.content().to_value()) else {
             return false;
         };
         let Some(taints) = object.pointer_mut("/spec/taints").and_then(Value::as_array_mut) else {
@@ -101,9 +101,7 @@ impl Person {
         let used = [targets.clone(), names("gracefulEvictionTasks", "fromCluster")].concat();
         let kind = self.cluster_kind().filter(|_| !targets.is_empty())?;
         let clusters = self.0.store().list(kind, None);
-        let mut names = clusters
-            .iter()
-            .filter_map(|cluster| cluster.value()["metadata"]["name"].as_str());
+        let mut names = clusters.iter().map(|cluster| cluster.name());
         names
             .find(|name| !used.iter().any(|used| used == name))
             .map(str::to_owned)

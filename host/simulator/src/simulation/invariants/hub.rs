@@ -8,7 +8,6 @@ use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding}
 use bulkhead_apiserver::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
 use bulkhead_core::model::{self, Binding, ObjectReference, Placement, REMOVE_ON_MISMATCH_SECONDS, TaintEffect};
 use bulkhead_core::names;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::selects;
@@ -129,12 +128,12 @@ impl Hub {
     }
 
     fn apply(&mut self, kind: KindId, object: &Object, exists: bool) -> Option<Step> {
-        let value: &Value = object.value();
         if kind == self.kinds.work {
-            return self.apply_work(value, exists);
+            return self.apply_work(object, exists);
         }
+        let text = object.bytes();
         if kind == self.kinds.cluster {
-            let cluster = Arc::new(Cluster::deserialize(value).ok()?.to_model());
+            let cluster = Arc::new(serde_json::from_slice::<Cluster>(&text).ok()?.to_model());
             let name = cluster.name.clone();
             let after = exists.then_some(cluster);
             let before = match &after {
@@ -144,9 +143,9 @@ impl Hub {
             return Some(Step::Cluster { before, after });
         }
         let model = if kind == self.kinds.binding {
-            ResourceBinding::deserialize(value).ok()?.to_model()
+            serde_json::from_slice::<ResourceBinding>(&text).ok()?.to_model()
         } else {
-            ClusterResourceBinding::deserialize(value).ok()?.to_model()
+            serde_json::from_slice::<ClusterResourceBinding>(&text).ok()?.to_model()
         };
         let key = model.key();
         if model.spec.placement.is_some() && model.deletion_timestamp.is_none() {
@@ -167,10 +166,8 @@ impl Hub {
 
     /// Returns true if a template still exists with the same uid, and is not being deleted.
     pub(super) fn exists(&self, template: &ObjectReference) -> bool {
-        self.live(template).is_some_and(|object| {
-            let text = |pointer: &str| object.value().pointer(pointer).and_then(Value::as_str);
-            text("/metadata/uid") == Some(template.uid.as_str()) && text("/metadata/deletionTimestamp").is_none()
-        })
+        self.live(template)
+            .is_some_and(|object| object.uid() == template.uid && !object.is_terminating())
     }
 
     /// Returns the generation of a workload's template and the images of its containers.
@@ -179,8 +176,8 @@ impl Hub {
             return None;
         }
         let object = self.live(template)?;
-        let generation = object.value().pointer("/metadata/generation").and_then(Value::as_i64);
-        Some((generation.unwrap_or(0), member::images_of(object.value())))
+        let generation = object.content()["metadata"]["generation"].as_i64();
+        Some((generation.unwrap_or(0), member::images_of(object.content())))
     }
 
     fn live(&self, template: &ObjectReference) -> Option<Arc<Object>> {
@@ -200,7 +197,7 @@ impl Hub {
     pub(super) fn only_readiness_taints(&self) -> bool {
         let policies = self.server.store().list(self.kinds.taint_policy, None);
         policies.iter().all(|policy| {
-            let spec = &policy.value()["spec"];
+            let spec = &policy.content()["spec"];
             let conditions = ["addOnConditions", "matchConditions"].map(|field| spec[field].as_array());
             let mut conditions = conditions.into_iter().flatten().flatten();
             conditions.all(|condition| condition["conditionType"] == "Ready")
@@ -212,7 +209,7 @@ impl Hub {
     pub(super) fn removal_window(&self) -> Duration {
         let policies = self.server.store().list(self.kinds.taint_policy, None);
         let windows = policies.iter().flat_map(|policy| {
-            let spec = &policy.value()["spec"];
+            let spec = &policy.content()["spec"];
             let of = |field: &str, default_s: u64| -> Vec<u64> {
                 let taints = spec[field].as_array().into_iter().flatten();
                 let window = |taint: &Value| taint["removeOnMismatchSeconds"].as_u64().unwrap_or(default_s);
@@ -245,11 +242,10 @@ impl Hub {
         self.clusters.values().filter(open).map(|cluster| cluster.name.as_str())
     }
 
-    fn apply_work(&mut self, value: &Value, exists: bool) -> Option<Step> {
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
-        let (name, namespace) = (text("/metadata/name")?, text("/metadata/namespace")?);
-        let cluster = names::cluster_of_execution_namespace(namespace)?;
-        let going = !exists || text("/metadata/deletionTimestamp").is_some();
+    fn apply_work(&mut self, work: &Object, exists: bool) -> Option<Step> {
+        let name = work.name();
+        let cluster = names::cluster_of_execution_namespace(work.namespace())?;
+        let going = !exists || work.is_terminating();
         let clusters = self.works.entry(name.to_owned()).or_default();
         let went = if exists {
             clusters.insert(cluster.to_owned(), going)

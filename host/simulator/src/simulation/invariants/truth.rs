@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bulkhead_apiserver::{LinkState, ObjectKey, Subscription};
+use bulkhead_apiserver::json::array;
+use bulkhead_apiserver::{LinkState, Object, ObjectKey, Subscription};
 use bulkhead_core::model::{Binding, ObjectReference};
 use bulkhead_emulator::{MemberCluster, pods_in};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::simulation::federation::Federation;
-use crate::simulation::member::{WORKLOAD_KINDS, workload_key};
+use crate::simulation::member::{WORKLOAD_KINDS, ready_replicas_of, workload_key};
 
 /// Maximum age of a change in a member cluster that a decision may not reflect yet. A watch delivers the change at
 /// once; the loss of a copy is reported after up to one second, and is written twice on its way to the binding.
@@ -222,14 +222,11 @@ impl Member {
             (_, false) => self.failures.push((now, None)),
         }
         for change in self.changes.drain().unwrap_or_default() {
-            let object = change.object.value();
+            let object = change.object.content();
             let is_gone = change.change_type() == bulkhead_apiserver::ChangeType::Deleted;
-            let ready = object
-                .pointer("/status/readyReplicas")
-                .and_then(Value::as_i64)
-                .filter(|_| !is_gone);
+            let ready = if is_gone { 0 } else { ready_replicas_of(object) };
             let history = self.ready.entry(workload_key(object)).or_default();
-            history.push((now, ready.unwrap_or(0)));
+            history.push((now, ready));
             let old = history
                 .iter()
                 .take_while(|(at, _)| now.duration_since(*at) > HISTORY_MAX)
@@ -247,13 +244,11 @@ impl Member {
         if !WORKLOAD_KINDS.iter().any(|(_, known)| *known == resource.kind) {
             return if object.is_some() { None } else { Some(-1) };
         }
-        let uid = object
-            .as_ref()
-            .and_then(|object| object.value().pointer("/metadata/uid")?.as_str());
+        let uid = object.as_ref().map(|object| object.uid());
         let pods = self.cluster.server().kind_id("v1", "Pod").zip(uid);
         let pods = pods.map(|(pod, uid)| store.dependents(uid, pod)).unwrap_or_default();
-        let ready_now = pods.iter().map(|pod| pod.value()).filter(|pod| is_ready(pod));
-        let ready_now = ready_now.map(|pod| pods_in(pod)).fold(0, u64::saturating_add);
+        let ready_now = pods.iter().filter(|pod| is_ready(pod));
+        let ready_now = ready_now.map(|pod| pods_in(pod.content())).fold(0, u64::saturating_add);
         let key = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
         let history = self.ready.get(&key).map_or(&[][..], Vec::as_slice);
         let first = history
@@ -269,12 +264,7 @@ impl Member {
     }
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-    let is_terminating = pod.pointer("/metadata/deletionTimestamp").is_some();
-    !is_terminating
-        && conditions
-            .into_iter()
-            .flatten()
-            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+fn is_ready(pod: &Object) -> bool {
+    let mut conditions = array(pod.content(), "/status/conditions").iter();
+    !pod.is_terminating() && conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
