@@ -1,15 +1,19 @@
 //! Content of a stored object: its top-level fields, which the versions of the object share while they are the same.
+//!
+//! A field that seldom changes is text until it is read, because a tree takes several times as much memory, and most
+//! fields, such as the specs of Works, are only sent to clients.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, Range};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::json::HasFields;
 
-/// Fields that differ between most versions, so that nothing is gained by keeping their text.
+/// Fields that differ between most versions, and that most writes read.
 const CHANGING: [&str; 2] = ["metadata", "status"];
 
 /// Content of an object by top-level field.
@@ -18,18 +22,61 @@ pub struct Content {
     fields: BTreeMap<Arc<str>, Arc<Field>>,
 }
 
-#[derive(Debug)]
+/// Value of a field: a tree, its text as canonical JSON, or both.
+#[derive(Debug, Default)]
 struct Field {
-    value: Value,
-    /// The value as JSON: a part of the first text of an object with this field.
+    tree: OnceLock<Value>,
     text: OnceLock<Bytes>,
+}
+
+impl Field {
+    fn value(&self) -> &Value {
+        self.tree.get_or_init(|| self.parsed())
+    }
+
+    /// Returns the value. Leaves the field as it is.
+    fn to_value(&self) -> Value {
+        self.tree.get().cloned().unwrap_or_else(|| self.parsed())
+    }
+
+    fn parsed(&self) -> Value {
+        let text = self.text.get().map(|text| serde_json::from_slice(text));
+        // The text was made from a value.
+        text.and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn write(&self, text: &mut Vec<u8>) {
+        match self.text.get() {
+            Some(known) => text.extend_from_slice(known),
+            // Values can always be serialized. Their `Display` is slower by half.
+            None => drop(serde_json::to_writer(text, self.value())),
+        }
+    }
 }
 
 impl From<Value> for Field {
     fn from(value: Value) -> Self {
         Self {
-            value,
+            tree: OnceLock::from(value),
             text: OnceLock::new(),
+        }
+    }
+}
+
+impl From<Bytes> for Field {
+    fn from(text: Bytes) -> Self {
+        Self {
+            tree: OnceLock::new(),
+            text: OnceLock::from(text),
+        }
+    }
+}
+
+impl PartialEq for Field {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.text.get(), other.text.get()) {
+            (Some(own), Some(other)) => own == other,
+            (_, _) => self.value() == other.value(),
         }
     }
 }
@@ -50,7 +97,7 @@ impl From<Value> for Content {
 
 impl HasFields for Content {
     fn field(&self, name: &str) -> Option<&Value> {
-        self.fields.get(name).map(|field| &field.value)
+        self.fields.get(name).map(|field| field.value())
     }
 }
 
@@ -70,12 +117,22 @@ impl PartialEq for Content {
 }
 
 impl Content {
+    /// Returns the content that [`Content::between`] printed. Fields are parsed when they are read.
+    pub(crate) fn read(text: &Bytes) -> Self {
+        // The text was made from a content.
+        let fields: BTreeMap<Arc<str>, &RawValue> = serde_json::from_slice(text).unwrap_or_default();
+        let part = |value: &RawValue| Arc::new(Field::from(text.slice_ref(value.get().as_bytes())));
+        Self {
+            fields: fields.into_iter().map(|(name, value)| (name, part(value))).collect(),
+        }
+    }
+
     /// Returns the content as a JSON object. Copies all fields.
     pub fn to_value(&self) -> Value {
         let copied = self
             .fields
             .iter()
-            .map(|(name, field)| (name.to_string(), field.value.clone()));
+            .map(|(name, field)| (name.to_string(), field.to_value()));
         Value::Object(copied.collect())
     }
 
@@ -89,20 +146,17 @@ impl Content {
 
     /// Changes a field; an absent one is null before. Other contents that share it keep their value.
     pub(crate) fn edit(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
-        let changed = |mut value: Value| {
-            change(&mut value);
-            Arc::new(Field::from(value))
+        let (name, field) = match self.fields.remove_entry(name) {
+            Some((name, field)) => (name, Some(field)),
+            None => (Arc::from(name), None),
         };
-        match self.fields.get_mut(name) {
-            Some(field) => {
-                let value = match Arc::get_mut(field) {
-                    Some(own) => own.value.take(),
-                    None => field.value.clone(),
-                };
-                *field = changed(value);
-            }
-            None => drop(self.fields.insert(Arc::from(name), changed(Value::Null))),
-        }
+        let own = |field: Arc<Field>| match Arc::try_unwrap(field) {
+            Ok(mut own) => own.tree.take().unwrap_or_else(|| own.parsed()),
+            Err(shared) => shared.to_value(),
+        };
+        let mut value = field.map(own).unwrap_or_default();
+        change(&mut value);
+        self.fields.insert(name, Arc::new(Field::from(value)));
     }
 
     /// Sets a field of the metadata.
@@ -113,12 +167,14 @@ impl Content {
     /// Shares the fields that are the same as those of another content.
     pub(crate) fn share(&mut self, other: &Self) {
         for (name, field) in &mut self.fields {
-            let same = other
-                .fields
-                .get(name)
-                .filter(|other| !Arc::ptr_eq(other, field) && other.value == field.value);
-            if let Some(same) = same {
-                *field = Arc::clone(same);
+            let Some(other) = other.fields.get(name).filter(|other| !Arc::ptr_eq(other, field)) else {
+                continue;
+            };
+            if other.tree.get().is_none() {
+                field.text.get_or_init(|| text_of(|text| field.write(text)));
+            }
+            if other == field {
+                *field = Arc::clone(other);
             }
         }
     }
@@ -126,7 +182,7 @@ impl Content {
     /// Returns true if a field is the same in both contents, or absent in both.
     pub(crate) fn has_field_of(&self, other: &Self, name: &str) -> bool {
         match (self.fields.get(name), other.fields.get(name)) {
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other) || own.value == other.value,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other) || own == other,
             (own, other) => own.is_none() && other.is_none(),
         }
     }
@@ -136,43 +192,47 @@ impl Content {
         self.fields.keys().map(|name| &**name)
     }
 
-    /// Returns the content as JSON between two texts.
-    pub(crate) fn between(&self, before: &str, after: &str) -> Bytes {
-        let mut text = Vec::with_capacity(TEXT_CAPACITY);
-        text.extend_from_slice(before.as_bytes());
-        let mut new: Vec<(&Field, Range<usize>)> = Vec::new();
-        let mut separator = b'{';
-        for (name, field) in &self.fields {
-            text.push(separator);
-            separator = b',';
-            // Texts and values can always be serialized. Their `Display` is slower by half.
-            let _ = serde_json::to_writer(&mut text, name);
-            text.push(b':');
-            if let Some(known) = field.text.get() {
-                text.extend_from_slice(known);
-                continue;
+    /// Returns the content as JSON between two texts. Drops the trees of fields that seldom change and that no other
+    /// content shares.
+    pub(crate) fn between(&mut self, before: &str, after: &str) -> Bytes {
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(self.fields.len());
+        let text = text_of(|text| {
+            text.extend_from_slice(before.as_bytes());
+            let mut separator = b'{';
+            for (name, field) in &self.fields {
+                text.push(separator);
+                separator = b',';
+                // Names can always be serialized.
+                let _ = serde_json::to_writer(&mut *text, name);
+                text.push(b':');
+                let start = text.len();
+                field.write(text);
+                ranges.push(start..text.len());
             }
-            let start = text.len();
-            let _ = serde_json::to_writer(&mut text, &field.value);
-            if !CHANGING.contains(&&**name) {
-                new.push((field, start..text.len()));
+            let end: &[u8] = if ranges.is_empty() { b"{}" } else { b"}" };
+            text.extend_from_slice(end);
+            text.extend_from_slice(after.as_bytes());
+        });
+        for ((name, field), range) in self.fields.iter_mut().zip(ranges) {
+            if !CHANGING.contains(&&**name)
+                && let Some(own) = Arc::get_mut(field)
+            {
+                *own = Field::from(text.slice(range));
             }
-        }
-        if self.fields.is_empty() {
-            text.push(b'{');
-        }
-        text.push(b'}');
-        text.extend_from_slice(after.as_bytes());
-        let text = Bytes::from(text);
-        for (field, range) in new {
-            field.text.get_or_init(|| text.slice(range));
         }
         text
     }
 }
 
-/// Initial capacity of the text of an object, in bytes.
-const TEXT_CAPACITY: usize = 1_024;
+/// Returns a text without spare capacity: most texts are kept for long.
+fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut text = Vec::with_capacity(TEXT_CAPACITY);
+    write(&mut text);
+    Bytes::copy_from_slice(&text)
+}
+
+/// Initial capacity for the text of an object, in bytes. Most texts are shorter.
+const TEXT_CAPACITY: usize = 8_192;
 
 #[cfg(test)]
 mod tests {
@@ -189,11 +249,14 @@ mod tests {
     #[test]
     fn a_content_is_the_object_that_it_came_from() {
         for value in [object(), json!({}), json!({"\"quoted\"": null})] {
-            let content = Content::from(value.clone());
+            let mut content = Content::from(value.clone());
             assert_eq!(content.to_value(), value);
             for _ in 0..2 {
                 assert_eq!(content.between("<", ">"), format!("<{value}>"));
+                assert_eq!(content.to_value(), value);
             }
+            let read = Content::read(&content.between("", ""));
+            assert_eq!((read.to_value(), &read), (value, &content));
         }
         assert_eq!(Content::from(json!([1])).to_value(), json!({}));
         let content = Content::from(object());
@@ -201,16 +264,37 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_seldom_change_are_text_until_they_are_read() {
+        let mut content = Content::from(object());
+        let has_tree = |content: &Content, name: &str| content.fields[name].tree.get().is_some();
+        let mut shared = content.clone();
+        shared.between("", "");
+        assert!(has_tree(&shared, "spec"));
+        drop(shared);
+        content.between("", "");
+        assert_eq!(
+            (has_tree(&content, "spec"), has_tree(&content, "status")),
+            (false, true)
+        );
+        assert_eq!(content.to_value(), object());
+        assert!(!has_tree(&content, "spec"));
+        assert_eq!(content["spec"], object()["spec"]);
+        assert!(has_tree(&content, "spec"));
+    }
+
+    #[test]
     fn a_change_leaves_other_contents_as_they_are() {
-        let before = Content::from(object());
+        let mut before = Content::from(object());
         let text = before.between("", "");
         let mut after = before.clone();
         after.set_metadata("resourceVersion", "2");
         after.set("status", None);
         after.edit("extra", |extra| *extra = json!(1));
+        after.edit("spec", |spec| spec["y"] = json!(2));
         let mut expected = object();
         expected["metadata"]["resourceVersion"] = json!("2");
         expected["extra"] = json!(1);
+        expected["spec"]["y"] = json!(2);
         expected.as_object_mut().unwrap().remove("status");
         assert_eq!(after.to_value(), expected);
         assert_eq!(after.between("", ""), expected.to_string());
@@ -219,26 +303,31 @@ mod tests {
 
     #[test]
     fn equal_fields_are_shared() {
-        let old = Content::from(object());
-        let mut changed = object();
-        changed["status"]["phase"] = json!("Running");
-        let mut new = Content::from(changed);
-        assert_ne!(new, old);
-        new.share(&old);
-        let is_shared = |name: &str| Arc::ptr_eq(&new.fields[name], &old.fields[name]);
-        assert_eq!(
-            (is_shared("spec"), is_shared("metadata"), is_shared("status")),
-            (true, true, false)
-        );
-        let is_same = |name: &str| new.has_field_of(&old, name);
-        assert_eq!(
-            (is_same("spec"), is_same("status"), is_same("data")),
-            (true, false, true)
-        );
-        new.set("status", Some(json!({})));
-        assert_eq!(new, old);
-        new.set("data", Some(json!({})));
-        assert_ne!(new, old);
-        assert_ne!(old, new);
+        for is_text in [false, true] {
+            let mut old = Content::from(object());
+            if is_text {
+                old.between("", "");
+            }
+            let mut changed = object();
+            changed["status"]["phase"] = json!("Running");
+            changed["kind"] = json!("Job");
+            let mut new = Content::from(changed);
+            assert_ne!(new, old);
+            new.share(&old);
+            let is_shared = |name: &str| Arc::ptr_eq(&new.fields[name], &old.fields[name]);
+            let shared = ["spec", "metadata", "status", "kind"].map(is_shared);
+            assert_eq!(shared, [true, true, false, false]);
+            let is_same = |name: &str| new.has_field_of(&old, name);
+            assert_eq!(
+                ["spec", "status", "kind", "data"].map(is_same),
+                [true, false, false, true]
+            );
+            new.set("status", Some(json!({})));
+            new.set("kind", Some(json!("Pod")));
+            assert_eq!(new, old);
+            new.set("data", Some(json!({})));
+            assert_ne!(new, old);
+            assert_ne!(old, new);
+        }
     }
 }

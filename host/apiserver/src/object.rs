@@ -1,10 +1,9 @@
-//! Stored objects and their changes: immutable, shared by `Arc`, serialised at most once.
+//! Stored objects and their changes: immutable, shared by `Arc`, serialised once.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::content::Content;
 use crate::json::{HasFields, array, text};
@@ -18,26 +17,27 @@ pub struct Object {
     /// Type of the change that led to this version.
     change_type: ChangeType,
     /// Watch event of that change as one line of JSON, of which the object is a part.
-    line: OnceLock<Bytes>,
+    line: Bytes,
 }
 
 impl Object {
-    pub(crate) fn new(content: Content, resource_version: u64, change_type: ChangeType) -> Self {
+    pub(crate) fn new(mut content: Content, resource_version: u64, change_type: ChangeType) -> Self {
+        let line = content.between(&head(change_type), TAIL);
         Self {
             content,
             resource_version,
             change_type,
-            line: OnceLock::new(),
+            line,
         }
     }
 
     /// Reads an object that another one returned as a watch event.
     pub(crate) fn from_line(line: Bytes, resource_version: u64, change_type: ChangeType) -> Self {
-        let object = &line[part_of(change_type, &line)];
-        let value: Value = serde_json::from_slice(object).unwrap_or_default();
         Self {
-            line: OnceLock::from(line),
-            ..Self::new(Content::from(value), resource_version, change_type)
+            content: Content::read(&line.slice(part_of(change_type, &line))),
+            resource_version,
+            change_type,
+            line,
         }
     }
 
@@ -56,17 +56,14 @@ impl Object {
         self.change_type
     }
 
-    /// Returns the object serialised as JSON. Computed on the first call and shared afterwards.
+    /// Returns the object as JSON.
     pub fn bytes(&self) -> Bytes {
-        let line = self.line();
-        line.slice(part_of(self.change_type, &line))
+        self.line.slice(part_of(self.change_type, &self.line))
     }
 
-    /// Returns the watch event of the change that led to this version, as one line of JSON. Computed on the first call
-    /// and shared afterwards.
+    /// Returns the watch event of the change that led to this version, as one line of JSON.
     pub(crate) fn line(&self) -> Bytes {
-        let serialize = || self.content.between(&head(self.change_type), TAIL);
-        self.line.get_or_init(serialize).clone()
+        self.line.clone()
     }
 
     /// Returns `metadata.name`.
