@@ -13,13 +13,21 @@ use serde_json::{Map, Value};
 
 use crate::json::HasFields;
 
-/// Fields that differ between most versions, and that most writes read.
-const CHANGING: [&str; 2] = ["metadata", "status"];
+const METADATA: &str = "metadata";
+const RESOURCE_VERSION: &str = "resourceVersion";
+
+/// Fields that most writes read. The status differs between most versions.
+const TREES: [&str; 2] = [METADATA, "status"];
 
 /// Content of an object by top-level field.
+///
+/// The resourceVersion is not a field of the metadata, so that versions can share the metadata. It is part of all texts,
+/// of [`Content::to_value`] and of [`Content::metadata`].
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     fields: BTreeMap<Arc<str>, Arc<Field>>,
+    /// The resourceVersion; 0 if the content is not stored.
+    version: u64,
 }
 
 /// Value of a field: a tree, its text as canonical JSON, or both.
@@ -43,6 +51,10 @@ impl Field {
         let text = self.text.get().map(|text| serde_json::from_slice(text));
         // The text was made from a value.
         text.and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn text(&self) -> &Bytes {
+        self.text.get_or_init(|| text_of(|text| self.write(text)))
     }
 
     fn write(&self, text: &mut Vec<u8>) {
@@ -84,13 +96,17 @@ impl PartialEq for Field {
 impl From<Value> for Content {
     /// Returns the content of a JSON object; of any other value, a content without fields.
     fn from(value: Value) -> Self {
-        let fields = match value {
+        let mut fields = match value {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
+        if let Some(Value::Object(metadata)) = fields.get_mut(METADATA) {
+            metadata.remove(RESOURCE_VERSION);
+        }
         let shared = |(name, value): (String, _)| (Arc::from(name), Arc::new(Field::from(value)));
         Self {
             fields: fields.into_iter().map(shared).collect(),
+            version: 0,
         }
     }
 }
@@ -110,6 +126,7 @@ impl Index<&str> for Content {
     }
 }
 
+/// Equal contents may have different resourceVersions.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.fields.len() == other.fields.len() && self.fields.keys().all(|name| self.has_field_of(other, name))
@@ -117,14 +134,21 @@ impl PartialEq for Content {
 }
 
 impl Content {
-    /// Returns the content that [`Content::between`] printed. Fields are parsed when they are read.
-    pub(crate) fn read(text: &Bytes) -> Self {
+    /// Returns the content that [`Content::between`] printed. Fields but the metadata are parsed when they are read.
+    pub(crate) fn read(text: &Bytes, version: u64) -> Self {
         // The text was made from a content.
         let fields: BTreeMap<Arc<str>, &RawValue> = serde_json::from_slice(text).unwrap_or_default();
         let part = |value: &RawValue| Arc::new(Field::from(text.slice_ref(value.get().as_bytes())));
-        Self {
+        let mut content = Self {
             fields: fields.into_iter().map(|(name, value)| (name, part(value))).collect(),
-        }
+            version,
+        };
+        content.edit(METADATA, |metadata| {
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.remove(RESOURCE_VERSION);
+            }
+        });
+        content
     }
 
     /// Returns the content as a JSON object. Copies all fields.
@@ -133,7 +157,29 @@ impl Content {
             .fields
             .iter()
             .map(|(name, field)| (name.to_string(), field.to_value()));
-        Value::Object(copied.collect())
+        let mut value = Value::Object(copied.collect());
+        if let Some(metadata) = value.get_mut(METADATA) {
+            self.add_version(metadata);
+        }
+        value
+    }
+
+    /// Returns a copy of the metadata, with the resourceVersion.
+    pub fn metadata(&self) -> Value {
+        let mut metadata = self[METADATA].clone();
+        self.add_version(&mut metadata);
+        metadata
+    }
+
+    fn add_version(&self, metadata: &mut Value) {
+        if self.version != 0 {
+            metadata[RESOURCE_VERSION] = Value::from(self.version.to_string());
+        }
+    }
+
+    /// Sets the resourceVersion.
+    pub(crate) fn set_version(&mut self, version: u64) {
+        self.version = version;
     }
 
     /// Sets or removes a field.
@@ -161,7 +207,7 @@ impl Content {
 
     /// Sets a field of the metadata.
     pub(crate) fn set_metadata(&mut self, field: &str, value: impl Into<Value>) {
-        self.edit("metadata", |metadata| metadata[field] = value.into());
+        self.edit(METADATA, |metadata| metadata[field] = value.into());
     }
 
     /// Shares the fields that are the same as those of another content.
@@ -171,7 +217,7 @@ impl Content {
                 continue;
             };
             if other.tree.get().is_none() {
-                field.text.get_or_init(|| text_of(|text| field.write(text)));
+                field.text();
             }
             if other == field {
                 *field = Arc::clone(other);
@@ -206,7 +252,10 @@ impl Content {
                 let _ = serde_json::to_writer(&mut *text, name);
                 text.push(b':');
                 let start = text.len();
-                field.write(text);
+                match self.version {
+                    version if version != 0 && &**name == METADATA => write_versioned(text, field, version),
+                    _ => field.write(text),
+                }
                 ranges.push(start..text.len());
             }
             let end: &[u8] = if ranges.is_empty() { b"{}" } else { b"}" };
@@ -214,7 +263,7 @@ impl Content {
             text.extend_from_slice(after.as_bytes());
         });
         for ((name, field), range) in self.fields.iter_mut().zip(ranges) {
-            if !CHANGING.contains(&&**name)
+            if !TREES.contains(&&**name)
                 && let Some(own) = Arc::get_mut(field)
             {
                 *own = Field::from(text.slice(range));
@@ -222,6 +271,16 @@ impl Content {
         }
         text
     }
+}
+
+/// Writes metadata with a resourceVersion.
+fn write_versioned(text: &mut Vec<u8>, metadata: &Field, version: u64) {
+    let others = metadata.text().strip_prefix(b"{").unwrap_or(b"}");
+    text.extend_from_slice(format!("{{\"{RESOURCE_VERSION}\":\"{version}\"").as_bytes());
+    if others != b"}" {
+        text.push(b',');
+    }
+    text.extend_from_slice(others);
 }
 
 /// Returns a text without spare capacity: most texts are kept for long.
@@ -255,12 +314,32 @@ mod tests {
                 assert_eq!(content.between("<", ">"), format!("<{value}>"));
                 assert_eq!(content.to_value(), value);
             }
-            let read = Content::read(&content.between("", ""));
-            assert_eq!((read.to_value(), &read), (value, &content));
         }
         assert_eq!(Content::from(json!([1])).to_value(), json!({}));
         let content = Content::from(object());
         assert_eq!((&content["kind"], &content["data"]), (&json!("Pod"), &Value::Null));
+    }
+
+    #[test]
+    fn the_text_of_a_stored_object_has_its_version() {
+        let mut stored = object();
+        stored["metadata"]["resourceVersion"] = json!("7");
+        let mut content = Content::from(stored.clone());
+        assert_eq!(content.to_value(), object());
+        for version in [6, 7] {
+            content.set_version(version);
+        }
+        for _ in 0..2 {
+            let text = content.between("", "");
+            assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), stored);
+            let read = Content::read(&text, 7);
+            assert_eq!((read.to_value(), &read), (stored.clone(), &content));
+            assert_eq!(content.metadata(), stored["metadata"]);
+            assert_eq!(content["metadata"], object()["metadata"]);
+        }
+        let mut bare = Content::from(json!({"metadata": {}}));
+        bare.set_version(1);
+        assert_eq!(bare.between("", ""), r#"{"metadata":{"resourceVersion":"1"}}"#);
     }
 
     #[test]
@@ -287,12 +366,12 @@ mod tests {
         let mut before = Content::from(object());
         let text = before.between("", "");
         let mut after = before.clone();
-        after.set_metadata("resourceVersion", "2");
+        after.set_metadata("uid", "2");
         after.set("status", None);
         after.edit("extra", |extra| *extra = json!(1));
         after.edit("spec", |spec| spec["y"] = json!(2));
         let mut expected = object();
-        expected["metadata"]["resourceVersion"] = json!("2");
+        expected["metadata"]["uid"] = json!("2");
         expected["extra"] = json!(1);
         expected["spec"]["y"] = json!(2);
         expected.as_object_mut().unwrap().remove("status");

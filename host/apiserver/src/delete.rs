@@ -108,10 +108,10 @@ impl Writer<'_> {
         object: &Object,
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
-        let version = text(object.content(), "/metadata/resourceVersion");
+        let version = object.resource_version().to_string();
         let checks = [
             ("UID", options.uid.as_deref(), object.uid()),
-            ("ResourceVersion", options.resource_version.as_deref(), version),
+            ("ResourceVersion", options.resource_version.as_deref(), &version),
         ];
         for (what, expected, actual) in checks {
             if let Some(expected) = expected

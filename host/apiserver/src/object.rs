@@ -22,6 +22,7 @@ pub struct Object {
 
 impl Object {
     pub(crate) fn new(mut content: Content, resource_version: u64, change_type: ChangeType) -> Self {
+        content.set_version(resource_version);
         let line = content.between(&head(change_type), TAIL);
         Self {
             content,
@@ -34,7 +35,7 @@ impl Object {
     /// Reads an object that another one returned as a watch event.
     pub(crate) fn from_line(line: Bytes, resource_version: u64, change_type: ChangeType) -> Self {
         Self {
-            content: Content::read(&line.slice(part_of(change_type, &line))),
+            content: Content::read(&line.slice(part_of(change_type, &line)), resource_version),
             resource_version,
             change_type,
             line,

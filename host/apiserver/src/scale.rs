@@ -125,7 +125,7 @@ fn view(kind: &ResourceKind, object: &Object) -> Result<Value, StatusError> {
             "name": object.name(),
             "namespace": object.namespace(),
             "uid": object.uid(),
-            "resourceVersion": text(value, "/metadata/resourceVersion"),
+            "resourceVersion": object.resource_version().to_string(),
             "creationTimestamp": text(value, "/metadata/creationTimestamp"),
         },
         "spec": {"replicas": scale.wanted},

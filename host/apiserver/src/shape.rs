@@ -135,7 +135,7 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
         return Err(StatusError::conflict(kind, name, &why));
     }
     let version = text(object, "/metadata/resourceVersion");
-    if !matches!(version, "" | "0") && version != text(old.content(), "/metadata/resourceVersion") {
+    if !matches!(version, "" | "0") && version != old.resource_version().to_string() {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(StatusError::conflict(kind, name, why));
     }
@@ -145,7 +145,7 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
 /// Copies the fields that a client cannot change with the main resource.
 pub(crate) fn keep_server_fields(kind: &ResourceKind, old: &Content, new: &mut Value) {
     let metadata = metadata_mut(new);
-    for field in SERVER_METADATA.into_iter().chain(["resourceVersion"]) {
+    for field in SERVER_METADATA {
         match old["metadata"].get(field) {
             Some(kept) => metadata.insert(field.to_owned(), kept.clone()),
             None => metadata.remove(field),

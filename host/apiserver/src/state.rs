@@ -206,9 +206,8 @@ impl State {
     }
 
     /// Stores `content` under `key` with a new resourceVersion and records the change.
-    pub(crate) fn put(&mut self, key: ObjectKey, mut content: Content) -> Arc<Object> {
+    pub(crate) fn put(&mut self, key: ObjectKey, content: Content) -> Arc<Object> {
         self.version += 1;
-        content.set_metadata("resourceVersion", self.version.to_string());
         let change_type = match self.get_key(&key) {
             Some(_) => ChangeType::Modified,
             None => ChangeType::Added,
@@ -278,9 +277,8 @@ impl State {
         }
         table.objects_total -= 1;
         self.version += 1;
-        let mut content = previous.content().clone();
-        content.set_metadata("resourceVersion", self.version.to_string());
-        let object = Arc::new(Object::new(content, self.version, ChangeType::Deleted));
+        let object = Object::new(previous.content().clone(), self.version, ChangeType::Deleted);
+        let object = Arc::new(object);
         self.unindex_owners(&key, &previous);
         self.by_uid.remove(previous.uid());
         if let Some(count) = self.objects_by_namespace.get_mut(&key.namespace) {

@@ -65,7 +65,11 @@ impl Form {
             Self::Whole => page.body(kind),
             Self::Table(tables) => Bytes::from(tables.table(&page.objects, &page.metadata()).to_string()),
             Self::Metadata => {
-                let items: Vec<Value> = page.objects.iter().map(|object| partial(object.content())).collect();
+                let items: Vec<Value> = page
+                    .objects
+                    .iter()
+                    .map(|object| partial(object.content().metadata()))
+                    .collect();
                 let list = json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": "meta.k8s.io/v1",
@@ -91,7 +95,7 @@ impl Form {
         match self {
             Self::Whole => object,
             Self::Table(tables) => tables.table(&[], &object["metadata"]),
-            Self::Metadata => partial(&object),
+            Self::Metadata => partial(object["metadata"].clone()),
         }
     }
 
@@ -99,7 +103,7 @@ impl Form {
         match self {
             Self::Whole => object.content().to_value(),
             Self::Table(tables) => tables.of_one(&object.content().to_value()),
-            Self::Metadata => partial(object.content()),
+            Self::Metadata => partial(object.content().metadata()),
         }
     }
 }

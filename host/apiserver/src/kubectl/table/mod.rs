@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::json::{HasFields, text};
+use crate::json::text;
 use crate::kind::{Column, ResourceKind};
 use crate::object::Object;
 
@@ -122,16 +122,15 @@ impl Tables {
         let mut row = json!({"cells": cells});
         match self.include {
             Include::None => {}
-            Include::Metadata => row["object"] = partial(object),
+            Include::Metadata => row["object"] = partial(object["metadata"].clone()),
             Include::Object => row["object"] = object.clone(),
         }
         row
     }
 }
 
-/// Returns the metadata of an object as `PartialObjectMetadata`.
-pub(crate) fn partial(object: &impl HasFields) -> Value {
-    let metadata = object.field("metadata");
+/// Returns metadata of an object as `PartialObjectMetadata`.
+pub(crate) fn partial(metadata: Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
