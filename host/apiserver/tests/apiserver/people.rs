@@ -232,7 +232,11 @@ async fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
     let kind = server
         .kind_id("apiextensions.k8s.io/v1", "CustomResourceDefinition")
         .unwrap();
-    server.store().create(kind, "", definition).unwrap();
+    let created = server.store().create(kind, "", definition.clone()).unwrap();
+    // An update without the defaults changes nothing.
+    let key = bulkhead_apiserver::ObjectKey::new(kind, "", "widgets.example.io");
+    let updated = server.store().update(&key, definition).unwrap();
+    assert_eq!(updated.resource_version(), created.resource_version());
     let widgets = server.kind_id("example.io/v1", "Widget").unwrap();
     let make = |spec: Value| {
         server.store().create(
@@ -244,7 +248,6 @@ async fn a_definition_makes_a_kind_and_takes_its_objects_with_it() {
     let widget = make(json!({"size": 1, "colour": "red"})).unwrap();
     assert_eq!(widget.content()["spec"], json!({"size": 1}));
     assert_eq!(make(json!({"size": "big"})).unwrap_err().code, 422);
-    let key = bulkhead_apiserver::ObjectKey::new(kind, "", "widgets.example.io");
     server.store().delete(&key, &Default::default()).unwrap();
     assert!(server.kind_id("example.io/v1", "Widget").is_none());
     assert!(server.store().list(widgets, None).is_empty());
