@@ -23,7 +23,7 @@ const TREES: [&str; 2] = [METADATA, "status"];
 ///
 /// The resourceVersion is not a field of the metadata, so that versions can share the metadata. It is part of all texts,
 /// of [`Content::to_value`] and of [`Content::metadata`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Content {
     fields: BTreeMap<Arc<str>, Arc<Field>>,
     /// The resourceVersion; 0 if the content is not stored.
@@ -31,7 +31,7 @@ pub struct Content {
 }
 
 /// Value of a field: a tree, its text as canonical JSON, or both.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Field {
     tree: OnceLock<Value>,
     text: OnceLock<Bytes>,
@@ -100,8 +100,8 @@ impl From<Value> for Content {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        if let Some(Value::Object(metadata)) = fields.get_mut(METADATA) {
-            metadata.remove(RESOURCE_VERSION);
+        if let Some(metadata) = fields.get_mut(METADATA) {
+            remove_version(metadata);
         }
         let shared = |(name, value): (String, _)| (Arc::from(name), Arc::new(Field::from(value)));
         Self {
@@ -143,11 +143,7 @@ impl Content {
             fields: fields.into_iter().map(|(name, value)| (name, part(value))).collect(),
             version,
         };
-        content.edit(METADATA, |metadata| {
-            if let Some(metadata) = metadata.as_object_mut() {
-                metadata.remove(RESOURCE_VERSION);
-            }
-        });
+        content.edit(METADATA, remove_version);
         content
     }
 
@@ -252,9 +248,10 @@ impl Content {
                 let _ = serde_json::to_writer(&mut *text, name);
                 text.push(b':');
                 let start = text.len();
-                match self.version {
-                    version if version != 0 && &**name == METADATA => write_versioned(text, field, version),
-                    _ => field.write(text),
+                if self.version != 0 && &**name == METADATA {
+                    write_versioned(text, field, self.version);
+                } else {
+                    field.write(text);
                 }
                 ranges.push(start..text.len());
             }
@@ -270,6 +267,12 @@ impl Content {
             }
         }
         text
+    }
+}
+
+fn remove_version(metadata: &mut Value) {
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove(RESOURCE_VERSION);
     }
 }
 

@@ -16,7 +16,14 @@ impl HasFields for Value {
 
 /// Returns the value at a path such as `/metadata/name`, and `None` for the empty path.
 pub fn field<'a>(object: &'a impl HasFields, path: &str) -> Option<&'a Value> {
-    let mut names = path.split('/').skip(1);
+    follow(object, path.split('/').skip(1))
+}
+
+/// Returns the value that the names of fields lead to, and `None` without names.
+pub(crate) fn follow<'a, 'n>(
+    object: &'a impl HasFields,
+    mut names: impl Iterator<Item = &'n str>,
+) -> Option<&'a Value> {
     let first = object.field(names.next()?)?;
     names.try_fold(first, |value, name| value.get(name))
 }

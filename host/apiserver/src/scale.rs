@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Call;
 use crate::content::Content;
-use crate::json::{HasFields, text};
+use crate::json::{follow, text};
 use crate::kind::{ResourceKind, ScalePaths};
 use crate::object::{Object, ObjectKey};
 use crate::patch;
@@ -49,9 +49,7 @@ pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> R
 
 /// Returns the value at a path such as `.spec.replicas`.
 fn at<'a>(object: &'a Content, path: &str) -> Option<&'a Value> {
-    let mut names = path.split('.').filter(|name| !name.is_empty());
-    let first = object.field(names.next()?)?;
-    names.try_fold(first, |value, name| value.get(name))
+    follow(object, path.split('.').filter(|name| !name.is_empty()))
 }
 
 /// Sets the value at a path; missing objects are created.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field_labels;
-use crate::json::{HasFields, field};
+use crate::json::{HasFields, field, follow};
 use crate::kind::ResourceKind;
 use crate::status_error::StatusError;
 
@@ -109,9 +109,7 @@ impl LabelRequirement {
 
 impl FieldRequirement {
     fn matches(&self, object: &impl HasFields) -> bool {
-        let mut path = self.path.iter();
-        let first = path.next().and_then(|name| object.field(name));
-        let found = first.and_then(|first| path.try_fold(first, |value, name| value.get(name)));
+        let found = follow(object, self.path.iter().map(String::as_str));
         let is_equal = match found {
             None | Some(Value::Null) => self.value == self.default,
             Some(Value::String(actual)) => *actual == self.value,

@@ -213,13 +213,11 @@ impl<'a> Writer<'a> {
         name: &str,
         part: Part,
         object: &mut Value,
-        old: Option<&Content>,
+        old: Option<&Value>,
     ) -> Result<(), StatusError> {
         if self.rules.fidelity != Fidelity::People {
             return Ok(());
         }
-        let old = old.map(Content::to_value);
-        let old = old.as_ref();
         self.decode(kind, object)?;
         schema::complete(kind, object);
         if let Some(old) = old {
@@ -379,7 +377,9 @@ impl<'a> Writer<'a> {
         old: &Object,
         mut object: Value,
     ) -> Result<Value, StatusError> {
-        self.conform(kind, &key.name, part, &mut object, Some(old.content()))?;
+        // Schemas and field ownership compare with the whole stored object.
+        let old_value = (self.rules.fidelity == Fidelity::People).then(|| old.content().to_value());
+        self.conform(kind, &key.name, part, &mut object, old_value.as_ref())?;
         let owners = object["metadata"].get("managedFields").cloned();
         let mut new = match part {
             Part::Main => object,
@@ -390,13 +390,10 @@ impl<'a> Writer<'a> {
             self.admit(kind, &key.namespace, Some(old.content()), &mut new)?;
             check_new_finalizers(kind, old.content(), &new)?;
         }
-        if self.rules.fidelity == Fidelity::People {
+        if let Some(old_value) = &old_value {
             match owners {
                 Some(owners) if self.terms.applies => new["metadata"]["managedFields"] = owners,
-                owners => {
-                    let old = old.content().to_value();
-                    apply::updated(kind, &old, &mut new, owners.as_ref(), &self.author(part));
-                }
+                owners => apply::updated(kind, old_value, &mut new, owners.as_ref(), &self.author(part)),
             }
         }
         if kind.is_definition() && part == Part::Main {
