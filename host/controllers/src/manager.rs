@@ -41,8 +41,9 @@ enum CacheSync {
 /// Name of the controller that loads interpreters. Others wait for it.
 const INTERPRETERS: &str = "interpreterCustomization";
 
-/// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
-const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
+/// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one. A static: crates that
+/// use a constant compile the functions in it again.
+static CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     (INTERPRETERS, CacheSync::NotRequired, |all| {
         Box::pin(customizations::run(all.customizations()))
     }),
@@ -100,7 +101,7 @@ const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
 ];
 
 /// The controllers of an agent in a Pull cluster.
-const AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
+static AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
     (INTERPRETERS, CacheSync::NotRequired, |all| {
         Box::pin(customizations::run(all.customizations()))
     }),

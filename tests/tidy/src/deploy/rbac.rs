@@ -93,7 +93,7 @@ fn quoted_after(name: &str, before: &str) -> Vec<String> {
 fn every_controller_has_a_duty_in_mode_all() {
     let source = text("host/controllers/src/manager.rs");
     let list = source
-        .split("const CONTROLLERS")
+        .split("static CONTROLLERS")
         .nth(1)
         .and_then(|rest| rest.split("];").next())
         .unwrap_or_default();

@@ -11,7 +11,7 @@ const CONTROLLERS: &str = "host/controllers/src";
 /// Returns the text of the list of controllers.
 fn list(source: &str) -> &str {
     source
-        .split("const CONTROLLERS")
+        .split("static CONTROLLERS")
         .nth(1)
         .and_then(|rest| rest.split_once("= &["))
         .and_then(|(_, rest)| rest.split("];").next())
