@@ -105,7 +105,8 @@ impl GoTool {
         fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
         let partial = out.join(format!("{name}.partial"));
         let status = Command::new("go")
-            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"])
+            .args(["build", "-trimpath", "-buildvcs=false", "-gcflags", "all=-dwarf=false"])
+            .args(["-ldflags", "-s -w", "-o"])
             .arg(&partial)
             .arg(package)
             .current_dir(&sources)

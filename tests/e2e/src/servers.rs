@@ -50,6 +50,9 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
         "build",
         "-tags",
         "remove_all_sd",
+        // Debug information that the linker would drop.
+        "-gcflags",
+        "all=-dwarf=false",
         "-ldflags",
         &flags,
         "-o",
