@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::sh;
+use crate::test::UNIT_TESTS;
 use crate::tools::Tool;
-use crate::{UNIT_TESTS, sh};
 
 /// Builds the site.
 const MDBOOK: Tool = Tool {

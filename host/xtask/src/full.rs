@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
+use crate::test::OPTIMIZED_TESTS;
 use crate::{
-    BUILD, OPTIMIZED_TESTS, browser, docs, fuzz, guests, install, languages, mutants, mutations, promtool, registry,
-    release, semver, sh, supply, upgrade,
+    BUILD, browser, docs, fuzz, guests, install, languages, mutants, mutations, promtool, registry, release, semver,
+    sh, supply, upgrade,
 };
 
 /// Seeds of random federations, from seed 0 on.
 const TRIAL_SEEDS: &str = "10000";
-/// Seeds of each example, and of the fleet, one run of which takes minutes.
+/// Seeds of each example, and of the fleet, whose runs are long.
 const EXAMPLE_SEEDS: &str = "200";
 const FLEET_SEEDS: &str = "5";
 /// Seeds of each deliberate mistake.

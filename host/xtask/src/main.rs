@@ -23,6 +23,7 @@ mod semver;
 mod sh;
 mod supply;
 mod targets;
+mod test;
 mod tools;
 mod upgrade;
 
@@ -122,11 +123,6 @@ enum Task {
 const BUILD: &[&str] = &["build", "--workspace", "--bins"];
 /// The program alone, with the same features of shared dependencies.
 const BUILD_PROGRAM: &[&str] = &["build", "--workspace", "--bin", "bulkhead"];
-/// Unit tests, which the profile `test` compiles fast.
-const UNIT_TESTS: &[&str] = &["test", "--workspace", "--lib", "--bins"];
-const DOCUMENTATION_TESTS: &[&str] = &["test", "--workspace", "--doc"];
-/// Tests with the optimization of the program. Test programs play whole federations.
-const OPTIMIZED_TESTS: &[&str] = &["test", "--workspace", "--profile", "dev"];
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
@@ -164,9 +160,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Test => {
             guests::build(&root)?;
-            sh::cargo(&root, UNIT_TESTS)?;
-            sh::cargo(&root, DOCUMENTATION_TESTS)?;
-            sh::cargo(&root, &[OPTIMIZED_TESTS, &["--test", "*"]].concat())?;
+            test::run(&root)?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Docs => {

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::{OPTIMIZED_TESTS, sh};
+use crate::sh;
+use crate::test::OPTIMIZED_TESTS;
 
 /// Folder that the package is unpacked into, without an installation and its service.
 const TOOLS: &str = "target/tools/promtool";
