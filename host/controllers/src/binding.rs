@@ -391,8 +391,8 @@ impl BindingController {
         let writer = deps.writers.works(&namespace);
         let written = async {
             let written = match existing {
-                None => writer.create(&desired).await,
-                Some(existing) => writer.replace(&existing, desired).await,
+                None => writer.create(&desired).await.map(drop),
+                Some(existing) => writer.replace(&existing, desired).await.map(drop),
             };
             written.map_err(operation)
         };

@@ -66,7 +66,7 @@ pub(crate) trait Binding: AnyBinding {
         bindings: &Bindings,
         known: &Self,
         mut change: impl FnMut(&mut Self) -> bool + Send,
-    ) -> impl Future<Output = Result<Option<Self>, Error>> + Send {
+    ) -> impl Future<Output = Result<Option<Arc<Self>>, Error>> + Send {
         async move {
             let (key, mut taken) = (Key::of(known), None);
             let change = |binding: &mut Self| {

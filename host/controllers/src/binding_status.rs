@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bulkhead_api::work::APPLIED;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::decide::{dispatch, report};
-use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
+use bulkhead_core::model::{AggregatedStatusItem, BindingStatus, Condition, set_condition};
 use bulkhead_runtime::clock::Clock;
 use bulkhead_runtime::controller::{Action, Error, is_not_found};
 use bulkhead_runtime::failures::Failures;
@@ -28,7 +28,7 @@ use crate::works::{binding_of, cluster_of};
 const NAME: &str = "binding-status-controller";
 const WORKERS: usize = 5;
 
-struct BindingStatus {
+struct BindingStatusController {
     deps: Dependencies,
     batcher: StatusBatcher,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn run(deps: Dependencies) {
             works.add(binding_of(change.object()));
         }
     });
-    let controller = Arc::new(BindingStatus {
+    let controller = Arc::new(BindingStatusController {
         deps: deps.clone(),
         batcher: StatusBatcher::default(),
     });
@@ -75,7 +75,7 @@ pub(crate) async fn run(deps: Dependencies) {
     binding_kind::run(queue, WORKERS, controller, observer).await;
 }
 
-impl Reconcile for BindingStatus {
+impl Reconcile for BindingStatusController {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let deps = &self.deps;
         let Some(binding) = B::store(&deps.stores).get(&key) else {
@@ -94,25 +94,28 @@ impl Reconcile for BindingStatus {
             return Ok(Action::Wait);
         }
         let live = works.iter().filter(|work| work.metadata.deletion_timestamp.is_none());
-        let reports: Vec<_> = live
-            .map(|work| report::WorkReport {
-                cluster: cluster_of(work),
-                applied: Condition::find(&work.status.conditions, APPLIED).cloned(),
-                manifest: work
-                    .status
-                    .manifest_statuses
-                    .first()
-                    .map(|m| (m.status.clone(), m.health)),
-            })
-            .collect();
-        let items = report::aggregate(&reports);
+        let reports = live.map(|work| report::WorkReport {
+            cluster: cluster_of(work),
+            applied: Condition::find(&work.status.conditions, APPLIED).cloned(),
+            manifest: work
+                .status
+                .manifest_statuses
+                .first()
+                .map(|m| (m.status.clone(), m.health)),
+        });
+        let items = report::aggregate(reports);
         let kept = dispatch::decide(binding.spec()).kept;
         let fully_applied = report::fully_applied(&items, kept.iter().map(String::as_str), deps.clock.now());
+        let differs = |status: &BindingStatus| {
+            status.aggregated_status != items || set_condition(&mut status.conditions.clone(), fully_applied.clone())
+        };
         let change = |binding: &mut B| {
             let status = binding.status_mut();
-            let changed = set_condition(&mut status.conditions, fully_applied.clone());
-            let changed = changed || status.aggregated_status != items;
-            status.aggregated_status.clone_from(&items);
+            let changed = differs(status);
+            if changed {
+                set_condition(&mut status.conditions, fully_applied.clone());
+                status.aggregated_status.clone_from(&items);
+            }
             changed
         };
         let is_leaving = items.iter().any(|item| !kept.contains(&item.cluster_name));
@@ -122,7 +125,7 @@ impl Reconcile for BindingStatus {
             status_change => status_change,
         };
         if let Some(status_change) = status_change
-            && change(&mut B::clone(&binding))
+            && differs(binding.status())
             && let Some(wait) = self.batcher.wait(&key, status_change)
         {
             return Ok(Action::After(wait));
@@ -134,7 +137,7 @@ impl Reconcile for BindingStatus {
     }
 }
 
-impl BindingStatus {
+impl BindingStatusController {
     /// Merges the members' statuses into the template, if an interpreter can do that for this kind.
     async fn write_template<B: Binding>(&self, binding: &B, items: &[AggregatedStatusItem]) -> Result<(), Error> {
         let deps = &self.deps;
@@ -233,7 +236,7 @@ mod tests {
         // The informers deliver the changes.
         let delivered = || tokio::time::sleep(std::time::Duration::from_secs(1));
         delivered().await;
-        let controller = BindingStatus {
+        let controller = BindingStatusController {
             deps: components.binding_status(),
             batcher: StatusBatcher::default(),
         };

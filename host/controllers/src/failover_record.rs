@@ -197,7 +197,7 @@ impl FailoverRecords {
         let operation = Error::api(format!("writing {} {key}", B::Record::kind(&())));
         let written = if let Some(existing) = existing {
             let patch = json!({"metadata": {"ownerReferences": [owner]}, "status": status});
-            writer.patch_if_unchanged(existing, patch).await
+            writer.patch_if_unchanged(existing, patch).await.map(drop)
         } else {
             let metadata = ObjectMeta {
                 name: Some(key.name.clone()),
@@ -205,9 +205,9 @@ impl FailoverRecords {
                 owner_references: Some(vec![owner]),
                 ..ObjectMeta::default()
             };
-            writer.create(&B::Record::new(metadata, status)).await
+            writer.create(&B::Record::new(metadata, status)).await.map(drop)
         };
-        accepted(written.map(drop).map_err(operation))
+        accepted(written.map_err(operation))
     }
 }
 

@@ -260,30 +260,25 @@ impl<K: Resource + 'static> Store<K> {
         self.object_locks.try_lock(key)
     }
 
-    /// Stores the response to a write. An unknown object stays unknown: it may have been deleted since, which only
-    /// the watch can show.
-    pub fn wrote(&self, object: &K)
-    where
-        K: Clone,
-    {
+    /// Stores the response to a write, and returns it. An unknown object stays unknown: it may have been deleted since,
+    /// which only the watch can show.
+    pub fn wrote(&self, object: K) -> Arc<K> {
         if let Some(listing) = &mut *self.listing() {
-            listing.written.insert(Key::of(object));
+            listing.written.insert(Key::of(&object));
         }
-        self.insert(object.clone(), |known, new| {
-            known.is_some_and(|known| is_newer(known, new))
-        });
+        self.insert(object, |known, new| known.is_some_and(|known| is_newer(known, new)))
     }
 
-    /// Stores a version if `wanted` accepts it after the known one. Drops `managedFields`: they are often larger than
-    /// the rest, and an API server keeps its own if a write omits them.
-    fn insert(&self, mut object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
+    /// Stores a version if `wanted` accepts it after the known one, and returns it. Drops `managedFields`: they are often
+    /// larger than the rest, and an API server keeps its own if a write omits them.
+    fn insert(&self, mut object: K, wanted: impl Fn(Option<&K>, &K) -> bool) -> Arc<K> {
         object.meta_mut().managed_fields = None;
         let (key, new) = (Key::of(&object), Arc::new(object));
         let _order = self.order();
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
             if !wanted(objects.by_key.get(&key).map(|known| &**known), &new) {
-                return;
+                return new;
             }
             let old = objects.by_key.insert(key.clone(), Arc::clone(&new));
             self.reindex(&mut objects, &key, old.as_deref(), Some(&new));
@@ -299,6 +294,7 @@ impl<K: Resource + 'static> Store<K> {
             Some(old) if old.meta().resource_version == new.meta().resource_version => {}
             Some(old) => self.notify(&Change::Updated { old, new: &new }),
         }
+        new
     }
 
     fn delete(&self, key: &Key) {

@@ -1,6 +1,7 @@
 //! Writes that are safe against concurrent writers.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
@@ -47,7 +48,11 @@ where
     /// Changes the status of an object, and retries with a fresh copy after a conflict. `change` returns true if
     /// there is anything to write. Returns the current object, or `None` if it is gone. An object whose name belongs
     /// to another one by now counts as gone: the observed status does not apply to that one.
-    pub async fn update_status(&self, known: &K, mut change: impl FnMut(&mut K) -> bool) -> Result<Option<K>, Error> {
+    pub async fn update_status(
+        &self,
+        known: &K,
+        mut change: impl FnMut(&mut K) -> bool,
+    ) -> Result<Option<Arc<K>>, Error> {
         let operation = || format!("writing the status of {} {}", K::kind(&()), known.name_any());
         let key = Key::of(known);
         let _lock = self.store.lock_object(&key).await;
@@ -57,7 +62,7 @@ where
         };
         for attempt in 0.. {
             if !change(&mut object) {
-                return Ok(Some(object));
+                return Ok(Some(Arc::new(object)));
             }
             let written = self
                 .api
@@ -65,10 +70,7 @@ where
                 .await;
             log("update status", &object, written.as_ref().err());
             match written {
-                Ok(written) => {
-                    self.store.wrote(&written);
-                    return Ok(Some(written));
-                }
+                Ok(written) => return Ok(Some(self.store.wrote(written))),
                 Err(error) if is_not_found(&error) => return Ok(None),
                 Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {
                     let fresh = self
@@ -101,39 +103,36 @@ where
             let fresh = self.api.get_opt(&known.name_any()).await?;
             self.store.set_unanswered(key, false);
             let fresh = fresh.filter(|fresh| fresh.meta().uid == known.meta().uid);
-            if let Some(fresh) = &fresh {
-                self.store.wrote(fresh);
-            }
-            return Ok(fresh);
+            return Ok(fresh.map(|fresh| K::clone(&self.store.wrote(fresh))));
         }
         let newest = self.store.get(key).filter(|newest| is_newer(known, &**newest));
         Ok(Some(newest.map_or_else(|| known.clone(), |newest| K::clone(&newest))))
     }
 
     /// Merge-patches an object if it was not written since `read`.
-    pub async fn patch_if_unchanged(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
+    pub async fn patch_if_unchanged(&self, read: &K, patch: Value) -> Result<Arc<K>, kube::Error> {
         self.patch(read, patch, |_, _| false).await
     }
 
     /// Merge-patches an object if nothing but its status changed since `read`, for decisions that do not depend on
     /// it.
-    pub async fn patch_despite_status(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
+    pub async fn patch_despite_status(&self, read: &K, patch: Value) -> Result<Arc<K>, kube::Error> {
         self.patch(read, patch, same_but_status).await
     }
 
     /// Patches like [`Self::patch_despite_status`], for a caller that holds the lock of the object already.
-    pub async fn patch_locked(&self, lock: ObjectLock, read: &K, patch: Value) -> Result<K, kube::Error> {
+    pub async fn patch_locked(&self, lock: ObjectLock, read: &K, patch: Value) -> Result<Arc<K>, kube::Error> {
         let written = self.patch_now(read, patch, same_but_status).await;
         drop(lock);
         written
     }
 
-    async fn patch(&self, read: &K, patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
+    async fn patch(&self, read: &K, patch: Value, holds: fn(&K, &K) -> bool) -> Result<Arc<K>, kube::Error> {
         let _lock = self.store.lock_object(&Key::of(read)).await;
         self.patch_now(read, patch, holds).await
     }
 
-    async fn patch_now(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
+    async fn patch_now(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<Arc<K>, kube::Error> {
         let version = self.version(read, holds)?;
         patch["metadata"]["resourceVersion"] = json!(version);
         let written = self
@@ -145,7 +144,7 @@ where
     }
 
     /// Replaces an object, except for its status, if nothing but its status changed since `read`.
-    pub async fn replace(&self, read: &K, mut object: K) -> Result<K, kube::Error> {
+    pub async fn replace(&self, read: &K, mut object: K) -> Result<Arc<K>, kube::Error> {
         let _lock = self.store.lock_object(&Key::of(read)).await;
         let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
@@ -177,7 +176,7 @@ where
                 Ok(outcome) => {
                     // Finalizers may keep the object for now.
                     if let Some(terminating) = outcome.left() {
-                        self.store.wrote(&terminating);
+                        self.store.wrote(terminating);
                     }
                     return Ok(());
                 }
@@ -186,7 +185,7 @@ where
             match fresh.filter(|fresh| fresh.meta().uid == read.meta().uid) {
                 None => return Ok(()),
                 Some(fresh) => {
-                    self.store.wrote(&fresh);
+                    let fresh = self.store.wrote(fresh);
                     if !same_but_status(read, &fresh) {
                         return Err(lost_race::<K>(&Key::of(read)));
                     }
@@ -199,17 +198,14 @@ where
 
     /// Updates the store with the result of a write. After a conflict it reads the version that won, so that the
     /// retry does not have to wait for the watch.
-    async fn learn(&self, read: &K, written: Result<K, kube::Error>) -> Result<K, kube::Error> {
-        match &written {
-            Ok(written) => self.store.wrote(written),
-            Err(error) if is_conflict(error) => {
-                if let Ok(Some(fresh)) = self.api.get_opt(&read.name_any()).await {
-                    self.store.wrote(&fresh);
-                }
-            }
-            Err(_) => {}
+    async fn learn(&self, read: &K, written: Result<K, kube::Error>) -> Result<Arc<K>, kube::Error> {
+        if let Err(error) = &written
+            && is_conflict(error)
+            && let Ok(Some(fresh)) = self.api.get_opt(&read.name_any()).await
+        {
+            self.store.wrote(fresh);
         }
-        written
+        written.map(|written| self.store.wrote(written))
     }
 
     /// Returns the version to write on top of, or a conflict if `holds` rejects the known one. The caller holds the
@@ -251,7 +247,6 @@ fn lost_race<K: Resource<DynamicType = ()>>(key: &Key) -> kube::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use http::{Method, Request};

@@ -225,7 +225,7 @@ async fn record(
         .patch_if_unchanged(binding, patch)
         .await;
     let operation = format!("recording the dependencies of ResourceBinding {}", Key::of(&**binding));
-    recorded.map(Arc::new).map_err(Error::api(operation))
+    recorded.map_err(Error::api(operation))
 }
 
 /// Attaches the needed objects and detaches the others. Returns the number of bindings that were written. An object

@@ -1,5 +1,7 @@
 //! Effects of a recorded decision: result, status, events, and the time of the next attempt.
 
+use std::sync::Arc;
+
 use bulkhead_core::decide::schedule::{Outcome, Retry, ScheduleEvent, WriteError};
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::keys;
@@ -33,7 +35,7 @@ pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
 pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, recorded: &Recorded) -> Result<Retry, Error> {
     let Recorded { plan, records, .. } = recorded;
     let written = match plan.targets() {
-        None => Ok(binding.clone()),
+        None => Ok(None),
         Some(targets) => {
             match scheduler
                 .deps
@@ -46,7 +48,8 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, record
             }
         }
     };
-    conclude(scheduler, binding, recorded, written.as_ref(), Some(&scheduler.budget)).await
+    let written = written.as_ref().map(|written| written.as_deref().unwrap_or(binding));
+    conclude(scheduler, binding, recorded, written, Some(&scheduler.budget)).await
 }
 
 /// Writes status and events after a decision about `binding` was written or rejected. Further writes wait for the
@@ -132,17 +135,18 @@ fn refusal(error: &Error) -> Option<WriteError> {
 }
 
 /// Writes result and applied placement together. Unlike in Karmada, the write fails if anything but the status of the
-/// binding has changed: a decision made from an old binding must not undo an eviction.
+/// binding has changed: a decision made from an old binding must not undo an eviction. Returns `None` if the binding has
+/// both already.
 async fn write_spec<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
     targets: &[TargetCluster],
     recorded: &Recorded,
-) -> Result<B, Error> {
+) -> Result<Option<Arc<B>>, Error> {
     let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
     let placement = placement_text(binding).map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
     if binding.spec().clusters == targets && binding.annotations().get(keys::APPLIED_PLACEMENT) == Some(&placement) {
-        return Ok(binding.clone());
+        return Ok(None);
     }
     let displaced = &*recorded.plan.displaced;
     let mut patch = patch(
@@ -159,7 +163,7 @@ async fn write_spec<B: Binding>(
     let patched = B::writer(&scheduler.deps.bindings, binding)
         .patch_despite_status(binding, patch)
         .await;
-    patched.map_err(Error::api(operation))
+    patched.map(Some).map_err(Error::api(operation))
 }
 
 /// Returns the placement in the form of the annotation that holds the last applied one.

@@ -103,7 +103,7 @@ impl Evictions {
             eviction_trace::began(binding, written);
         }
         if let Some(inline) = inline {
-            Box::pin(inline.written(written.as_ref())).await;
+            Box::pin(inline.written(written.as_deref())).await;
         }
         written.map(drop)
     }

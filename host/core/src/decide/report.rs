@@ -17,36 +17,29 @@ pub struct WorkReport {
 }
 
 /// Returns the aggregated status, sorted by cluster.
-pub fn aggregate(reports: &[WorkReport]) -> Vec<AggregatedStatusItem> {
-    let mut items: Vec<_> = reports.iter().map(item).collect();
+pub fn aggregate(reports: impl IntoIterator<Item = WorkReport>) -> Vec<AggregatedStatusItem> {
+    let mut items: Vec<_> = reports.into_iter().map(item).collect();
     items.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
     items
 }
 
-fn item(report: &WorkReport) -> AggregatedStatusItem {
+fn item(report: WorkReport) -> AggregatedStatusItem {
     let item = AggregatedStatusItem {
-        cluster_name: report.cluster.clone(),
+        cluster_name: report.cluster,
+        health: Some(Health::Unknown),
         ..AggregatedStatusItem::default()
     };
-    let applied = report.applied.as_ref();
-    if applied.is_none_or(|condition| condition.status != ConditionStatus::True) {
-        let applied_message = applied.map(|condition| condition.message.clone()).unwrap_or_default();
-        return AggregatedStatusItem {
-            applied_message,
-            health: Some(Health::Unknown),
-            ..item
-        };
-    }
-    match &report.manifest {
-        None => AggregatedStatusItem {
-            applied: true,
-            health: Some(Health::Unknown),
+    match (report.applied, report.manifest) {
+        (Some(applied), _) if applied.status != ConditionStatus::True => AggregatedStatusItem {
+            applied_message: applied.message,
             ..item
         },
-        Some((status, health)) => AggregatedStatusItem {
+        (None, _) => item,
+        (Some(_), None) => AggregatedStatusItem { applied: true, ..item },
+        (Some(_), Some((status, health))) => AggregatedStatusItem {
             applied: true,
-            status: status.clone(),
-            health: *health,
+            status,
+            health,
             ..item
         },
     }
@@ -148,14 +141,14 @@ mod tests {
                 item("m1", true, Some(Health::Unknown)),
             ),
         ] {
-            assert_eq!(aggregate(&[report("m1", applied, manifest)]), [expected], "{applied:?}");
+            assert_eq!(aggregate([report("m1", applied, manifest)]), [expected], "{applied:?}");
         }
     }
 
     #[test]
     fn the_aggregated_status_is_sorted_by_cluster() {
         let reports = ["m3", "m1", "m2"].map(|cluster| report(cluster, Some(ConditionStatus::True), None));
-        let clusters: Vec<_> = aggregate(&reports).into_iter().map(|item| item.cluster_name).collect();
+        let clusters: Vec<_> = aggregate(reports).into_iter().map(|item| item.cluster_name).collect();
         assert_eq!(clusters, ["m1", "m2", "m3"]);
     }
 

@@ -155,7 +155,7 @@ mod tests {
         list(&["5"]);
         assert!(store.has_synced());
         store.begin_list();
-        store.wrote(&object("u", "7"));
+        store.wrote(object("u", "7"));
         list(&["6"]);
         assert_eq!(version().as_deref(), Some("7"));
         // Writes made before the list was requested are part of it, unless the control plane was restored.
@@ -163,7 +163,7 @@ mod tests {
         list(&["3"]);
         assert_eq!(version().as_deref(), Some("3"));
         store.begin_list();
-        store.wrote(&object("u", "8"));
+        store.wrote(object("u", "8"));
         list(&[]);
         assert_eq!(version(), None);
     }
@@ -225,7 +225,7 @@ mod tests {
     fn a_version_that_the_store_has_is_not_parsed_again() {
         let store = Store::<ConfigMap>::new();
         store.watched(object("u", "6"));
-        store.wrote(&object("u", "7"));
+        store.wrote(object("u", "7"));
         let metadata = |uid: &str, version: &str| json!({"name": "b", "uid": uid, "resourceVersion": version});
         let receive = |uid: &str, version: &str| {
             let odd = unread(&json!({"metadata": metadata(uid, version), "data": 5}));
