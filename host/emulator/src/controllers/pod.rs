@@ -265,12 +265,9 @@ impl Emulator {
             .iter()
             .map(|container| container_status(container, stage, &started_at))
             .collect();
-        let mut status = json!({
-            "phase": stage.phase(),
-            "conditions": conditions,
-            "startTime": started_at,
-            "containerStatuses": containers,
-        });
+        let mut status = json!({"phase": stage.phase(), "startTime": started_at});
+        status["conditions"] = Value::Array(conditions);
+        status["containerStatuses"] = Value::Array(containers);
         if stage.phase() != "Pending" {
             let address = stable_hash(self.timing.seed, &[pod.uid()]);
             let ip = format!(
@@ -297,13 +294,14 @@ fn container_status(container: &Value, stage: Stage, started_at: &str) -> Value 
         Stage::Succeeded => terminated(0, "Completed"),
         Stage::Failed => terminated(1, "Error"),
     };
-    json!({
+    let mut status = json!({
         "name": container["name"],
         "image": container["image"],
         "imageID": "",
         "ready": matches!(stage, Stage::Ready(_)),
         "started": matches!(stage, Stage::Unready | Stage::Ready(_)),
         "restartCount": u8::from(stage == Stage::Crashed),
-        "state": state,
-    })
+    });
+    status["state"] = state;
+    status
 }

@@ -162,15 +162,15 @@ impl Emulator {
         };
         set_timed_condition(&mut conditions, &available, false, now);
         self.set_progressing(key, value, counts, &mut conditions);
-        let status = json!({
+        let mut status = json!({
             "observedGeneration": value["metadata"]["generation"],
             "replicas": counts.replicas,
             "updatedReplicas": counts.updated,
             "readyReplicas": counts.ready,
             "availableReplicas": counts.available,
             "unavailableReplicas": counts.desired.max(counts.replicas).saturating_sub(counts.available),
-            "conditions": conditions,
         });
+        status["conditions"] = Value::Array(conditions);
         without_zeros(
             status,
             &[
@@ -251,15 +251,10 @@ fn is_controlled(set: &Content) -> bool {
 
 /// Sets a condition with a `lastUpdateTime`, which changes with the reason or if `is_touched` is set.
 fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touched: bool, now: Timestamp) {
-    let known = condition::find(conditions, new.type_).cloned().unwrap_or_default();
-    set_condition(conditions, new, now);
-    if let Some(set) = conditions.iter_mut().find(|set| set["type"] == new.type_) {
-        let keeps = !is_touched && known["reason"] == new.reason;
-        set["lastUpdateTime"] = if keeps {
-            known["lastUpdateTime"].clone()
-        } else {
-            stamp(now)
-        };
+    let has_reason = condition::find(conditions, new.type_).is_some_and(|known| known["reason"] == new.reason);
+    let set = set_condition(conditions, new, now);
+    if is_touched || !has_reason {
+        set["lastUpdateTime"] = stamp(now);
     }
 }
 

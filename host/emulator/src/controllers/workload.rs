@@ -178,11 +178,10 @@ pub(super) fn controller_reference(workload: &Object) -> Value {
 
 /// Returns a short hash of a workload's pod template.
 pub(super) fn template_hash(object: &Content) -> String {
+    // A value can always be serialized.
+    let template = serde_json::to_string(&object["spec"]["template"]).unwrap_or_default();
     // Ten hexadecimal digits, as names and labels take them.
-    format!(
-        "{:010x}",
-        stable_hash(0, &[&object["spec"]["template"].to_string()]) & 0xFF_FFFF_FFFF
-    )
+    format!("{:010x}", stable_hash(0, &[&template]) & 0xFF_FFFF_FFFF)
 }
 
 /// Returns a number in a workload's spec.
