@@ -15,15 +15,14 @@ use crate::kubectl::form::Form;
 use crate::kubectl::schema::UnknownFields;
 use crate::patch;
 use crate::request::{Query, ResourceRequest, Verb};
-use crate::shape::Part;
+use crate::shape::{Part, STATUS_FIELDS};
 use crate::status_error::StatusError;
 use crate::write::Terms;
 
 /// Maximum length of a field manager's name, in characters.
 const MANAGER_LENGTH_MAX: usize = 128;
 
-/// Fields of an object that an update of its status reads. The last one of repeated fields counts, as in a
-/// [`Value`].
+/// [`STATUS_FIELDS`] of an object. The last one of repeated fields counts, as in a [`Value`].
 struct StatusFields(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for StatusFields {
@@ -40,7 +39,7 @@ impl<'de> Deserialize<'de> for StatusFields {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StatusFields, A::Error> {
                 let mut fields = Map::new();
                 while let Some(name) = map.next_key::<String>()? {
-                    if matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
+                    if STATUS_FIELDS.contains(&name.as_str()) {
                         fields.insert(name, map.next_value()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;

@@ -149,10 +149,13 @@ impl Content {
 
     /// Returns the content as a JSON object. Copies all fields.
     pub fn to_value(&self) -> Value {
-        let copied = self
-            .fields
-            .iter()
-            .map(|(name, field)| (name.to_string(), field.to_value()));
+        self.value_of(|_| true)
+    }
+
+    /// Returns the fields whose names `wanted` accepts as a JSON object.
+    pub(crate) fn value_of(&self, wanted: impl Fn(&str) -> bool) -> Value {
+        let wanted = self.fields.iter().filter(|(name, _)| wanted(name));
+        let copied = wanted.map(|(name, field)| (name.to_string(), field.to_value()));
         let mut value = Value::Object(copied.collect());
         if let Some(metadata) = value.get_mut(METADATA) {
             self.add_version(metadata);

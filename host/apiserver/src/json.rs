@@ -16,7 +16,7 @@ impl HasFields for Value {
 
 /// Returns the value at a path such as `/metadata/name`, and `None` for the empty path.
 pub fn field<'a>(object: &'a impl HasFields, path: &str) -> Option<&'a Value> {
-    follow(object, path.split('/').skip(1))
+    follow(object, path.strip_prefix('/')?.split('/'))
 }
 
 /// Returns the value that the names of fields lead to, and `None` without names.

@@ -25,6 +25,11 @@ pub(crate) fn is_apply(content_type: &str) -> bool {
     media_type(content_type) == APPLY_PATCH
 }
 
+/// Returns true if a patch has the shape of an object, so that a field of it changes the same field and reads no other.
+pub(crate) fn is_merge(content_type: &str) -> bool {
+    matches!(media_type(content_type), MERGE_PATCH | STRATEGIC_MERGE_PATCH)
+}
+
 fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }

@@ -1,5 +1,6 @@
 //! Parsing of a method, path and query into a typed request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Method;
@@ -107,7 +108,8 @@ impl Query {
             .filter(|pair| !pair.is_empty())
             .map(|pair| {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (decode(&key.replace('+', " ")), decode(&value.replace('+', " ")))
+                let text = |text: &str| decode(&text.replace('+', " ")).into_owned();
+                (text(key), text(value))
             })
             .collect();
         Self { parameters }
@@ -140,12 +142,12 @@ impl Query {
 ///
 /// 404 for an unknown path, 405 for a method that the path does not support.
 pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route, StatusError> {
-    let segments: Vec<String> = path
+    let segments: Vec<Cow<'_, str>> = path
         .split('/')
         .filter(|segment| !segment.is_empty())
         .map(decode)
         .collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     let information = match segments.as_slice() {
         ["readyz" | "healthz", ..] => Some(Route::Health(Probe::Ready)),
         ["livez", ..] => Some(Route::Health(Probe::Live)),
@@ -230,8 +232,8 @@ fn verb(method: &Method, is_named: bool, query: &Query) -> Option<Verb> {
     }
 }
 
-fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+fn decode(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

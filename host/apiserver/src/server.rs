@@ -29,7 +29,7 @@ use crate::persistence::{Contents, Persistence};
 use crate::request::{Probe, Query, ResourceRequest, Route, Verb, route};
 use crate::respond::{ApiBody, complete, deleted, full, plain_text, refusal, respond, stream, with_warnings};
 use crate::response_counts::{ResponseCounts, WriteResponse};
-use crate::shape::Part;
+use crate::shape::{Part, STATUS_FIELDS};
 use crate::shared::{ReadyState, Shared, lock};
 use crate::state::State;
 use crate::status_error::StatusError;
@@ -436,7 +436,13 @@ fn carry_out(
         }
         Verb::Patch => {
             let old = writer.existing(key)?;
-            let new = patch::apply(&kind, old.content().to_value(), call.content_type(), &call.body)?;
+            let before = match (part, writer.rules.fidelity) {
+                (Part::Status, Fidelity::Controllers) if patch::is_merge(call.content_type()) => {
+                    old.content().value_of(|field| STATUS_FIELDS.contains(&field))
+                }
+                (Part::Status | Part::Main, _) => old.content().to_value(),
+            };
+            let new = patch::apply(&kind, before, call.content_type(), &call.body)?;
             Ok(object(200, &*writer.update(key, part, new)?))
         }
         Verb::Delete => {

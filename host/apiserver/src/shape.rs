@@ -44,6 +44,9 @@ pub(crate) fn bump_generation(metadata: &mut Value) {
     metadata["generation"] = json!(generation + 1);
 }
 
+/// Fields of an object that an update of its status reads.
+pub(crate) const STATUS_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
 /// Returns `old` with the status of `object`.
 pub(crate) fn with_status_of(old: &Content, mut object: Value) -> Content {
     let mut new = old.clone();
@@ -62,7 +65,7 @@ pub(crate) fn is_same(part: Part, old: &Content, new: &Content) -> bool {
 /// Removes everything except the status and the object's identity.
 pub(crate) fn keep_only_status(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
-        fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+        fields.retain(|field, _| STATUS_FIELDS.contains(&field.as_str()));
     }
     metadata_mut(object).retain(|field, _| matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
 }

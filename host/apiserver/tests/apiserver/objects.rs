@@ -109,6 +109,16 @@ async fn spec_and_status_are_written_apart() {
     assert_eq!(reported.spec.as_ref().unwrap().replicas, Some(1));
     assert_eq!(reported.metadata.generation, Some(1));
 
+    // A JSON patch of the status may read other fields.
+    let operations = json!([{"op": "copy", "from": "/spec/replicas", "path": "/status/readyReplicas"}]);
+    let request = http::Request::patch("/apis/apps/v1/namespaces/default/deployments/web/status")
+        .header("content-type", "application/json-patch+json")
+        .body(operations.to_string().into_bytes())
+        .unwrap();
+    let copied: Deployment = server.client().request(request).await.unwrap();
+    assert_eq!(copied.status.unwrap().ready_replicas, Some(1));
+    assert_eq!(copied.spec.as_ref().unwrap().replicas, Some(1));
+
     let spec = Patch::Merge(json!({"status": {"replicas": 7}, "spec": {"replicas": 2}}));
     let scaled = api.patch("web", &PatchParams::default(), &spec).await.unwrap();
     assert_eq!(scaled.status.unwrap().replicas, Some(3));
