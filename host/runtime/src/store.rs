@@ -312,7 +312,12 @@ impl<K: Resource + 'static> Store<K> {
 
     fn reindex(&self, objects: &mut Objects<K>, key: &Key, old: Option<&K>, new: Option<&K>) {
         let Some(index_by) = self.index_by else { return };
-        for value in old.map(index_by).unwrap_or_default() {
+        let values = |object: Option<&K>| object.map(index_by).unwrap_or_default();
+        let (old, new) = (values(old), values(new));
+        if old == new {
+            return;
+        }
+        for value in old {
             if let Some(keys) = objects.index.get_mut(&value) {
                 keys.remove(key);
                 if keys.is_empty() {
@@ -320,7 +325,7 @@ impl<K: Resource + 'static> Store<K> {
                 }
             }
         }
-        for value in new.map(index_by).unwrap_or_default() {
+        for value in new {
             objects.index.entry(value).or_default().insert(key.clone());
         }
     }
