@@ -18,7 +18,8 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
 
 /// Returns true for a text that [`plain`] would not change.
 pub(crate) fn is_plain(text: &str, chars_max: usize) -> bool {
-    text.len() <= chars_max && !text.chars().any(is_hidden)
+    let is_visible = |byte: &u8| matches!(byte, b' '..=b'~');
+    text.len() <= chars_max && (text.as_bytes().iter().all(is_visible) || !text.chars().any(is_hidden))
 }
 
 /// Returns true for control characters, and for characters that are `Default_Ignorable_Code_Point`, `Bidi_Control` or
