@@ -94,6 +94,11 @@ impl Field {
     }
 }
 
+fn field<'a>(fields: &'a [Field], name: &str) -> Option<&'a Shape> {
+    let found = fields.iter().find(|field| field.name == name);
+    found.map(|field| &field.shape)
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -184,8 +189,8 @@ impl Shape {
             (Self::Struct(fields), Value::Object(members)) => {
                 // Objects mostly have few of the fields, and names mostly differ in length.
                 for (name, value) in members {
-                    if let Some(field) = fields.iter().find(|field| field.name == name) {
-                        let fitted = field.shape.fits(value);
+                    if let Some(shape) = field(fields, name) {
+                        let fitted = shape.fits(value);
                         fitted.map_err(|misfit| misfit.inside(format!(".{name}")))?;
                     }
                 }
@@ -204,6 +209,14 @@ impl Shape {
             steps: Vec::new(),
             reason,
         })
+    }
+
+    /// Returns the shape of a field of a struct; `None` for an unknown field, and for other shapes.
+    pub fn field(&self, name: &str) -> Option<Self> {
+        match self {
+            Self::Struct(fields) => field(fields, name).copied(),
+            _ => None,
+        }
     }
 
     fn name(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! Statuses that member clusters report, read for an aggregate.
 
 use bulkhead_core::model::AggregatedStatusItem;
-use bulkhead_core::shape::{Malformed, count, field, text};
+use bulkhead_core::shape::{Malformed, count, field, members, text};
 use bulkhead_core::time::Time;
 use serde_json::{Map, Value};
 
@@ -12,23 +12,56 @@ pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = 
         .filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
 }
 
-/// Returns the sum of a counter over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
-fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i32, Malformed> {
-    let mut total = 0_i32;
-    for (_, status) in collected(items) {
-        let counter = count(status, &[name])?;
-        let counter = i32::try_from(counter).map_err(|_| Malformed::new(format!("{name} is outside of 32 bits")))?;
-        total = total.wrapping_add(counter);
+/// Returns the number in a field that was checked; 0 if it is null.
+pub(crate) fn number(value: &Value) -> Result<i64, Malformed> {
+    match value.as_i64() {
+        Some(number) => Ok(number),
+        None if value.is_null() => Ok(0),
+        None => count(value, &[]),
     }
-    Ok(total)
+}
+
+/// Sums of counters over all clusters. Counters have 32 bits, and their sum wraps around, as in Karmada.
+pub(crate) struct Sums<'a> {
+    names: &'a [&'a str],
+    totals: Vec<i32>,
+}
+
+impl<'a> Sums<'a> {
+    pub(crate) fn of(names: &'a [&'a str]) -> Self {
+        Self {
+            names,
+            totals: vec![0; names.len()],
+        }
+    }
+
+    /// Adds a field of a status if it is one of the counters.
+    pub(crate) fn add(&mut self, name: &str, value: &Value) -> Result<(), Malformed> {
+        let mut totals = self.names.iter().zip(&mut self.totals);
+        if let Some((_, total)) = totals.find(|(counter, _)| **counter == name) {
+            let counter = i32::try_from(number(value)?);
+            let counter = counter.map_err(|_| Malformed::new(format!("{name} is outside of 32 bits")))?;
+            *total = total.wrapping_add(counter);
+        }
+        Ok(())
+    }
+
+    /// Returns the sums by counter.
+    pub(crate) fn into_fields(self) -> Map<String, Value> {
+        let totals = self.names.iter().zip(self.totals);
+        totals.map(|(name, total)| ((*name).to_owned(), total.into())).collect()
+    }
 }
 
 /// Returns the sums of several counters.
 pub(crate) fn sums(items: &[AggregatedStatusItem], names: &[&str]) -> Result<Map<String, Value>, Malformed> {
-    names
-        .iter()
-        .map(|name| Ok(((*name).to_owned(), Value::from(sum(items, name)?))))
-        .collect()
+    let mut sums = Sums::of(names);
+    for (_, status) in collected(items) {
+        for (name, value) in members(status, &[])?.into_iter().flatten() {
+            sums.add(name, value)?;
+        }
+    }
+    Ok(sums.into_fields())
 }
 
 /// Returns the time in a field.

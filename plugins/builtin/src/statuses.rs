@@ -301,14 +301,6 @@ const METADATA: &[Field] = &[
     field("managedFields", Shape::List(&Shape::Any)),
 ];
 
-/// Generations that a workload's collected status has beside the fields of the API. (Karmada:
-/// `pkg/resourceinterpreter/default/native/status_type.go`.)
-pub(crate) const GENERATIONS: Shape = Shape::Struct(GENERATION_FIELDS);
-const GENERATION_FIELDS: &[Field] = &[
-    field("generation", Shape::Int64),
-    field("resourceTemplateGeneration", Shape::Int64),
-];
-
 /// Returns the status of a kind; `None` for kinds without native rules about their status.
 pub(crate) fn of(kind: (&str, &str)) -> Option<Shape> {
     let fields = match kind {
