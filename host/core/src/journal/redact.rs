@@ -19,6 +19,8 @@ mod echo;
 mod object;
 mod text;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 pub use self::echo::{Echoes, without_echoes};
@@ -26,22 +28,25 @@ pub use self::echo::{Echoes, without_echoes};
 /// Marker that replaces a removed value.
 pub const REDACTED: &str = "(redacted)";
 
-/// Words in a member name that mark its value as a secret; compared without case and punctuation.
-const SECRET_WORDS: [&str; 14] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secretkey",
-    "secretvalue",
-    "accesskey",
-    "apikey",
-    "privatekey",
-    "encryptionkey",
-    "signingkey",
-    "sharedkey",
-    "credential",
-    "authorization",
+/// Words in a member name that mark its value as a secret, by a part that they share; compared without case and
+/// punctuation. Few names have one of the parts.
+const SECRET_WORDS: [(&str, &[&str]); 5] = [
+    ("pass", &["password", "passwd", "passphrase", "passcode"]),
+    (
+        "key",
+        &[
+            "secretkey",
+            "accesskey",
+            "apikey",
+            "privatekey",
+            "encryptionkey",
+            "signingkey",
+            "sharedkey",
+        ],
+    ),
+    ("secretvalue", &["secretvalue"]),
+    ("credential", &["credential"]),
+    ("authorization", &["authorization"]),
 ];
 /// Endings of a member name that mark its value as a secret: `token`, but not `tokenExpirationSeconds`.
 const SECRET_ENDS: [&str; 5] = ["token", "tokens", "secret", "secrets", "pwd"];
@@ -94,17 +99,21 @@ fn is_data(key: &str) -> bool {
 }
 
 /// Returns the name in lower case without punctuation.
-fn plain(key: &str) -> String {
-    key.chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
+fn plain(key: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if key.bytes().all(is_plain) {
+        return key.into();
+    }
+    let letters = key.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn is_secret(key: &str) -> bool {
     let plain = plain(key);
     plain == "pass"
-        || SECRET_WORDS.iter().any(|word| plain.contains(word))
+        || SECRET_WORDS
+            .iter()
+            .any(|(part, words)| plain.contains(part) && words.iter().any(|word| plain.contains(word)))
         || SECRET_ENDS.iter().any(|end| plain.ends_with(end))
 }
 

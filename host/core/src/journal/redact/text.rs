@@ -7,16 +7,23 @@ use serde_json::{Deserializer, Value};
 
 use super::{REDACTED, is_secret};
 
-/// Removes secrets from a text and returns their number.
+/// Returns a text without some secrets, and their number; an empty text if there are none.
+type Rule = fn(&str) -> (String, usize);
+
+/// Removes secrets from a text and returns their number. A rule is asked only about texts with one of its signs.
 pub(super) fn clean(text: &mut String) -> usize {
-    if !text
-        .bytes()
-        .any(|byte| matches!(byte, b'@' | b'=' | b':' | b'-' | b' '))
-    {
-        return 0;
-    }
+    let rules: [(&[u8], Rule); 5] = [
+        (b":", urls),
+        (b"=:", pairs),
+        (b"-", flags),
+        (b" ", redact_bearer_tokens),
+        (b"@", user_infos),
+    ];
     let mut count = 0;
-    for rule in [urls, pairs, flags, redact_bearer_tokens, user_infos] {
+    for (signs, rule) in rules {
+        if !text.bytes().any(|byte| signs.contains(&byte)) {
+            continue;
+        }
         let (cleaned, found) = rule(text);
         if found > 0 {
             *text = cleaned;
@@ -271,9 +278,6 @@ fn redact_bearer_tokens(text: &str) -> (String, usize) {
 /// Removes the password in `user:password@host` without a scheme.
 fn user_infos(text: &str) -> (String, usize) {
     let mut cleaning = Cleaning::new(text);
-    if !text.contains('@') {
-        return cleaning.finish();
-    }
     let mut start = 0;
     for word in text.split_inclusive(|c: char| c.is_whitespace() || is_quote(c)) {
         let colon = word.find(':').filter(|colon| *colon > 0);
