@@ -129,8 +129,9 @@ fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement, now: 
         && !cluster.is_terminating()
         && !is_excluded(spec, &cluster.name)
         && is_selected(cluster, placement)
-        && admits(cluster, placement, spec.targets(&cluster.name))
-        && !evicts_at_once(&cluster.spec.taints, &placement.cluster_tolerations, now)
+        && (cluster.spec.taints.is_empty()
+            || admits(cluster, placement, spec.targets(&cluster.name))
+                && !evicts_at_once(&cluster.spec.taints, &placement.cluster_tolerations, now))
 }
 
 /// Returns true if the placement tolerates all taints that block a workload. `stays` is true for a current target.
