@@ -21,7 +21,7 @@ pub(super) fn clean(text: &mut String) -> usize {
     ];
     let mut count = 0;
     for (signs, rule) in rules {
-        if !text.bytes().any(|byte| signs.contains(&byte)) {
+        if !signs.iter().any(|sign| text.as_bytes().contains(sign)) {
             continue;
         }
         let (cleaned, found) = rule(text);
