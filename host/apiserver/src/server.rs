@@ -424,9 +424,10 @@ fn carry_out(
             Ok(object(201, &created))
         }
         Verb::Update => {
-            let new = match (part, writer.rules.fidelity) {
-                (Part::Status, Fidelity::Controllers) => call.object_with_status()?,
-                (Part::Status | Part::Main, _) => call.object()?,
+            let new = if writer.reads_only_status(part) {
+                call.object_with_status()?
+            } else {
+                call.object()?
             };
             Ok(object(200, &*writer.update(key, part, new)?))
         }
@@ -436,11 +437,10 @@ fn carry_out(
         }
         Verb::Patch => {
             let old = writer.existing(key)?;
-            let before = match (part, writer.rules.fidelity) {
-                (Part::Status, Fidelity::Controllers) if patch::is_merge(call.content_type()) => {
-                    old.content().value_of(|field| STATUS_FIELDS.contains(&field))
-                }
-                (Part::Status | Part::Main, _) => old.content().to_value(),
+            let before = if writer.reads_only_status(part) && patch::is_merge(call.content_type()) {
+                old.content().value_of(|field| STATUS_FIELDS.contains(&field))
+            } else {
+                old.content().to_value()
             };
             let new = patch::apply(&kind, before, call.content_type(), &call.body)?;
             Ok(object(200, &*writer.update(key, part, new)?))

@@ -345,9 +345,10 @@ impl<'a> Writer<'a> {
         let old = self.existing(key)?;
         check_shape(&kind, &key.namespace, &mut object)?;
         check_identity(&kind, &old, &object)?;
-        let mut new = match (part, self.rules.fidelity) {
-            (Part::Status, Fidelity::Controllers) => with_status_of(old.content(), object),
-            _ => Content::from(self.replacement(&kind, key, part, &old, object)?),
+        let mut new = if self.reads_only_status(part) {
+            with_status_of(old.content(), object)
+        } else {
+            Content::from(self.replacement(&kind, key, part, &old, object)?)
         };
         new.share(old.content());
         if is_same(part, old.content(), &new) {
@@ -416,6 +417,11 @@ impl<'a> Writer<'a> {
                 self.state.register(defined);
             }
         }
+    }
+
+    /// Returns true if an update of this part reads no fields but [`STATUS_FIELDS`](crate::shape::STATUS_FIELDS).
+    pub(crate) fn reads_only_status(&self, part: Part) -> bool {
+        part == Part::Status && self.rules.fidelity == Fidelity::Controllers
     }
 
     pub(crate) fn existing(&self, key: &ObjectKey) -> Result<Arc<Object>, StatusError> {
